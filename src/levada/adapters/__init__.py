@@ -1,0 +1,1 @@
+"""One engine per file, behind a port of `levada.ports`; `memory` is the reference."""

@@ -1,0 +1,1 @@
+"""Which engine stands behind each port? The one place where the flow meets the adapters."""

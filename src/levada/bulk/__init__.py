@@ -1,0 +1,1 @@
+"""HOW is a huge table read by an unknown number of instances?"""

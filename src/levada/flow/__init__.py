@@ -1,0 +1,1 @@
+"""The way of a page: one file per step; knows ports, names no engine."""

@@ -1,0 +1,1 @@
+"""WHEN do we come back to this page?"""

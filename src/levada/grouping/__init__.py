@@ -1,0 +1,1 @@
+"""WHO gets this record of a skewed stream?"""

@@ -1,0 +1,1 @@
+"""Reruns the tables of the sources, figure beside figure."""

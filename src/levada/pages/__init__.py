@@ -1,0 +1,1 @@
+"""What is on a page? Pure: bytes in, facts out."""

@@ -1,0 +1,322 @@
+"""The words that every part of Levada shares: what is known of a page, a visit, a version.
+
+Records are immutable facts. Points in time are float epoch seconds, durations float seconds, sizes bytes.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+
+import msgspec
+
+from levada.reasons import Reason
+
+__all__ = [
+    "Change",
+    "Document",
+    "Found",
+    "How",
+    "Lease",
+    "Link",
+    "NewVersion",
+    "Outcome",
+    "PageKind",
+    "PageRecord",
+    "PageState",
+    "ParsedPage",
+    "RawPage",
+    "Refusal",
+    "Request",
+    "Response",
+    "RobotsRecord",
+    "Settled",
+    "SiteRecord",
+    "Standing",
+    "VersionInfo",
+    "Visit",
+]
+
+
+class PageKind(StrEnum):
+    PAGE = "page"
+    SITEMAP = "sitemap"
+    FEED = "feed"
+
+
+class How(StrEnum):
+    """How a URL came to be known."""
+
+    SEED = "seed"
+    FRONT = "front"  # the front page of a site that a link led to
+    LINK = "link"
+    SITEMAP = "sitemap"
+    FEED = "feed"
+    CANONICAL = "canonical"
+    REDIRECT = "redirect"
+
+
+class PageState(StrEnum):
+    NEW = "new"  # never visited
+    LIVE = "live"  # its latest version is stored
+    FAILED = "failed"  # never stored; the last visits failed, another will be made
+    GONE = "gone"  # the site says that it is no longer there
+    REFUSED = "refused"  # robots, the guard or a limit keeps us from it
+    ELSEWHERE = "elsewhere"  # a redirect, or a copy of the page that it names canonical
+    QUARANTINED = "quarantined"  # killed the parser too often; not visited again
+
+
+class Outcome(IntEnum):
+    """What a visit met. 1 and 2 are the numbers of the paper; the others do not count as outcomes there."""
+
+    FIRST = 0
+    UNCHANGED = 1
+    CHANGED = 2
+    FAILED = 3
+    REFUSED = 4
+    GONE = 5
+
+
+class Visit(msgspec.Struct, frozen=True, array_like=True):
+    at: float
+    outcome: Outcome
+    similarity: float = 1.0  # to what was stored before: 1 the same words, 0 none in common
+
+
+class Link(msgspec.Struct, frozen=True):
+    """An address that a page names, already canonical."""
+
+    url: str
+    how: How = How.LINK
+    nofollow: bool = False
+    lastmod: float | None = None  # what a sitemap or feed claims
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A URL that the frontier is asked to hold; one that it holds already is left as it is."""
+
+    url: str
+    site: str
+    kind: PageKind = PageKind.PAGE
+    how: How = How.LINK
+    depth: int = 0
+    hops: int = 0  # redirects in a row that led here
+    priority: int = 0  # among pages never visited: the lowest first
+    admit: bool = False  # its site is one that the user asked for
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Something that was not fetched or not kept, and why."""
+
+    url: str
+    site: str
+    reason: Reason
+
+
+class PageRecord(msgspec.Struct, frozen=True):
+    """All that the frontier knows of one URL."""
+
+    id: int
+    url: str
+    site: str
+    kind: PageKind
+    state: PageState
+    how: How
+    depth: int
+    hops: int
+    found_at: float
+    found_on: int | None = None  # the page that named it
+    reason: Reason | None = None  # of the last visit, if it stored nothing
+    visits: int = 0
+    history: tuple[Visit, ...] = ()  # the latest ten, oldest first
+    interval: float | None = None
+    next_visit: float | None = None  # None: never again
+    failures: int = 0  # in a row
+    version: int = 0  # of the stored document; 0: none
+    etag: str | None = None
+    last_modified: str | None = None
+    body_digest: bytes | None = None
+    text_digest: bytes | None = None
+    sketch: bytes | None = None
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """The right to visit a page until `expires_at`; only the holder of the newest token may settle it."""
+
+    page: PageRecord
+    token: int
+    expires_at: float
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One HTTP exchange to make; redirects are not followed by the fetcher."""
+
+    url: str
+    headers: tuple[tuple[str, str], ...] = ()
+    max_bytes: int | None = None  # None: the fetcher's own limits
+
+
+class Response(msgspec.Struct, frozen=True):
+    """One HTTP exchange that was made, or the reason why not. `status` is 0 if no answer came."""
+
+    url: str
+    status: int
+    headers: tuple[tuple[str, str], ...] = ()  # names in lower case, in the order received
+    body: bytes = b""  # decoded
+    reason: Reason | None = None
+    detail: str = ""  # one sentence about `reason`, for a person
+    address: str = ""  # really dialled
+    wire_bytes: int = 0
+    seconds: float = 0.0
+    http_version: str = ""
+
+    def header(self, name: str) -> str | None:
+        """The first header of this (lower case) name."""
+        return next((value for key, value in self.headers if key == name), None)
+
+
+class RawPage(msgspec.Struct, frozen=True):
+    """Bytes from outside, for the parser."""
+
+    url: str
+    body: bytes
+    content_type: str = ""
+    kind: PageKind = PageKind.PAGE
+    known_text: bytes | None = None  # digest of the stored main text: if it is still that, nothing is compressed
+
+
+class ParsedPage(msgspec.Struct, frozen=True):
+    """What is on a page."""
+
+    kind: PageKind
+    title: str = ""
+    language: str = ""  # ISO 639-1, "" if unknown
+    charset: str = "utf-8"
+    text_digest: bytes = b""
+    text_zstd: bytes = b""  # main text, UTF-8
+    body_zstd: bytes = b""
+    sketch: bytes = b""
+    words: int = 0
+    distinct_words: int = 0
+    links: tuple[Link, ...] = ()
+    refused: tuple[Refusal, ...] = ()  # links that are not even addresses we may ask
+    canonical: str | None = None
+    noindex: bool = False
+    nofollow: bool = False
+    reason: Reason | None = None  # why there is nothing, if there is nothing
+
+
+class NewVersion(msgspec.Struct, frozen=True):
+    """A version of a page's content to store."""
+
+    title: str
+    language: str
+    charset: str
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    text_zstd: bytes
+    body_zstd: bytes
+    sketch: bytes
+    words: int
+    distinct_words: int
+    similarity: float  # to the version before; 0 for the first
+    searchable: bool = True  # False: noindex
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """The whole result of one visit: everything here is committed together, or nothing is."""
+
+    lease: Lease
+    visit: Visit
+    state: PageState
+    interval: float | None
+    next_visit: float | None
+    kind: PageKind = PageKind.PAGE
+    reason: Reason | None = None
+    failures: int = 0
+    etag: str | None = None
+    last_modified: str | None = None
+    body_digest: bytes | None = None
+    text_digest: bytes | None = None
+    version: NewVersion | None = None  # None: keep what is stored (GONE removes it from search)
+    found: tuple[Found, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A stored version of a page, with its content."""
+
+    page_id: int
+    url: str
+    site: str
+    version: int
+    title: str
+    language: str
+    charset: str
+    text: str
+    body: bytes
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    fetched_at: float  # when this version was stored
+    checked_at: float  # the last visit that met it
+    words: int
+    similarity: float
+    searchable: bool
+    gone: bool = False
+
+
+class VersionInfo(msgspec.Struct, frozen=True):
+    """One line of a page's history of versions."""
+
+    version: int
+    fetched_at: float
+    title: str
+    words: int
+    similarity: float
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A step in the order in which documents changed: `document` is None where one was removed."""
+
+    seq: int
+    page_id: int
+    url: str
+    site: str
+    document: Document | None
+
+
+class RobotsRecord(msgspec.Struct, frozen=True):
+    """What a site's robots.txt said, or that it could not be had."""
+
+    text: str
+    fetched_at: float
+    expires_at: float
+    reachable: bool = True  # False: all is refused until it expires
+
+
+class SiteRecord(msgspec.Struct, frozen=True):
+    """All that is known of one site (host and port)."""
+
+    site: str
+    admitted: bool = False
+    pages: int = 0
+    failures: int = 0  # in a row
+    rest_until: float = 0.0
+    delay: float | None = None  # asked for by the site
+    robots: tuple[tuple[str, RobotsRecord], ...] = ()  # by scheme
+    refused: tuple[tuple[Reason, int, str], ...] = ()  # reason, how many, one example
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """Where the whole collection stands."""
+
+    sites: int = 0
+    known: int = 0
+    unvisited: int = 0
+    due: int = 0  # visited before, and due now
+    leased: int = 0
+    stored: int = 0
+    versions: int = 0
+    next_due: float | None = None
+    states: dict[str, int] = {}
+    refused: dict[str, int] = {}
+    bytes: int = 0

@@ -1,0 +1,1 @@
+"""WHERE does this document live?"""

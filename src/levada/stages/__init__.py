@@ -1,0 +1,1 @@
+"""HOW MANY workers does each stage need right now?"""
