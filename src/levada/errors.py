@@ -105,4 +105,8 @@ class StoreTooNew(StoreError):
 
 
 class ParserDied(LevadaError):
-    pass
+    """`cause` is the word that is recorded (see `levada.reasons`)."""
+
+    def __init__(self, message: str, cause: str = "parser-died") -> None:
+        super().__init__(message)
+        self.cause = cause

@@ -15,6 +15,7 @@ from levada.records import (
     Document,
     Found,
     Lease,
+    Outcome,
     PageRecord,
     ParsedPage,
     RawPage,
@@ -25,10 +26,11 @@ from levada.records import (
     SiteRecord,
     Standing,
     VersionInfo,
+    Visit,
 )
 from levada.searching import Hits, Posting, Query
 
-__all__ = ["Clock", "Documents", "Faults", "Fetcher", "Frontier", "Index", "Parser", "Sites"]
+__all__ = ["Clock", "Documents", "Faults", "Fetcher", "Frontier", "Index", "Parser", "RevisitPolicy", "Sites"]
 
 
 class Clock(Protocol):
@@ -127,6 +129,15 @@ class Parser(Protocol):
 
     async def parse(self, page: RawPage) -> ParsedPage: ...
     async def close(self) -> None: ...
+
+
+class RevisitPolicy(Protocol):
+    """When do we come back?"""
+
+    def next_interval(self, interval: float | None, history: Sequence[Visit], outcome: Outcome) -> float:
+        """Seconds until the next visit, from the stored interval, the visits before this one (at most ten,
+        oldest first; only those that compared content) and what this one met."""
+        ...
 
 
 class Faults(Protocol):

@@ -24,6 +24,7 @@ class Reason(StrEnum):
     NOINDEX = "noindex"
     # Limits of one fetch
     BYTES = "bytes"
+    BUFFERED_BYTES = "buffered-bytes"  # of all exchanges together
     DECODED_BYTES = "decoded-bytes"
     HEADER_BYTES = "header-bytes"
     SECONDS = "seconds"
@@ -53,7 +54,10 @@ class Reason(StrEnum):
     SITE_FULL = "site-full"
     REPEATING_PATH = "repeating-path"
     CALENDAR = "calendar"
+    PARAMETERS = "parameters"  # more in one address than a person would make
     SESSION_ID = "session-id"
     NEAR_DUPLICATES = "near-duplicates"
     DUPLICATE = "duplicate"
     REDIRECTED = "redirected"
+    # A fault of our own, logged with its trace
+    INTERNAL = "internal"

@@ -82,13 +82,14 @@ class Visit(msgspec.Struct, frozen=True, array_like=True):
     similarity: float = 1.0  # to what was stored before: 1 the same words, 0 none in common
 
 
-class Link(msgspec.Struct, frozen=True):
+class Link(msgspec.Struct, frozen=True, array_like=True):
     """An address that a page names, already canonical."""
 
     url: str
     how: How = How.LINK
     nofollow: bool = False
     lastmod: float | None = None  # what a sitemap or feed claims
+    kind: PageKind = PageKind.PAGE  # what is expected there
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -104,7 +105,7 @@ class Found(msgspec.Struct, frozen=True):
     admit: bool = False  # its site is one that the user asked for
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class Refusal(msgspec.Struct, frozen=True, array_like=True):
     """Something that was not fetched or not kept, and why."""
 
     url: str
@@ -152,7 +153,7 @@ class Request(msgspec.Struct, frozen=True):
 
     url: str
     headers: tuple[tuple[str, str], ...] = ()
-    max_bytes: int | None = None  # None: the fetcher's own limits
+    keep_bytes: int | None = None  # read and keep at most this many; None: the fetcher's own limits
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -174,7 +175,7 @@ class Response(msgspec.Struct, frozen=True):
         return next((value for key, value in self.headers if key == name), None)
 
 
-class RawPage(msgspec.Struct, frozen=True):
+class RawPage(msgspec.Struct, frozen=True, array_like=True):
     """Bytes from outside, for the parser."""
 
     url: str
@@ -184,7 +185,7 @@ class RawPage(msgspec.Struct, frozen=True):
     known_text: bytes | None = None  # digest of the stored main text: if it is still that, nothing is compressed
 
 
-class ParsedPage(msgspec.Struct, frozen=True):
+class ParsedPage(msgspec.Struct, frozen=True, array_like=True):
     """What is on a page."""
 
     kind: PageKind
@@ -290,7 +291,7 @@ class RobotsRecord(msgspec.Struct, frozen=True):
     text: str
     fetched_at: float
     expires_at: float
-    reachable: bool = True  # False: all is refused until it expires
+    trouble: Reason | None = None  # why it could not be had: then all is refused until it expires
 
 
 class SiteRecord(msgspec.Struct, frozen=True):

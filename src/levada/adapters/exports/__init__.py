@@ -1,0 +1,1 @@
+"""How do stored pages leave the house? One file per format; each streams, whatever the size."""

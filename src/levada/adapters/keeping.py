@@ -1,0 +1,107 @@
+"""What is kept of a visit? The rules that every store shares."""
+
+from __future__ import annotations
+
+import msgspec
+import zstandard
+
+from levada.errors import StoreDamaged
+from levada.reasons import Reason
+from levada.records import Found, Outcome, PageState, Refusal, Settled, Visit
+
+__all__ = [
+    "DUE_COUNTED",
+    "Validators",
+    "example_of",
+    "holdable",
+    "is_removed",
+    "met_content",
+    "plain_text",
+    "refused_for",
+    "remember",
+    "unpacked",
+    "validators_after",
+]
+
+HISTORY = 10
+DUE_COUNTED = 10_000
+"""`Standing.due` is exact up to this many."""
+
+EXAMPLE_LENGTH = 500
+LARGEST_CONTENT = 1 << 28
+
+
+class Validators(msgspec.Struct, frozen=True):
+    """What tells whether a page is still the one that is stored."""
+
+    etag: str | None
+    last_modified: str | None
+    body_digest: bytes | None
+    text_digest: bytes | None
+
+
+def remember(history: tuple[Visit, ...], visit: Visit) -> tuple[Visit, ...]:
+    """The latest ten visits; similarity is kept in steps of 1/255."""
+    step = round(min(1.0, max(0.0, visit.similarity)) * 255)
+    return (*history[1 - HISTORY :], Visit(visit.at, visit.outcome, step / 255))
+
+
+def met_content(settled: Settled) -> bool:
+    """Did this visit meet the version that is stored after it?"""
+    return settled.version is not None or settled.visit.outcome <= Outcome.CHANGED
+
+
+def is_removed(state: PageState) -> bool:
+    """Is a page in this state to be taken out of search?"""
+    return state is PageState.GONE or state is PageState.ELSEWHERE
+
+
+def validators_after(settled: Settled) -> Validators | None:
+    """What to store, or None to leave it: a new version brings its own, otherwise only what is known replaces."""
+    page = settled.lease.page
+    given = (settled.etag, settled.last_modified, settled.body_digest, settled.text_digest)
+    stored = (page.etag, page.last_modified, page.body_digest, page.text_digest)
+    if settled.version is None:
+        if given == stored or given == (None, None, None, None):
+            return None
+        given = (
+            settled.etag or page.etag,
+            settled.last_modified or page.last_modified,
+            settled.body_digest or page.body_digest,
+            settled.text_digest or page.text_digest,
+        )
+        if given == stored:
+            return None
+    etag, last_modified, body, text = given
+    return Validators(etag and plain_text(etag), last_modified and plain_text(last_modified), body, text)
+
+
+def holdable(found: Found) -> bool:
+    """Can this address be written down at all? Half a surrogate pair cannot."""
+    return found.url.isascii() or plain_text(found.url) == found.url
+
+
+def refused_for(found: Found, reason: Reason) -> Refusal:
+    return Refusal(found.url, found.site, reason)
+
+
+def example_of(refusal: Refusal) -> str:
+    return plain_text(refusal.url[:EXAMPLE_LENGTH])
+
+
+def plain_text(text: str) -> str:
+    """Text that can be written as UTF-8: halves of surrogate pairs become question marks."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def unpacked(data: bytes) -> bytes:
+    """What zstd packed; nothing for nothing. No frame is believed to hold more than the largest page."""
+    if not data:
+        return b""
+    try:
+        size = zstandard.frame_content_size(data)
+        if 0 <= size <= LARGEST_CONTENT:
+            return zstandard.ZstdDecompressor().decompress(data)
+    except zstandard.ZstdError as error:
+        raise StoreDamaged(f"a stored page cannot be unpacked ({error}): run levada doctor") from error
+    raise StoreDamaged(f"a stored page claims to unpack to {size} bytes: run levada doctor")

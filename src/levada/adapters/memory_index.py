@@ -1,0 +1,149 @@
+"""The index as plain dictionaries: the reference that every other index must match."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from levada.adapters.stemming import LANGUAGES, page_stems, same_stem, word_stems
+from levada.pages.folding import is_indexed, words
+from levada.pages.query import Ask, Language, Since, Site, Term, Words, one_word, parse_page_of_hits, site_names
+from levada.pages.snippet import snippet
+from levada.records import Change, Document
+from levada.searching import Hit, Hits, Posting, Query
+
+__all__ = ["MemoryIndex"]
+
+_TITLE_BOOST = 2.5
+_STEM_WEIGHT = 0.6
+
+
+class _Page(msgspec.Struct):
+    document: Document
+    title: list[str]
+    text: list[str]
+    counts: Counter[str]
+    stems: frozenset[str]
+    names: frozenset[str]
+
+
+class MemoryIndex:
+    """`levada.ports.Index`, forgotten with the process."""
+
+    def __init__(self) -> None:
+        self._pages: dict[int, _Page] = {}
+        self._sites: dict[str, int] = {}
+        self._position = 0
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            self._pages.pop(change.page_id, None)
+            document = change.document
+            if document:
+                self._sites.setdefault(document.site, len(self._sites) + 1)
+                if document.searchable and not document.gone:
+                    self._pages[change.page_id] = _page(document)
+        if changes:
+            self._position = max(self._position, changes[-1].seq)
+
+    def position(self) -> int:
+        return self._position
+
+    def search(self, query: Query) -> Hits:
+        ask = parse_page_of_hits(query)
+        found = [(self._score(ask, page), page) for page in self._pages.values() if _answers(page, ask)]
+        if ask.words():
+            found.sort(key=lambda scored: (-scored[0], scored[1].document.page_id))
+        else:
+            found.sort(key=lambda scored: (-scored[1].document.fetched_at, scored[1].document.page_id))
+        shown = found[query.offset : query.offset + query.limit]
+        return Hits(len(found), tuple(_hit(page.document, ask, score) for score, page in shown))
+
+    def postings(self, word: str, limit: int) -> list[Posting]:
+        folded = one_word(word)
+        found = [
+            Posting(self._sites[page.document.site], number, page.counts[folded], page.document.url)
+            for number, page in self._pages.items()
+            if page.counts[folded]
+        ]
+        return sorted(found, key=lambda posting: (posting.site, posting.page))[: max(limit, 0)]
+
+    def clear(self) -> None:
+        """The numbers of sites stay theirs."""
+        self._pages.clear()
+        self._position = 0
+
+    def close(self) -> None:
+        pass
+
+    def _score(self, ask: Ask, page: _Page) -> float:
+        return sum(self._weight(each, page) for each in ask.words())
+
+    def _weight(self, asked: Words, page: _Page) -> float:
+        """How rare the words are, times how much the page makes of them."""
+        holders = sum(_has_words(other, asked, None) for other in self._pages.values())
+        rarity = math.log(1 + len(self._pages) / max(holders, 1))
+        if _stands(asked.folded, page.title):
+            return rarity * _TITLE_BOOST
+        often = min(page.counts[word] for word in asked.folded)
+        return rarity * (often / (often + 1) if often else _STEM_WEIGHT / 2)
+
+
+def _page(document: Document) -> _Page:
+    title, text = words(document.title), words(document.text)
+    stems = ""
+    if document.language in LANGUAGES:
+        stems = page_stems(document.language, f"{document.title} {document.text}".split())
+    return _Page(
+        document=document,
+        title=title,
+        text=text,
+        counts=Counter(word for word in title + text if is_indexed(word)),
+        stems=frozenset(stems.split()),
+        names=frozenset(site_names(document.site)),
+    )
+
+
+def _answers(page: _Page, ask: Ask) -> bool:
+    languages = ask.languages()
+    wanted = all(any(_has(page, term, languages) for term in group) for group in ask.must)
+    return wanted and not any(_has(page, term, languages) for term in ask.must_not)
+
+
+def _has(page: _Page, term: Term, languages: frozenset[str] | None) -> bool:
+    match term:
+        case Site(host):
+            return host in page.names
+        case Language(code):
+            return page.document.language == code
+        case Since(at):
+            return page.document.fetched_at >= at
+        case Words():
+            return _has_words(page, term, languages)
+
+
+def _has_words(page: _Page, asked: Words, languages: frozenset[str] | None) -> bool:
+    if _stands(asked.folded, page.text) or _stands(asked.folded, page.title):
+        return True
+    language = page.document.language
+    if asked.quoted or len(asked.folded) > 1 or language not in LANGUAGES:
+        return False
+    return (languages is None or language in languages) and not page.stems.isdisjoint(
+        word_stems(language, asked.typed)
+    )
+
+
+def _stands(asked: tuple[str, ...], where: list[str]) -> bool:
+    """Do these words stand there, one after the other?"""
+    if not all(map(is_indexed, asked)):
+        return False
+    length = len(asked)
+    return any(tuple(where[start : start + length]) == asked for start in range(len(where) - length + 1))
+
+
+def _hit(document: Document, ask: Ask, score: float) -> Hit:
+    pieces = snippet(document.text, ask.words(), same_stem(document.language))
+    return Hit(document.url, document.site, document.title, score, document.language, document.fetched_at, pieces)

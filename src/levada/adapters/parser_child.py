@@ -1,0 +1,68 @@
+"""The process that reads untrusted pages, under limits of CPU and memory.
+
+Started by `parser_pool` with a socket; ends when the socket does. The CPU limit is a timer of the kernel that ends the
+process even inside C code; the memory limit is the address space.
+"""
+
+from __future__ import annotations
+
+import gc
+import resource
+import signal
+import socket
+import sys
+
+import msgspec
+
+from levada.adapters.parser_wire import HEAD, decode_page, frame
+from levada.pages.parse import ParseLimits, parse_page
+from levada.reasons import Reason
+from levada.records import ParsedPage, RawPage
+
+__all__ = ["main"]
+
+
+def main(arguments: list[str]) -> None:
+    descriptor, memory, cpu_seconds, main_text = arguments
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    gc.freeze()
+    limits = msgspec.convert({"main_text": main_text}, ParseLimits)
+    with socket.socket(fileno=int(descriptor)) as parent:
+        while message := _receive(parent):
+            parent.sendall(frame(_read(decode_page(message), limits, float(cpu_seconds))))
+
+
+def _read(page: RawPage, limits: ParseLimits, cpu_seconds: float) -> ParsedPage:
+    signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
+    try:
+        return parse_page(page, limits)
+    except MemoryError:
+        return ParsedPage(page.kind, reason=Reason.PARSE_MEMORY)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _receive(parent: socket.socket) -> bytearray | None:
+    head = _exactly(parent, HEAD.size)
+    return _exactly(parent, HEAD.unpack(head)[0]) if head else None
+
+
+def _exactly(parent: socket.socket, size: int) -> bytearray | None:
+    """Just so many bytes, or None when the parent is gone."""
+    data = bytearray(size)
+    view, got = memoryview(data), 0
+    while got < size:
+        try:
+            count = parent.recv_into(view[got:])
+        except ConnectionError:
+            return None
+        if not count:
+            return None
+        got += count
+    return data
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,19 @@
+"""Parse in this process: the reference for the parser port, for tests and trusted pages."""
+
+from __future__ import annotations
+
+from levada.pages.parse import ParseLimits, parse_page
+from levada.records import ParsedPage, RawPage
+
+__all__ = ["InlineParser"]
+
+
+class InlineParser:
+    def __init__(self, limits: ParseLimits | None = None) -> None:
+        self._limits = limits or ParseLimits()
+
+    async def parse(self, page: RawPage) -> ParsedPage:
+        return parse_page(page, self._limits)
+
+    async def close(self) -> None:
+        pass

@@ -1,0 +1,194 @@
+"""Parse pages in child processes, so that no page can hurt the crawler.
+
+A child reads one page after another. If it dies, the page that it was reading is to blame (the oldest one without an
+answer); the others are read again by another child. Children are started as they are needed, up to `children`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import subprocess
+import sys
+from collections import deque
+from typing import cast
+
+from levada.adapters.parser_wire import HEAD, decode_parsed, frame
+from levada.errors import LevadaError, ParserDied
+from levada.records import ParsedPage, RawPage
+
+__all__ = ["ParserPool"]
+
+_AHEAD = 4  # pages that a child is given before it has answered
+
+
+class _Job:
+    __slots__ = ("answer", "message", "url")
+
+    def __init__(self, url: str, message: bytes, answer: asyncio.Future[ParsedPage]) -> None:
+        self.url = url
+        self.message = message
+        self.answer = answer
+
+
+class ParserPool:
+    def __init__(
+        self,
+        children: int = 1,
+        *,
+        memory: int = 1024 * 1024 * 1024,
+        cpu_seconds: float = 5.0,
+        main_text: str = "builtin",
+    ) -> None:
+        self._most = children
+        self._arguments = (str(memory), str(cpu_seconds), main_text)
+        self._children: list[_Child] = []
+        self._waiting: deque[_Job] = deque()
+        self._starting = 0
+        self._failed_starts = 0
+        self._closed = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def parse(self, page: RawPage) -> ParsedPage:
+        answer: asyncio.Future[ParsedPage] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Job(page.url, frame(page), answer))
+        self._hand_out()
+        return await answer
+
+    async def close(self) -> None:
+        self._closed = True
+        for child in list(self._children):
+            child.close()
+        for task in list(self._tasks):
+            await task
+
+    def pids(self) -> list[int]:
+        return [child.process.pid for child in self._children]
+
+    def _hand_out(self) -> None:
+        while self._waiting:
+            child = min(self._children, key=_Child.load, default=None)
+            if child is None or child.load() >= 2:
+                self._start_if_allowed()
+            if child is None or child.load() >= _AHEAD:
+                return
+            job = self._waiting.popleft()
+            if not job.answer.done():  # its asker may have been cancelled meanwhile
+                child.send(job)
+
+    def _start_if_allowed(self) -> None:
+        if not self._starting and not self._closed and len(self._children) < self._most:
+            self._starting += 1
+            task = asyncio.get_running_loop().create_task(self._start())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                process = _spawn(theirs.fileno(), self._arguments)
+            child = _Child(process, self)
+            await asyncio.get_running_loop().create_connection(lambda: child, sock=ours)
+            self._children.append(child)
+        except OSError as error:
+            ours.close()
+            self._fail_waiting(LevadaError(f"the parser child cannot be started: {error}"))
+            return
+        finally:
+            self._starting -= 1
+        if self._closed:
+            child.close()
+        self._hand_out()
+
+    def answered(self, child: _Child) -> None:
+        self._failed_starts = 0
+        if self._waiting:
+            self._hand_out()
+
+    def lost(self, child: _Child) -> None:
+        """A child is gone: blame the page that it was reading, hand the others out again."""
+        self._children.remove(child)
+        status = child.process.wait()
+        jobs = list(child.jobs)
+        if jobs and not child.has_answered and not self._closed:
+            self._failed_starts += 1
+        if self._closed:
+            self._fail(jobs, ParserDied("the parser was closed"))
+        elif self._failed_starts >= 5:
+            # Five fresh children in a row died on their first page: it is not the pages.
+            error = LevadaError(f"the parser child does not start (status {status})")
+            self._fail(jobs, error)
+            self._fail_waiting(error)
+        elif jobs:
+            self._fail(jobs[:1], _death(status, jobs[0].url))
+            self._waiting.extendleft(reversed(jobs[1:]))
+        self._hand_out()
+
+    def _fail_waiting(self, error: LevadaError) -> None:
+        self._fail(list(self._waiting), error)
+        self._waiting.clear()
+
+    def _fail(self, jobs: list[_Job], error: LevadaError) -> None:
+        for job in jobs:
+            if not job.answer.done():
+                job.answer.set_exception(error)
+
+
+class _Child(asyncio.Protocol):
+    def __init__(self, process: subprocess.Popen[bytes], pool: ParserPool) -> None:
+        self.process = process
+        self.jobs: deque[_Job] = deque()
+        self.has_answered = False
+        self._pool = pool
+        self._buffer = bytearray()
+
+    def load(self) -> int:
+        return len(self.jobs)
+
+    def send(self, job: _Job) -> None:
+        self.jobs.append(job)
+        self._transport.write(job.message)
+
+    def close(self) -> None:
+        self.process.kill()
+        self._transport.close()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's is one without saying so
+
+    def data_received(self, data: bytes) -> None:
+        buffer = self._buffer
+        buffer += data
+        start = 0
+        while len(buffer) - start >= HEAD.size:
+            end = start + HEAD.size + HEAD.unpack_from(buffer, start)[0]
+            if len(buffer) < end:
+                break
+            self._answer(decode_parsed(memoryview(buffer)[start + HEAD.size : end]))
+            start = end
+        if start:
+            del buffer[:start]
+
+    def _answer(self, parsed: ParsedPage) -> None:
+        self.has_answered = True
+        job = self.jobs.popleft()
+        if not job.answer.done():
+            job.answer.set_result(parsed)
+        self._pool.answered(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.process.kill()
+        self._pool.lost(self)
+
+
+def _spawn(descriptor: int, arguments: tuple[str, ...]) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-I", "-m", "levada.adapters.parser_child", str(descriptor), *arguments]
+    return subprocess.Popen(command, pass_fds=(descriptor,), stdin=subprocess.DEVNULL)  # noqa: S603
+
+
+def _death(status: int, url: str) -> ParserDied:
+    if status == -signal.SIGPROF:
+        return ParserDied(f"reading {url} took too much CPU", "parse-seconds")
+    return ParserDied(f"reading {url} ended the parser (status {status})")

@@ -1,0 +1,100 @@
+"""Which URLs are there, and which may be visited now? The `Frontier` port on SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from levada.adapters.keeping import DUE_COUNTED, plain_text
+from levada.adapters.limits import StoreLimits
+from levada.adapters.sqlite.counters import read_counters
+from levada.adapters.sqlite.database import Database
+from levada.adapters.sqlite.holding import Holding
+from levada.adapters.sqlite.known import KnownUrls
+from levada.adapters.sqlite.leasing import give_back, lease_pages
+from levada.adapters.sqlite.rows import PAGE_COLUMNS, page_record
+from levada.adapters.sqlite.settling import settle_visits
+from levada.records import Found, Lease, PageRecord, Refusal, Settled, Standing
+
+__all__ = ["SqliteFrontier"]
+
+SITES_COUNTED = 2_000
+_DUE = """SELECT count(*) FROM (
+    SELECT 1 FROM (SELECT id FROM sites WHERE due_at IS NOT NULL ORDER BY due_at LIMIT ?1) s
+    JOIN pages p ON p.site_id = s.id AND p.next_visit <= ?2
+    WHERE NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = p.id AND l.live = 1 AND l.expires_at > ?2)
+    LIMIT ?3)"""
+_LEASED = """SELECT (SELECT count(*) FROM leases WHERE live = 1 AND expires_at > ?),
+    (SELECT min(expires_at) FROM leases WHERE live = 1), (SELECT min(due_at) FROM sites WHERE due_at IS NOT NULL)"""
+_BYTES = "SELECT (SELECT page_count FROM pragma_page_count()) * (SELECT page_size FROM pragma_page_size())"
+
+
+class SqliteFrontier:
+    def __init__(self, database: Database, limits: StoreLimits) -> None:
+        self._database = database
+        self._limits = limits
+        self._known = KnownUrls(limits.known_urls)
+
+    def add(self, found: Sequence[Found], refused: Sequence[Refusal], now: float) -> int:
+        if not found and not refused:
+            return 0
+        with self._database.write("add") as write:
+            holding = Holding(write, self._limits, self._known)
+            write.reach("links")
+            new = sum(holding.hold(each, None, now) for each in found)
+            for refusal in refused:
+                holding.refuse(refusal)
+            write.reach("sites")
+            holding.finish()
+        self._known.update(holding.held)
+        return new
+
+    def lease(self, now: float, limit: int, seconds: float) -> list[Lease]:
+        if limit <= 0:
+            return []
+        with self._database.write("lease") as write:
+            return lease_pages(write, self._limits, now, limit, seconds)
+
+    def settle(self, visits: Sequence[Settled]) -> list[bool]:
+        if not visits:
+            return []
+        with self._database.write("settle") as write:
+            holding = Holding(write, self._limits, self._known)
+            current = settle_visits(write, self._limits, holding, visits)
+        # Only now: a URL of a transaction that was undone must not count as stored.
+        self._known.update(holding.held)
+        return current
+
+    def release(self, leases: Sequence[Lease]) -> None:
+        if leases:
+            with self._database.write("release") as write:
+                give_back(write, self._limits, leases)
+
+    def page(self, url: str) -> PageRecord | None:
+        rows = self._database.rows(f"SELECT {PAGE_COLUMNS} WHERE p.url = ?", (plain_text(url),))
+        return page_record(rows[0]) if rows else None
+
+    def standing(self, now: float) -> Standing:
+        """Counts are kept, not counted; `due` is, up to 10,000 in the 2,000 sites that come next."""
+        with self._database.read() as connection:
+            counts = read_counters(connection)
+            (due,) = connection.execute(_DUE, (SITES_COUNTED, now, DUE_COUNTED)).fetchone()
+            leased, expiry, turn = connection.execute(_LEASED, (now,)).fetchone()
+            (size,) = connection.execute(_BYTES).fetchone()
+        states = _under("state.", counts)
+        return Standing(
+            sites=counts.get("sites", 0),
+            known=sum(states.values()),
+            unvisited=counts.get("unvisited", 0),
+            due=due,
+            leased=leased,
+            stored=counts.get("stored", 0),
+            versions=counts.get("versions", 0),
+            next_due=min((at for at in (expiry, turn) if at is not None), default=None),
+            states=states,
+            refused=_under("refused.", counts),
+            bytes=size,
+        )
+
+
+def _under(prefix: str, counts: dict[str, int]) -> dict[str, int]:
+    return {name.removeprefix(prefix): n for name, n in counts.items() if n and name.startswith(prefix)}

@@ -1,0 +1,117 @@
+"""Which URLs are held, and what was refused? The part of a transaction that takes in what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from levada.adapters.keeping import example_of, holdable, refused_for
+from levada.adapters.limits import StoreLimits
+from levada.adapters.sqlite.database import Write
+from levada.adapters.sqlite.known import KnownUrls
+from levada.adapters.sqlite.rows import HOW_CODE, KIND_CODE
+from levada.reasons import Reason
+from levada.records import Found, PageState, Refusal
+
+__all__ = ["ELSEWHERE_ID", "Holding", "SiteRow", "pull_turns"]
+
+ELSEWHERE_ID = 0
+"""The site under which refusals of sites that are not held are counted: pages can name any number of them."""
+
+_INSERT_PAGE = """INSERT INTO pages
+    (site_id, url, kind, how, depth, hops, priority, found_at, found_on)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (url) DO NOTHING"""
+_COUNT_REFUSAL = """INSERT INTO refusals (site_id, reason, n, example) VALUES (?, ?, ?, ?)
+    ON CONFLICT (site_id, reason) DO UPDATE SET n = n + excluded.n"""
+_PULL_TURN = """UPDATE sites SET due_at = max(?1, turn_at, rest_until)
+    WHERE id = ?2 AND (due_at IS NULL OR due_at > max(?1, turn_at, rest_until))"""
+
+
+@dataclass
+class SiteRow:
+    id: int
+    pages: int
+    admitted: bool
+    due_at: float | None = None  # the earliest of the pages that this transaction made due
+    changed: bool = False
+
+    def due_again(self, at: float) -> None:
+        self.due_at = at if self.due_at is None else min(self.due_at, at)
+
+
+def pull_turns(write: Write, due: Iterable[tuple[float, int]]) -> None:
+    """Pages of these sites (time, site id) became due: their turn comes no later, but never before its time."""
+    write.executemany(_PULL_TURN, due)
+
+
+class Holding:
+    """What one transaction has found, counted and touched; `finish` writes the sums."""
+
+    def __init__(self, write: Write, limits: StoreLimits, known: KnownUrls) -> None:
+        self.held: list[str] = []  # known to be stored once this transaction is committed
+        self._write = write
+        self._limits = limits
+        self._known = known
+        self._sites: dict[str, SiteRow | None] = {}
+        self._refused: dict[tuple[int, Reason], list[int | str]] = {}
+
+    def hold(self, found: Found, found_on: int | None, now: float) -> bool:
+        """Hold this URL; whether it was new."""
+        if found.url in self._known and not found.admit:
+            return False
+        if not holdable(found):
+            self.refuse(refused_for(found, Reason.BAD_URL))
+            return False
+        site = self._admitting_site(found)
+        if site.pages >= self._limits.max_pages_per_site:
+            return self._refuse_if_new(found)
+        self.held.append(found.url)
+        row = (site.id, found.url, KIND_CODE[found.kind], HOW_CODE[found.how], found.depth, found.hops)
+        if self._write.execute(_INSERT_PAGE, (*row, found.priority, now, found_on)).rowcount == 0:
+            return False
+        site.pages += 1
+        site.changed = True
+        site.due_again(now)
+        self._write.counters.add("unvisited")
+        self._write.counters.add(f"state.{PageState.NEW}")
+        return True
+
+    def refuse(self, refusal: Refusal) -> None:
+        site = self.site(refusal.site)
+        key = (site.id if site else ELSEWHERE_ID, refusal.reason)
+        if key in self._refused:
+            self._refused[key][0] += 1  # type: ignore[operator]
+        else:
+            self._refused[key] = [1, example_of(refusal)]
+
+    def site(self, name: str) -> SiteRow | None:
+        if name not in self._sites:
+            row = self._write.execute("SELECT id, pages, admitted FROM sites WHERE site = ?", (name,)).fetchone()
+            self._sites[name] = SiteRow(*row) if row else None
+        return self._sites[name]
+
+    def finish(self) -> None:
+        sites = [site for site in self._sites.values() if site is not None]
+        self._write.executemany(
+            "UPDATE sites SET pages = ?, admitted = ? WHERE id = ?",
+            [(site.pages, site.admitted, site.id) for site in sites if site.changed],
+        )
+        pull_turns(self._write, [(site.due_at, site.id) for site in sites if site.due_at is not None])
+        self._write.executemany(_COUNT_REFUSAL, [(*key, *count) for key, count in self._refused.items()])
+        for (_, reason), (n, _) in self._refused.items():
+            self._write.counters.add(f"refused.{reason}", int(n))
+
+    def _admitting_site(self, found: Found) -> SiteRow:
+        site = self.site(found.site)
+        if site is None:
+            id = self._write.execute("INSERT INTO sites (site) VALUES (?)", (found.site,)).lastrowid
+            self._write.counters.add("sites")
+            site = self._sites[found.site] = SiteRow(id or 0, 0, False)
+        if found.admit and not site.admitted:
+            site.admitted = site.changed = True
+        return site
+
+    def _refuse_if_new(self, found: Found) -> bool:
+        if self._write.execute("SELECT 1 FROM pages WHERE url = ?", (found.url,)).fetchone() is None:
+            self.refuse(refused_for(found, Reason.SITE_FULL))
+        return False

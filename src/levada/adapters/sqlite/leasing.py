@@ -1,0 +1,112 @@
+"""Which pages may be visited now? Found by two indexes, whatever the number of URLs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from levada.adapters.limits import StoreLimits
+from levada.adapters.sqlite.database import Write
+from levada.adapters.sqlite.holding import pull_turns
+from levada.adapters.sqlite.rows import PAGE_COLUMNS, page_record
+from levada.adapters.turns import Portion, SiteTurn, hand_out
+from levada.records import Lease
+
+__all__ = ["earliest_due", "give_back", "lease_pages"]
+
+_NEW = """SELECT id FROM pages WHERE site_id = ? AND visits = 0
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = pages.id AND l.live = 1)
+    ORDER BY priority, id LIMIT ?"""
+_DUE = """SELECT id FROM pages WHERE site_id = ? AND next_visit <= ?
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = pages.id AND l.live = 1)
+    ORDER BY next_visit, id LIMIT ?"""
+_FIRST_NEW = """SELECT found_at FROM pages WHERE site_id = ? AND visits = 0
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = pages.id AND l.live = 1)
+    ORDER BY priority, id LIMIT 1"""
+_FIRST_DUE = """SELECT next_visit FROM pages WHERE site_id = ? AND next_visit > ?
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = pages.id AND l.live = 1)
+    ORDER BY next_visit LIMIT 1"""
+_SITES = """SELECT id, coalesce(delay, ?), taken FROM sites WHERE due_at <= ?
+    ORDER BY due_at, taken, id LIMIT ?"""
+_LAPSED = """SELECT coalesce(p.next_visit, p.found_at), p.site_id FROM leases l JOIN pages p ON p.id = l.page_id
+    WHERE l.live = 1 AND l.expires_at <= ?"""
+_GRANT = """INSERT INTO leases (page_id, token, expires_at) VALUES (?, ?, ?)
+    ON CONFLICT (page_id) DO UPDATE SET token = excluded.token, expires_at = excluded.expires_at, live = 1"""
+_NEXT_TURN = """UPDATE sites SET turn_at = ?2, taken = taken + ?3, due_at = max(?4, ?2, rest_until)
+    WHERE id = ?1"""
+
+_EVER = float("-inf")
+
+
+def lease_pages(write: Write, limits: StoreLimits, now: float, limit: int, seconds: float) -> list[Lease]:
+    write.reach("lapse")
+    _lapse(write, now)
+    rows = write.execute(_SITES, (limits.delay, now, limit)).fetchall()
+    sites = [SiteTurn(*row) for row in rows]
+
+    def peek(site: int, count: int) -> tuple[list[int], list[int]]:
+        new = write.execute(_NEW, (site, count)).fetchall()
+        due = write.execute(_DUE, (site, now, count)).fetchall()
+        return [id for (id,) in new], [id for (id,) in due]
+
+    portions = hand_out(sites, peek, limits, limit, seconds)
+    write.reach("leases")
+    leases = _grant(write, portions, now + seconds)
+    write.reach("turns")
+    for portion in portions:
+        _pass_turn(write, portion, now)
+    return leases
+
+
+def give_back(write: Write, limits: StoreLimits, leases: Sequence[Lease]) -> None:
+    """Undo these leases, and the turns that their sites had for them."""
+    write.reach("leases")
+    held = [lease.page for lease in leases if end_lease(write, lease)]
+    write.reach("sites")
+    for page in held:
+        write.execute(
+            "UPDATE sites SET turn_at = turn_at - coalesce(delay, ?) WHERE site = ?", (limits.delay, page.site)
+        )
+        (id,) = write.execute("SELECT id FROM sites WHERE site = ?", (page.site,)).fetchone()
+        pull_turns(write, [(page.next_visit or 0.0, id)])
+
+
+def end_lease(write: Write, lease: Lease) -> bool:
+    """The fence and the done-mark in one: False if this is not the newest lease of its page."""
+    ended = write.execute("DELETE FROM leases WHERE page_id = ? AND token = ?", (lease.page.id, lease.token))
+    return ended.rowcount == 1
+
+
+def earliest_due(write: Write, site: int, after: float = _EVER) -> float | None:
+    """When the site's next page that nobody holds is due, leaving out what was due again until `after`."""
+    new = None if after > _EVER else write.execute(_FIRST_NEW, (site,)).fetchone()
+    due = write.execute(_FIRST_DUE, (site, after)).fetchone()
+    return min((row[0] for row in (new, due) if row), default=None)
+
+
+def _lapse(write: Write, now: float) -> None:
+    lapsed = write.execute(_LAPSED, (now,)).fetchall()
+    if lapsed:
+        pull_turns(write, lapsed)
+        write.execute("UPDATE leases SET live = 0 WHERE live = 1 AND expires_at <= ?", (now,))
+
+
+def _grant(write: Write, portions: Sequence[Portion], expires_at: float) -> list[Lease]:
+    ids = [id for portion in portions for id in portion.pages]
+    first = write.counters.add("token", len(ids)) - len(ids) + 1 if ids else 0
+    write.executemany(_GRANT, [(id, first + place, expires_at) for place, id in enumerate(ids)])
+    leases = []
+    for place, id in enumerate(ids):
+        row = write.execute(f"SELECT {PAGE_COLUMNS} WHERE p.id = ?", (id,)).fetchone()
+        leases.append(Lease(page_record(row), first + place, expires_at))
+    return leases
+
+
+def _pass_turn(write: Write, portion: Portion, now: float) -> None:
+    """The site is due again when its pages can be had politely and there is one to have."""
+    earliest = now if portion.more else earliest_due(write, portion.site.id, now)
+    if portion.pages:
+        write.execute(_NEXT_TURN, (portion.site.id, portion.next_turn(now), len(portion.pages), earliest))
+    else:
+        write.execute(
+            "UPDATE sites SET due_at = max(?1, turn_at, rest_until) WHERE id = ?2", (earliest, portion.site.id)
+        )

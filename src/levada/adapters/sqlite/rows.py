@@ -1,0 +1,65 @@
+"""How does a row become a record, and a record a row?"""
+
+from __future__ import annotations
+
+import struct
+
+from levada.adapters.sqlite.database import Row
+from levada.adapters.sqlite.schema import HOWS, KINDS, STATES
+from levada.reasons import Reason
+from levada.records import Outcome, PageRecord, Visit
+
+__all__ = ["HOW_CODE", "KIND_CODE", "PAGE_COLUMNS", "STATE_CODE", "packed_history", "page_record"]
+
+KIND_CODE = {kind: code for code, kind in enumerate(KINDS)}
+HOW_CODE = {how: code for code, how in enumerate(HOWS)}
+STATE_CODE = {state: code for code, state in enumerate(STATES)}
+
+PAGE_COLUMNS = """p.id, p.url, s.site, p.kind, p.state, p.how, p.depth, p.hops, p.found_at, p.found_on, p.reason,
+    p.visits, p.history, p.interval, p.next_visit, p.failures,
+    d.version, d.etag, d.last_modified, d.body_digest, d.text_digest, d.sketch
+    FROM pages p JOIN sites s ON s.id = p.site_id LEFT JOIN documents d ON d.page_id = p.id"""
+
+_VISIT = struct.Struct("<dBB")
+_OUTCOMES = tuple(Outcome)
+
+
+def packed_history(history: tuple[Visit, ...]) -> bytes:
+    """Ten bytes a visit: when, what it met, and how similar in steps of 1/255."""
+    return b"".join(
+        _VISIT.pack(at, outcome, round(similarity * 255)) for at, outcome, similarity in map(_fields, history)
+    )
+
+
+def page_record(row: Row) -> PageRecord:
+    """The record of a row of `PAGE_COLUMNS`."""
+    id, url, site, kind, state, how, depth, hops, found_at, found_on, reason, visits, history, *rest = row
+    interval, next_visit, failures, version, *validators = rest
+    return PageRecord(
+        id,
+        url,
+        site,
+        KINDS[kind],
+        STATES[state],
+        HOWS[how],
+        depth,
+        hops,
+        found_at,
+        found_on,
+        reason and Reason(reason),
+        visits,
+        _history(history),
+        interval,
+        next_visit if visits else found_at,
+        failures,
+        version or 0,
+        *validators,
+    )
+
+
+def _history(packed: bytes) -> tuple[Visit, ...]:
+    return tuple(Visit(at, _OUTCOMES[outcome], step / 255) for at, outcome, step in _VISIT.iter_unpack(packed))
+
+
+def _fields(visit: Visit) -> tuple[float, int, float]:
+    return visit.at, visit.outcome, visit.similarity

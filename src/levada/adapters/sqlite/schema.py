@@ -1,0 +1,114 @@
+"""How do pages, sites and documents lie in the database?
+
+`pages` is narrow, because leasing and settling touch a row each; contents lie apart in `versions`, and what is
+compared at a visit (validators, digests, sketch) in `documents`. Leases have a small table of their own, so that
+handing out a page rewrites neither its row nor an index. Two partial indexes are the queues of each site.
+Enumerations are stored by the numbers given here, which must never change their meaning.
+"""
+
+from __future__ import annotations
+
+from levada.records import How, PageKind, PageState
+
+__all__ = ["APPLICATION_ID", "HOWS", "KINDS", "SCHEMA", "SCHEMA_VERSION", "STATES"]
+
+APPLICATION_ID = 0x4C764461  # "LvDa"
+SCHEMA_VERSION = 1
+
+KINDS = (PageKind.PAGE, PageKind.SITEMAP, PageKind.FEED)
+HOWS = (How.SEED, How.FRONT, How.LINK, How.SITEMAP, How.FEED, How.CANONICAL, How.REDIRECT)
+STATES = (
+    PageState.NEW,
+    PageState.LIVE,
+    PageState.FAILED,
+    PageState.GONE,
+    PageState.REFUSED,
+    PageState.ELSEWHERE,
+    PageState.QUARANTINED,
+)
+
+SCHEMA = (
+    """CREATE TABLE sites (
+        id INTEGER PRIMARY KEY,
+        site TEXT NOT NULL UNIQUE,
+        admitted INTEGER NOT NULL DEFAULT 0,
+        pages INTEGER NOT NULL DEFAULT 0,
+        failures INTEGER NOT NULL DEFAULT 0,
+        rest_until REAL NOT NULL DEFAULT 0,
+        delay REAL,
+        turn_at REAL NOT NULL DEFAULT 0,
+        taken INTEGER NOT NULL DEFAULT 0,
+        due_at REAL
+    )""",
+    "CREATE INDEX sites_by_turn ON sites (due_at, taken) WHERE due_at IS NOT NULL",
+    "CREATE TABLE robots (site_id INTEGER PRIMARY KEY REFERENCES sites (id), records BLOB NOT NULL)",
+    """CREATE TABLE refusals (
+        site_id INTEGER NOT NULL,
+        reason TEXT NOT NULL,
+        n INTEGER NOT NULL,
+        example TEXT NOT NULL,
+        PRIMARY KEY (site_id, reason)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE pages (
+        id INTEGER PRIMARY KEY,
+        site_id INTEGER NOT NULL REFERENCES sites (id),
+        url TEXT NOT NULL UNIQUE,
+        kind INTEGER NOT NULL,
+        state INTEGER NOT NULL DEFAULT 0,
+        how INTEGER NOT NULL,
+        depth INTEGER NOT NULL,
+        hops INTEGER NOT NULL,
+        priority INTEGER NOT NULL,
+        found_at REAL NOT NULL,
+        found_on INTEGER,
+        visits INTEGER NOT NULL DEFAULT 0,
+        failures INTEGER NOT NULL DEFAULT 0,
+        met_at REAL NOT NULL DEFAULT 0,
+        interval REAL,
+        next_visit REAL,
+        reason TEXT,
+        history BLOB NOT NULL DEFAULT x''
+    )""",
+    # Both queues answer a lease without the row: `visits` stands in the first only to make that so (0 takes no room),
+    # and a page never visited has no next visit.
+    "CREATE INDEX pages_new ON pages (site_id, priority, id, visits) WHERE visits = 0",
+    "CREATE INDEX pages_due ON pages (site_id, next_visit) WHERE next_visit IS NOT NULL",
+    """CREATE TABLE leases (
+        page_id INTEGER PRIMARY KEY,
+        token INTEGER NOT NULL,
+        expires_at REAL NOT NULL,
+        live INTEGER NOT NULL DEFAULT 1
+    )""",
+    """CREATE TABLE documents (
+        page_id INTEGER PRIMARY KEY REFERENCES pages (id),
+        version INTEGER NOT NULL DEFAULT 0,
+        seq INTEGER,
+        gone INTEGER NOT NULL DEFAULT 0,
+        etag TEXT,
+        last_modified TEXT,
+        body_digest BLOB,
+        text_digest BLOB,
+        sketch BLOB
+    )""",
+    "CREATE UNIQUE INDEX documents_by_seq ON documents (seq) WHERE seq IS NOT NULL",
+    """CREATE TABLE versions (
+        page_id INTEGER NOT NULL REFERENCES pages (id),
+        version INTEGER NOT NULL,
+        fetched_at REAL NOT NULL,
+        title TEXT NOT NULL,
+        language TEXT NOT NULL,
+        charset TEXT NOT NULL,
+        status INTEGER NOT NULL,
+        words INTEGER NOT NULL,
+        distinct_words INTEGER NOT NULL,
+        similarity REAL NOT NULL,
+        searchable INTEGER NOT NULL,
+        headers BLOB NOT NULL,
+        text_zstd BLOB NOT NULL,
+        body_zstd BLOB NOT NULL,
+        PRIMARY KEY (page_id, version)
+    )""",
+    "CREATE TABLE counters (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID",
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {SCHEMA_VERSION}",
+)

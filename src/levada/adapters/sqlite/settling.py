@@ -1,0 +1,158 @@
+"""What does a visit leave behind? Page, document, version, links and done-mark, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from levada.adapters.keeping import is_removed, met_content, plain_text, remember, validators_after
+from levada.adapters.limits import StoreLimits
+from levada.adapters.sqlite.database import Row, Write
+from levada.adapters.sqlite.holding import Holding
+from levada.adapters.sqlite.leasing import end_lease
+from levada.adapters.sqlite.rows import KIND_CODE, STATE_CODE, packed_history
+from levada.records import NewVersion, PageState, Settled
+
+__all__ = ["settle_visits"]
+
+_UPDATE_PAGE = """UPDATE pages SET kind = ?, state = ?, reason = ?, visits = ?, history = ?,
+    met_at = coalesce(?, met_at), interval = ?, next_visit = ?, failures = ? WHERE id = ?"""
+_KEEP_VALIDATORS = """INSERT INTO documents (page_id, etag, last_modified, body_digest, text_digest)
+    VALUES (?, ?, ?, ?, ?) ON CONFLICT (page_id) DO UPDATE SET etag = excluded.etag,
+    last_modified = excluded.last_modified, body_digest = excluded.body_digest,
+    text_digest = excluded.text_digest"""
+_KEEP_DOCUMENT = """INSERT INTO documents
+    (page_id, etag, last_modified, body_digest, text_digest, version, seq, gone, sketch)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (page_id) DO UPDATE SET etag = excluded.etag,
+    last_modified = excluded.last_modified, body_digest = excluded.body_digest, text_digest = excluded.text_digest,
+    version = excluded.version, seq = excluded.seq, gone = excluded.gone, sketch = excluded.sketch"""
+_INSERT_VERSION = "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def settle_visits(write: Write, limits: StoreLimits, holding: Holding, visits: Sequence[Settled]) -> list[bool]:
+    write.reach("fence")
+    current = [end_lease(write, settled.lease) for settled in visits]
+    kept = [settled for settled, is_current in zip(visits, current, strict=True) if is_current]
+    write.reach("page")
+    _update_pages(write, kept)
+    write.reach("version")
+    for settled in kept:
+        _keep_content(write, limits, settled)
+    write.reach("links")
+    for settled in kept:
+        _take_links(holding, settled)
+    write.reach("sites")
+    holding.finish()
+    return current
+
+
+def _update_pages(write: Write, kept: Sequence[Settled]) -> None:
+    write.executemany(_UPDATE_PAGE, [_page_row(settled) for settled in kept])
+    for settled in kept:
+        page = settled.lease.page
+        if page.visits == 0:
+            write.counters.add("unvisited", -1)
+        if page.state is not settled.state:
+            write.counters.add(f"state.{page.state}", -1)
+            write.counters.add(f"state.{settled.state}")
+
+
+def _page_row(settled: Settled) -> Row:
+    page = settled.lease.page
+    return (
+        KIND_CODE[settled.kind],
+        STATE_CODE[settled.state],
+        settled.reason,
+        page.visits + 1,
+        packed_history(remember(page.history, settled.visit)),
+        settled.visit.at if met_content(settled) else None,
+        settled.interval,
+        settled.next_visit,
+        settled.failures,
+        page.id,
+    )
+
+
+def _keep_content(write: Write, limits: StoreLimits, settled: Settled) -> None:
+    validators = validators_after(settled)
+    row = (settled.lease.page.id, *msgspec.structs.astuple(validators)) if validators else None
+    if settled.version is not None and row is not None:
+        _keep_version(write, limits, settled, settled.version, row)
+        return
+    if row is not None:
+        write.execute(_KEEP_VALIDATORS, row)
+    _keep_or_drop(write, settled)
+
+
+def _keep_version(
+    write: Write, limits: StoreLimits, settled: Settled, version: NewVersion, validators: Row
+) -> None:
+    page = settled.lease.page
+    number = page.version + 1
+    gone = is_removed(settled.state)
+    was_stored = page.version > 0 and not _was_gone(write, settled)
+    write.counters.add("stored", int(not gone) - int(was_stored))
+    seq = write.counters.add("seq")
+    write.execute(_KEEP_DOCUMENT, (*validators, number, seq, gone, version.sketch))
+    write.execute(_INSERT_VERSION, _version_row(page.id, number, settled.visit.at, version))
+    oldest = number - limits.keep_versions
+    dropped = 0
+    if oldest > 0:
+        dropped = write.execute(
+            "DELETE FROM versions WHERE page_id = ? AND version <= ?", (page.id, oldest)
+        ).rowcount
+    write.counters.add("versions", 1 - dropped)
+
+
+def _version_row(page_id: int, number: int, at: float, version: NewVersion) -> Row:
+    headers = [(plain_text(name), plain_text(value)) for name, value in version.headers]
+    return (
+        page_id,
+        number,
+        at,
+        plain_text(version.title),
+        version.language,
+        version.charset,
+        version.status,
+        version.words,
+        version.distinct_words,
+        version.similarity,
+        version.searchable,
+        _encode(headers),
+        version.text_zstd,
+        version.body_zstd,
+    )
+
+
+def _keep_or_drop(write: Write, settled: Settled) -> None:
+    """A page that is gone leaves search and one that is back returns, its version being as it was."""
+    removed = is_removed(settled.state)
+    if settled.lease.page.version == 0 or not (removed or settled.state is PageState.LIVE):
+        return
+    if removed == _was_gone(write, settled):
+        return
+    write.counters.add("stored", -1 if removed else 1)
+    seq = write.counters.add("seq")
+    write.execute("UPDATE documents SET gone = ?, seq = ? WHERE page_id = ?", (removed, seq, settled.lease.page.id))
+
+
+def _was_gone(write: Write, settled: Settled) -> bool:
+    page = settled.lease.page
+    if page.state is PageState.LIVE:  # nothing that is live is gone: spares the lookup in the common case
+        return False
+    row = write.execute("SELECT gone FROM documents WHERE page_id = ?", (page.id,)).fetchone()
+    return bool(row and row[0])
+
+
+def _take_links(holding: Holding, settled: Settled) -> None:
+    page = settled.lease.page
+    site = holding.site(page.site)
+    if site is not None and settled.next_visit is not None:
+        site.due_again(settled.next_visit)
+    for found in settled.found:
+        holding.hold(found, page.id, settled.visit.at)
+    for refusal in settled.refused:
+        holding.refuse(refusal)

@@ -1,0 +1,103 @@
+"""Where does a whole crawl live on one machine? Frontier, sites and documents over one database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from levada.adapters.limits import StoreLimits
+from levada.adapters.memory import NoFaults
+from levada.adapters.sqlite.database import Database
+from levada.adapters.sqlite.documents import SqliteDocuments
+from levada.adapters.sqlite.frontier import SqliteFrontier
+from levada.adapters.sqlite.opening import check
+from levada.adapters.sqlite.sites import SqliteSites
+from levada.ports import Faults
+from levada.records import (
+    Change,
+    Document,
+    Found,
+    Lease,
+    PageRecord,
+    Refusal,
+    Settled,
+    SiteRecord,
+    Standing,
+    VersionInfo,
+)
+
+__all__ = ["SqliteStore"]
+
+
+class SqliteStore:
+    """One file, WAL, synchronous=FULL. Each write is one transaction: whole, or an error and nothing.
+
+    Threads may share an instance (they take turns); other processes open their own.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        limits: StoreLimits | None = None,
+        faults: Faults | None = None,
+        read_only: bool = False,
+    ) -> None:
+        self.path = path
+        self._limits = limits or StoreLimits()
+        self._database = Database(path, self._limits, faults or NoFaults(), read_only=read_only)
+        self._frontier = SqliteFrontier(self._database, self._limits)
+        self._sites = SqliteSites(self._database)
+        self._documents = SqliteDocuments(self._database)
+
+    @classmethod
+    def open_reader(cls, path: Path, *, limits: StoreLimits | None = None) -> SqliteStore:
+        """A store that answers questions and refuses to write, beside a writer or alone."""
+        return cls(path, limits=limits, read_only=True)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def check(self) -> None:
+        """Read everything once; `StoreDamaged` if the database is not sound."""
+        with self._database.read() as connection:
+            check(connection, self._database.path)
+
+    def add(self, found: Sequence[Found], refused: Sequence[Refusal], now: float) -> int:
+        return self._frontier.add(found, refused, now)
+
+    def lease(self, now: float, limit: int, seconds: float) -> list[Lease]:
+        return self._frontier.lease(now, limit, seconds)
+
+    def settle(self, visits: Sequence[Settled]) -> list[bool]:
+        return self._frontier.settle(visits)
+
+    def release(self, leases: Sequence[Lease]) -> None:
+        self._frontier.release(leases)
+
+    def page(self, url: str) -> PageRecord | None:
+        return self._frontier.page(url)
+
+    def standing(self, now: float) -> Standing:
+        return self._frontier.standing(now)
+
+    def site(self, site: str) -> SiteRecord | None:
+        return self._sites.site(site)
+
+    def save(self, record: SiteRecord) -> None:
+        self._sites.save(record)
+
+    def sites(self) -> Iterator[SiteRecord]:
+        return self._sites.sites()
+
+    def document(self, url: str, version: int | None = None) -> Document | None:
+        return self._documents.document(url, version)
+
+    def versions(self, url: str) -> list[VersionInfo]:
+        return self._documents.versions(url)
+
+    def changes(self, after: int, limit: int) -> list[Change]:
+        return self._documents.changes(after, limit)
+
+    def scan(self) -> Iterator[Document]:
+        return self._documents.scan()

@@ -1,0 +1,153 @@
+"""The index on disk: tantivy, with one writer and any number of readers in other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import tantivy
+
+from levada.adapters.index_folder import IndexFolder
+from levada.adapters.stemming import same_stem
+from levada.adapters.tantivy_errors import translated
+from levada.adapters.tantivy_reader import TantivyReader, open_index
+from levada.adapters.tantivy_schema import FORMAT, Card, document_of
+from levada.errors import StoreDamaged, StoreError, StoreTooNew
+from levada.pages.query import Ask, one_word, parse_page_of_hits
+from levada.pages.snippet import Pieces, snippet
+from levada.ports import Faults
+from levada.records import Change
+from levada.searching import Hit, Hits, Posting, Query
+
+__all__ = ["TantivyIndex"]
+
+
+class TantivyIndex:
+    """`levada.ports.Index` in a folder; a reader unless `writer`, and a writer reads too.
+
+    `text_of(url)` gives the main text for snippets ("" if there is none); without it hits come without.
+    A damaged or outdated folder opens, so that it can be cleared: everything else raises `StoreDamaged`.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        writer: bool = False,
+        heap_bytes: int = 64 << 20,
+        text_of: Callable[[str], str] | None = None,
+        faults: Faults | None = None,
+    ) -> None:
+        self._folder = IndexFolder(Path(path), FORMAT)
+        self._reader = TantivyReader(self._folder)
+        self._text_of = text_of
+        self._may_write = writer
+        self._heap_bytes = heap_bytes
+        self._faults = faults
+        self._writer: tantivy.IndexWriter | None = None
+        self._sites: dict[str, int] = {}
+        if writer:
+            with suppress(StoreDamaged, StoreTooNew):
+                self._open_writer()
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        if not changes:
+            return
+        position = max(self.position(), changes[-1].seq)
+        with self._all_or_nothing() as writer:
+            self._number_sites(changes)
+            for change in changes:
+                writer.delete_documents_by_term("page", change.page_id)
+                document = change.document
+                if document and document.searchable and not document.gone:
+                    writer.add_document(document_of(document, self._sites[document.site]))
+            self._reach("index.commit")
+            writer.commit()
+            # The position comes last: a crash before this line repeats the batch, it never skips it.
+            self._reach("index.position")
+            self._folder.write_position(position)
+
+    def position(self) -> int:
+        with translated(self._folder.path):
+            self._reader.searcher()
+            return self._folder.read_position()
+
+    def search(self, query: Query) -> Hits:
+        ask = parse_page_of_hits(query)
+        with translated(self._folder.path):
+            total, found = self._reader.search(ask, query.limit, query.offset)
+        return Hits(total, tuple(self._hit(card, ask, score) for score, card in found))
+
+    def postings(self, word: str, limit: int) -> list[Posting]:
+        folded = one_word(word)
+        with translated(self._folder.path):
+            return self._reader.postings(folded, limit)
+
+    def clear(self) -> None:
+        self._check_may_write()
+        self._close_writer()
+        self._reader.forget()
+        with translated(self._folder.path):
+            self._folder.wipe()
+        self._open_writer()
+
+    def close(self) -> None:
+        self._close_writer()
+        self._reader.forget()
+
+    def _hit(self, card: Card, ask: Ask, score: float) -> Hit:
+        pieces: Pieces = ()
+        if self._text_of:
+            pieces = snippet(self._text_of(card.url), ask.words(), same_stem(card.language))
+        return Hit(card.url, card.site, card.title, score, card.language, card.changed_at, pieces)
+
+    def _check_may_write(self) -> None:
+        if not self._may_write:
+            raise StoreError(f"the index in {self._folder.path} was opened for reading only")
+
+    def _open_writer(self) -> tantivy.IndexWriter:
+        with translated(self._folder.path):
+            self._folder.make()
+            self._writer = open_index(self._folder).writer(self._heap_bytes, num_threads=1)
+            self._sites = self._folder.read_sites()
+            return self._writer
+
+    def _close_writer(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            with translated(self._folder.path):
+                writer.wait_merging_threads()
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[tantivy.IndexWriter]:
+        """A batch that fails is forgotten, with the writer that saw it; the next one gets a new writer."""
+        self._check_may_write()
+        writer = self._writer or self._open_writer()
+        try:
+            with translated(self._folder.path):
+                yield writer
+        except BaseException:
+            with suppress(StoreError):
+                self._drop_batch(writer)
+            raise
+
+    def _drop_batch(self, writer: tantivy.IndexWriter) -> None:
+        self._writer = None
+        with translated(self._folder.path):
+            try:
+                writer.rollback()
+            finally:
+                writer.wait_merging_threads()  # lets go of the lock
+
+    def _number_sites(self, changes: Sequence[Change]) -> None:
+        sites = dict.fromkeys(change.document.site for change in changes if change.document)
+        new = [site for site in sites if site not in self._sites]
+        if new:
+            self._reach("index.sites")
+            self._folder.append_sites(new)
+            self._sites |= {site: number for number, site in enumerate(new, len(self._sites) + 1)}
+
+    def _reach(self, point: str) -> None:
+        if self._faults is not None:
+            self._faults.reach(point)

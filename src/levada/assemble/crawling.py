@@ -1,0 +1,81 @@
+"""One crawl on one machine: SQLite, curl, parser children and the indexer around the flow's loop."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from levada.adapters.limits import StoreLimits
+from levada.adapters.memory import NoFaults
+from levada.adapters.sqlite import SqliteStore
+from levada.assemble.folder import DataFolder
+from levada.assemble.indexer import IndexerChild
+from levada.assemble.parts import make_clock, make_fetcher, make_parser, make_policy
+from levada.errors import StoreError
+from levada.flow.crawl import Crawl, CrawlPorts
+from levada.flow.settings import Settings
+from levada.pages.urls import canonical, site_of
+from levada.ports import Faults, Fetcher
+from levada.records import Found, How, Settled
+
+__all__ = ["open_crawl", "seeds"]
+
+
+def seeds(urls: Sequence[str]) -> list[Found]:
+    """The addresses that a user asked for; `BadUrl` if one is none."""
+    found = []
+    for url in urls:
+        address = canonical(url if "://" in url else f"https://{url}")
+        found.append(Found(address, site_of(address), how=How.SEED, admit=True))
+    return found
+
+
+@asynccontextmanager
+async def open_crawl(
+    folder: DataFolder,
+    settings: Settings,
+    start: Sequence[Found],
+    *,
+    once: bool = False,
+    max_pages: int | None = None,
+    on_committed: Callable[[Sequence[Settled]], None] = lambda visits: None,
+    fetcher: Fetcher | None = None,
+    faults: Faults | None = None,
+) -> AsyncIterator[Crawl]:
+    """A crawl that is ready to run; on leaving, everything is closed and searchable."""
+    folder.make()
+    with folder.locked():
+        store = SqliteStore(folder.database, limits=_store_limits(settings), faults=faults or NoFaults())
+        try:
+            folder.save_settings(settings)
+            store.forget_leases()  # whoever held them is dead: the lock is ours
+            clock = make_clock(settings.clock)
+            store.add(start, [], clock.now())
+            indexer = IndexerChild(folder, settings.index.batch, settings.index.heap)
+            fetch = fetcher or make_fetcher(settings)
+            parser = make_parser(settings.parse)
+
+            def committed(visits: Sequence[Settled]) -> None:
+                indexer.wake()
+                on_committed(visits)
+
+            ports = CrawlPorts(clock, store, store, store, fetch, parser, make_policy(settings.revisit))
+            try:
+                yield Crawl(ports, settings, once=once, max_pages=max_pages, on_committed=committed)
+            finally:
+                await fetch.close()
+                await parser.close()
+                trouble = indexer.finish()
+            if trouble:
+                raise StoreError(f"the pages are stored, but the search index is behind: {trouble}")
+        finally:
+            store.close()
+
+
+def _store_limits(settings: Settings) -> StoreLimits:
+    return StoreLimits(
+        keep_versions=settings.store.keep_versions,
+        max_pages_per_site=settings.crawl.max_pages_per_site,
+        new_share=settings.store.new_share,
+        delay=settings.politeness.delay,
+    )

@@ -1,0 +1,89 @@
+"""What lies in a data folder, and who may write in it?
+
+    levada.db       frontier, sites, documents (SQLite): the truth
+    index/          the search index; can be deleted at any time, it is rebuilt from the documents
+    settings.json   the settings of the latest crawl, so that later commands see its clock
+    lock            held by the one crawl that writes here
+
+The lock is the kernel's: it goes with its process, however that ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from levada.errors import NotFound, StoreError, StoreFull, StoreLocked
+from levada.flow.settings import Settings
+
+__all__ = ["DataFolder"]
+
+
+class DataFolder:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.database = path / "levada.db"
+        self.index = path / "index"
+        self._settings = path / "settings.json"
+        self._lock = path / "lock"
+
+    def make(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _folder_error(self.path, error) from None
+
+    def must_exist(self) -> None:
+        if not self.database.exists():
+            raise NotFound(f"there is no collection in {self.path}: start one with 'levada crawl URL'")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Be the only writer."""
+        try:
+            descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise _folder_error(self.path, error) from None
+        try:
+            self._take(descriptor)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _take(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() or "unknown"
+            raise StoreLocked(
+                f"{self.path} is in use by another crawl (process {holder}): wait for it, or use another --data folder"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+
+    def save_settings(self, settings: Settings) -> None:
+        fresh = self._settings.with_suffix(".new")
+        try:
+            fresh.write_bytes(msgspec.json.format(msgspec.json.encode(settings)))
+            fresh.replace(self._settings)
+        except OSError as error:
+            raise _folder_error(self.path, error) from None
+
+    def settings(self) -> Settings:
+        """Those of the latest crawl; the defaults if there was none."""
+        try:
+            return msgspec.json.decode(self._settings.read_bytes(), type=Settings)
+        except (OSError, msgspec.MsgspecError):
+            return Settings()
+
+
+def _folder_error(path: Path, error: OSError) -> StoreError:
+    if error.errno == errno.ENOSPC:
+        return StoreFull(f"the disk that holds {path} is full: make room and run the same command again")
+    return StoreError(f"cannot write in {path}: {error.strerror}")

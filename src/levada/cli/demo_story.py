@@ -1,0 +1,128 @@
+"""The demo's story: crawl the bundled web for a while, then say how it went, against the truth."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from levada.assemble.crawling import open_crawl, seeds
+from levada.assemble.folder import DataFolder
+from levada.assemble.searching import open_search
+from levada.cli.running import make_watcher, run_loop, watch
+from levada.demo.child import Web, serving
+from levada.demo.model import World
+from levada.demo.truth import Truth, first_visits, measure, round_robin
+from levada.errors import UsageError
+from levada.flow.progress import Report
+from levada.flow.settings import load_settings
+from levada.records import Outcome, Settled
+from levada.searching import Hits, Query
+
+__all__ = ["Story", "tell", "told"]
+
+QUESTION = "istanbul"
+
+
+class Story(msgspec.Struct, frozen=True):
+    web: Web
+    report: Report
+    levada: Truth
+    round_robin: Truth
+    hits: Hits
+    folder: str
+
+    def summary(self) -> dict[str, Any]:
+        report: dict[str, Any] = msgspec.to_builtins(self.report)
+        return report | {
+            "freshness": {"levada": self.levada.freshness, "round_robin": self.round_robin.freshness},
+            "fetches": {"levada": self.levada.fetches, "round_robin": self.round_robin.fetches},
+            "changes": {"happened": self.levada.changes, "caught": self.levada.caught},
+            "current_at_end": {"true": self.levada.fresh_at_end, "believed": self.report.believed_current},
+            "found": {"query": QUESTION, "total": self.hits.total},
+            "data": self.folder,
+        }
+
+
+def tell(data: Path, seconds: float, options: Sequence[str], *, quiet: bool) -> Story:
+    folder = DataFolder(data)
+    _clear(folder)
+    with serving(*options) as web:
+        visits: list[tuple[str, float]] = []
+
+        def listen(settled: Sequence[Settled]) -> None:
+            visits.extend((each.lease.page.url, each.visit.at) for each in settled if _saw_content(each))
+
+        async def crawl() -> Report:
+            settings = load_settings(Path(web.config))
+            async with open_crawl(folder, settings, seeds(web.start), on_committed=listen) as work:
+                return await watch(work, make_watcher(quiet), seconds)
+
+        report = run_loop(crawl)
+    world = World.build(web.seed, web.pages)
+    first, last = web.origin, web.origin + 1.0
+    if visits:
+        first, last = visits[0][1], max(at for _, at in visits)
+    ours = measure(world, visits, first, last)
+    turns = round_robin(world, first, last, ours.fetches, first=first_visits(visits))
+    with open_search(folder) as (collection, index):
+        hits = index.search(Query(QUESTION, limit=2, now=collection.clock.now()))
+    return Story(web, report, ours, turns, hits, str(data))
+
+
+def told(story: Story) -> None:
+    """At most some 25 lines that stay on the screen."""
+    console = Console(highlight=False)
+    report, ours, turns = story.report, story.levada, story.round_robin
+    hours = report.seconds / 3600
+    console.print(
+        f"[bold]{report.pages:,} pages[/] of a web of {ours.pages:,} stored; {report.fetched:,} fetches in "
+        f"{hours:.1f} hours of its time ({report.seconds / story.web.speed:.0f} s here)."
+    )
+    console.print(f"Changes: {ours.changes:,} happened, [bold]{ours.caught:,} caught[/].")
+    gain = ours.freshness - turns.freshness
+    console.print(
+        f"Fresh, by the truth: [bold green]{ours.freshness:.1%}[/] of the time; round robin with as many fetches "
+        f"({turns.fetches:,}): {turns.freshness:.1%} ({gain:+.1%})."
+    )
+    console.print(
+        f"Current right now: {ours.fresh_at_end:.1%}; believed: "
+        f"{'-' if report.believed_current is None else f'{report.believed_current:.1%}'}."
+    )
+    _refusals(console, report)
+    console.print(f"\nA search for [bold]{QUESTION}[/]: {story.hits.total} pages, first of all")
+    for hit in story.hits.hits:
+        console.print(Text.assemble("  ", (hit.title, "bold"), "  ", (hit.url, "dim")), no_wrap=True, overflow="ellipsis")
+    url = story.hits.hits[0].url if story.hits.hits else "URL"
+    console.print("\nNow try:")
+    for command in (f'search "words" --data {story.folder}', f"diff {url} --data {story.folder}",
+                    f"why {url} --data {story.folder}", f"export --jsonl --data {story.folder} --out pages.jsonl",
+                    "crawl https://example.org"):
+        console.print(f"  levada {command}", markup=False)
+
+
+def _refusals(console: Console, report: Report) -> None:
+    for name, counts in (("Refused", report.refused), ("Failed", report.failed)):
+        said = ", ".join(f"{reason} {number}" for reason, number in counts.items())
+        console.print(f"{name}: {said or 'nothing'}.", markup=False)
+
+
+def _saw_content(settled: Settled) -> bool:
+    return settled.visit.outcome <= Outcome.CHANGED
+
+
+def _clear(folder: DataFolder) -> None:
+    """The collection of an earlier demo goes; anything that is not one stays, and is an error."""
+    if not folder.path.exists() or not any(folder.path.iterdir()):
+        return
+    if not folder.database.exists():
+        raise UsageError(f"{folder.path} holds something that is no collection: name another folder with --data")
+    with folder.locked():
+        shutil.rmtree(folder.index, ignore_errors=True)
+        for part in folder.path.glob("levada.db*"):
+            part.unlink()

@@ -1,0 +1,40 @@
+"""How far is a long export? A bar on a terminal, silence when piped."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from levada.cli.printing import printer
+
+__all__ = ["shown_progress"]
+
+_SECONDS_BETWEEN = 0.2
+
+
+@contextmanager
+def shown_progress(total: int, seen: Callable[[], int]) -> Iterator[None]:
+    """Watch `seen` while the block runs; it is read, never waited for."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("exporting"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    done = threading.Event()
+    with Progress(*columns, console=printer(sys.stderr), transient=True) as bar:
+        task = bar.add_task("exporting", total=total)
+
+        def watch() -> None:
+            while not done.wait(_SECONDS_BETWEEN):
+                bar.update(task, completed=seen())
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()

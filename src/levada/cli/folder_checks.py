@@ -1,0 +1,109 @@
+"""Is this data folder sound, and who uses it?"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+
+from levada.adapters.limits import StoreLimits
+from levada.adapters.memory import NoFaults
+from levada.adapters.sqlite import SqliteStore
+from levada.adapters.sqlite.database import Database
+from levada.assemble.folder import DataFolder
+from levada.cli.checks import Check, failed, fine, worrying
+from levada.cli.printing import plural, size
+from levada.clock import SystemClock
+from levada.errors import LevadaError
+from levada.flow.settings import Settings
+
+__all__ = ["folder_checks"]
+
+_SKEW = 60.0
+
+
+def folder_checks(folder: DataFolder) -> Iterator[Check]:
+    if not folder.database.exists():
+        yield fine("collection", f"none in {folder.path} yet", "levada crawl URL starts one")
+        return
+    yield _lock(folder.path / "lock")
+    yield _last_settings(folder.path / "settings.json")
+    yield _written_when(folder.database)
+    try:
+        with closing(SqliteStore.open_reader(folder.database)) as store:
+            yield from _database(folder, store)
+    except LevadaError as error:
+        yield _told(error, "database")
+
+
+def _told(error: LevadaError, name: str) -> Check:
+    found, _, advice = str(error).rpartition(": ")
+    return failed(name, found or advice, advice if found else "")
+
+
+def _database(folder: DataFolder, store: SqliteStore) -> Iterator[Check]:
+    store.check()
+    with closing(Database(folder.database, StoreLimits(), NoFaults(), read_only=True)) as database:
+        (format,) = database.rows("PRAGMA user_version")[0]
+        (newest,) = database.rows("SELECT coalesce(max(seq), 0) FROM documents")[0]
+    standing = store.standing(SystemClock().now())
+    held = f"{plural(standing.stored, 'page')} stored of {standing.known:,} known, {size(standing.bytes)}"
+    yield fine("database", f"sound; format {format}; {held}")
+    yield _index(folder, newest)
+
+
+def _index(folder: DataFolder, newest: int) -> Check:
+    from levada.adapters.tantivy_index import TantivyIndex
+
+    try:
+        with closing(TantivyIndex(folder.index)) as index:
+            position = index.position()
+    except LevadaError as error:
+        return worrying("index", str(error), f"delete {folder.index}: the next search rebuilds it")
+    if position > newest:
+        advice = f"it belongs to another collection; delete {folder.index}: the next search rebuilds it"
+        return worrying("index", f"at step {position:,}, the documents only at {newest:,}", advice)
+    if position < newest:
+        found = f"{plural(newest - position, 'step')} behind the documents"
+        return fine("index", found, "the next search or crawl catches up")
+    return fine("index", f"up to date, at step {position:,}")
+
+
+def _lock(path: Path) -> Check:
+    """Who holds it? Asked with a shared lock for an instant, so that nothing is written."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return fine("in use", "by nobody")
+    except OSError as error:
+        return worrying("in use", f"cannot be told ({error.strerror})", f"check who may read {path}")
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return fine("in use", "by nobody")
+    except OSError:
+        holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+        return fine("in use", f"by process {holder}" if holder.isdigit() else "by a process")
+    finally:
+        os.close(descriptor)
+
+
+def _last_settings(path: Path) -> Check:
+    try:
+        msgspec.json.decode(path.read_bytes(), type=Settings)
+    except FileNotFoundError:
+        return fine("last settings", "none: the defaults hold")
+    except (OSError, msgspec.MsgspecError) as error:
+        return worrying("last settings", f"{path} is not readable ({error})", "the next crawl writes it anew")
+    return fine("last settings", str(path))
+
+
+def _written_when(database: Path) -> Check:
+    ahead = database.stat().st_mtime - SystemClock().now()
+    if ahead <= _SKEW:
+        return fine("folder's time", "not ahead of the clock")
+    advice = "the clock has gone back: set it, or pages wait that much longer for their next visit"
+    return worrying("folder's time", f"written {ahead:,.0f} s in the future", advice)

@@ -1,0 +1,59 @@
+"""The command `levada`: its subcommands, and how their errors reach the user.
+
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 nothing found or refused. Command modules import what they need
+inside the command, so that `levada --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from levada import __version__
+from levada.cli import crawl, demo, diff, doctor, export, postings, search, why
+from levada.errors import LevadaError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="levada",
+    help="Keeps a large collection of web pages fresh and searchable within a fetch budget.",
+    epilog="Start with: levada demo    (offline, about a minute)",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"levada {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def levada(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Keeps a large collection of web pages fresh and searchable within a fetch budget."""
+
+
+for module in (demo, crawl, search, postings, diff, why, export, doctor):
+    module.register(app)
+
+
+def main() -> None:
+    try:
+        app()
+    except LevadaError as error:
+        print(f"levada: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has enough
+        sys.exit(0)

@@ -1,0 +1,81 @@
+"""A crawl with somebody watching: the event loop, Ctrl-C, the live screen or plain lines."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+from levada.assemble.crawling import open_crawl
+from levada.assemble.folder import DataFolder
+from levada.cli.screen import LiveScreen, PlainLines, Watcher, summary
+from levada.flow.crawl import Crawl
+from levada.flow.progress import Report
+from levada.flow.settings import Settings
+from levada.records import Found, Settled
+
+__all__ = ["run_crawl", "run_loop"]
+
+
+def run_crawl(
+    folder: DataFolder,
+    settings: Settings,
+    start: Sequence[Found],
+    *,
+    once: bool = False,
+    max_pages: int | None = None,
+    quiet: bool = False,
+) -> Report:
+    watcher = make_watcher(quiet)
+
+    async def crawl() -> Report:
+        async with open_crawl(folder, settings, start, once=once, max_pages=max_pages) as work:
+            return await watch(work, watcher)
+
+    report = run_loop(crawl)
+    if not quiet:
+        print(summary(report, str(folder.path)))
+    return report
+
+
+def run_loop(work: Callable[[], Awaitable[Report]]) -> Report:
+    import uvloop
+
+    async def main() -> Report:
+        return await work()
+
+    return uvloop.run(main())
+
+
+def make_watcher(quiet: bool) -> Watcher | None:
+    if quiet:
+        return None
+    return LiveScreen() if sys.stderr.isatty() else PlainLines()
+
+
+async def watch(work: Crawl, watcher: Watcher | None, seconds: float | None = None) -> Report:
+    """Run a crawl to its end, to Ctrl-C, or for so many seconds of the wall, and show how it goes."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, work.stop)
+    if seconds is not None:
+        loop.call_later(seconds, work.stop, "limit")
+    if watcher is None:
+        return await work.run()
+    showing = asyncio.create_task(_show(work, watcher))
+    try:
+        return await work.run()
+    finally:
+        showing.cancel()
+        watcher.close()
+
+
+async def _show(work: Crawl, watcher: Watcher) -> None:
+    while True:
+        watcher.show(work, time.monotonic())
+        await asyncio.sleep(watcher.every)
+
+
+Listener = Callable[[Sequence[Settled]], None]

@@ -1,0 +1,148 @@
+"""What does a person see while a crawl runs? One live screen on a terminal, plain lines when piped."""
+
+from __future__ import annotations
+
+import sys
+from typing import Protocol
+
+from rich.console import Console, Group, RenderableType
+from rich.filesize import decimal
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from levada.cli.duration import duration
+from levada.cli.printing import harmless
+from levada.flow.crawl import Crawl
+from levada.flow.progress import Report
+from levada.records import Outcome
+
+__all__ = ["LiveScreen", "PlainLines", "Watcher", "screen", "summary"]
+
+_STYLE = {"changed": "yellow", "first": "green", "unchanged": "dim"}
+
+
+class Watcher(Protocol):
+    every: float
+
+    def show(self, work: Crawl, now: float) -> None: ...
+    def close(self) -> None: ...
+
+
+class LiveScreen:
+    every = 0.25
+
+    def __init__(self) -> None:
+        self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
+        self._live.start()
+
+    def show(self, work: Crawl, now: float) -> None:
+        self._live.update(screen(work, now), refresh=True)
+
+    def close(self) -> None:
+        self._live.stop()
+
+
+class PlainLines:
+    every = 5.0
+
+    def show(self, work: Crawl, now: float) -> None:
+        progress, standing = work.progress, work.standing
+        fresh = progress.belief.share(work.clock.now())
+        print(
+            f"visits {progress.visits} ({progress.pace(now):.0f}/s)  stored {standing.stored}  "
+            f"new {standing.unvisited}  due {standing.due}  "
+            f"changed {progress.outcomes[Outcome.CHANGED]}  failed {progress.failed.total()}  "
+            f"refused {progress.refused.total()}  believed current {_percent(fresh)}",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    def close(self) -> None:
+        pass
+
+
+def screen(work: Crawl, now: float) -> RenderableType:
+    return Panel(
+        Group(_headline(work, now), "", Group(_sites(work), "", _trouble(work), "", _recent(work))),
+        title="levada",
+        subtitle="Ctrl-C stops; the same command goes on",
+        border_style="cyan",
+    )
+
+
+def _headline(work: Crawl, now: float) -> Table:
+    progress, standing = work.progress, work.standing
+    pace = progress.pace(now)
+    waiting = standing.unvisited + standing.due
+    outcomes = progress.outcomes
+    table = Table.grid(padding=(0, 3))
+    table.add_row(
+        f"[bold]{pace:,.0f}[/] pages/s",
+        f"[bold]{standing.stored:,}[/] stored",
+        f"[bold]{standing.unvisited:,}[/] new to visit",
+        f"[bold]{standing.due:,}[/] due again",
+        f"[bold]{_percent(progress.belief.share(work.clock.now()))}[/] believed current",
+    )
+    table.add_row(
+        f"{decimal(progress.wire_bytes)} in",
+        f"[green]{outcomes[Outcome.FIRST]:,} first[/]",
+        f"[yellow]{outcomes[Outcome.CHANGED]:,} changed[/]",
+        f"{outcomes[Outcome.UNCHANGED]:,} unchanged",
+        f"ETA {duration(waiting / pace)}" if pace > 0 and waiting else _idle(work),
+    )
+    table.add_row(
+        f"[dim]fetching {work.fetching}[/]",
+        f"[dim]to parse {work.parse_queue.qsize()}[/]",
+        f"[dim]to commit {len(work.catalog)}[/]",
+        f"[dim]leased {len(work.agenda)}[/]",
+        f"[dim]{standing.sites:,} sites[/]",
+    )
+    return table
+
+
+def _idle(work: Crawl) -> str:
+    next_due = work.standing.next_due
+    return "" if next_due is None else f"next in {duration(max(0.0, next_due - work.clock.now()))}"
+
+
+def _sites(work: Crawl) -> Table:
+    busiest = sorted(work.agenda.lengths(), key=lambda line: -line[1] - line[2])[:6]
+    table = Table("site", "waiting", "under way", box=None, header_style="dim", pad_edge=False)
+    for site, waiting, under_way in busiest:
+        table.add_row(Text(harmless(site)), str(waiting), "●" * under_way)
+    return table
+
+
+def _trouble(work: Crawl) -> Text:
+    """Errors and refusals, with their reasons."""
+    counts = work.progress.failed + work.progress.refused
+    if not counts:
+        return Text("nothing failed, nothing refused", style="dim")
+    words = ", ".join(f"{reason} {number}" for reason, number in counts.most_common(8))
+    return Text(f"not kept: {words}", style="red")
+
+
+def _recent(work: Crawl) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for _, what, url in list(work.progress.recent)[-5:]:
+        table.add_row(Text(what, style=_STYLE.get(what, "red")), Text(harmless(url), overflow="ellipsis", no_wrap=True))
+    return table
+
+
+def summary(report: Report, folder: str) -> str:
+    """The few lines that stay."""
+    lines = [
+        f"{report.pages:,} pages stored in {folder}; {report.fetched:,} fetched in {duration(report.seconds)}: "
+        f"{report.new:,} first, {report.changed:,} changed, {report.unchanged:,} unchanged, {report.gone:,} gone.",
+    ]
+    for name, counts in (("failed", report.failed), ("refused", report.refused)):
+        if counts:
+            lines.append(f"{name}: " + ", ".join(f"{reason} {number}" for reason, number in counts.items()))
+    lines.append(f'next: levada search "words" --data {folder}   ·   levada why URL --data {folder}')
+    return "\n".join(lines)
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"

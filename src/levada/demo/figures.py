@@ -1,0 +1,71 @@
+"""How many pages, where, and how lively? The counts of the EMACrawler experiment (data/SOURCE.md)."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+__all__ = ["CATEGORIES", "Dynamics", "SiteFigures", "class_counts", "share_out", "site_figures"]
+
+# The source's names of its five categories, and the word that this package uses.
+CATEGORIES = {
+    "E-commerce and retail": "shop",
+    "Travel and tourism": "travel",
+    "Education": "education",
+    "Finance": "finance",
+    "News and media": "news",
+}
+
+
+class Dynamics(StrEnum):
+    """How often a visit meets a change, if visits are an hour apart."""
+
+    STATIC = "static"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class SiteFigures(NamedTuple):
+    category: str
+    name: str
+    pages: int
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    text = files("levada.demo").joinpath("data", name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+@cache
+def site_figures() -> tuple[SiteFigures, ...]:
+    """The sites, by the label of their name: www.trendyol.com is trendyol."""
+    return tuple(
+        SiteFigures(CATEGORIES[row["category"]], row["site"].split(".")[1], int(row["urls"]))
+        for row in _rows("freshness_sites.csv")
+    )
+
+
+@cache
+def class_counts() -> Mapping[str, Mapping[Dynamics, int]]:
+    """Pages of each class in each category, as the paper's own crawler met them."""
+    counts: dict[str, dict[Dynamics, int]] = {category: {} for category in CATEGORIES.values()}
+    for row in _rows("freshness_dynamics.csv"):
+        counts[CATEGORIES[row["category"]]][Dynamics(row["class"])] = int(row["ema_urls"])
+    return counts
+
+
+def share_out(total: int, weights: Sequence[int]) -> list[int]:
+    """Whole numbers in proportion to the weights that add up to the total (largest remainders)."""
+    whole = sum(weights)
+    if whole == 0:
+        return [0] * len(weights)
+    shares = [total * weight // whole for weight in weights]
+    by_remainder = sorted(range(len(weights)), key=lambda i: (-(total * weights[i] % whole), i))
+    for i in by_remainder[: total - sum(shares)]:
+        shares[i] += 1
+    return shares

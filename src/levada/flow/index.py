@@ -1,0 +1,34 @@
+"""The index step: whatever the documents say and the index does not know yet, it is told.
+
+The documents are the truth. The index remembers how far it has come, so catching up after a crash, a rebuild and
+the everyday step are the same loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from levada.errors import StoreDamaged
+from levada.ports import Documents, Index
+
+__all__ = ["catch_up"]
+
+
+def catch_up(
+    documents: Documents, index: Index, batch: int, on_progress: Callable[[int], None] = lambda seq: None
+) -> int:
+    """Bring the index up to date, from the beginning if it is damaged; how many changes that took."""
+    try:
+        return _follow(documents, index, batch, on_progress)
+    except StoreDamaged:
+        index.clear()  # nothing is lost: the documents are the truth
+        return _follow(documents, index, batch, on_progress)
+
+
+def _follow(documents: Documents, index: Index, batch: int, on_progress: Callable[[int], None]) -> int:
+    taken = 0
+    while changes := documents.changes(index.position(), batch):
+        index.apply(changes)
+        taken += len(changes)
+        on_progress(changes[-1].seq)
+    return taken

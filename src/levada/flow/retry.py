@@ -1,0 +1,32 @@
+"""How long until we try again what did not work?
+
+Doubling waits with a spread that depends on the page alone, so that pages which failed together do not come back
+together, and a rerun decides the same.
+"""
+
+from __future__ import annotations
+
+from email.utils import parsedate_to_datetime
+from zlib import crc32
+
+__all__ = ["doubling", "retry_after"]
+
+
+def doubling(first: float, times: int, most: float, url: str) -> float:
+    """`first`, doubled `times` times, at most `most`, spread by up to a fifth."""
+    spread = 0.9 + 0.2 * (crc32(url.encode()) / 2**32)
+    return float(min(first * 2 ** min(max(times, 0), 60), most)) * spread
+
+
+def retry_after(value: str | None, now: float, most: float) -> float | None:
+    """Seconds that a Retry-After header asks for; None if it asks for nothing that can be understood."""
+    if not value:
+        return None
+    value = value.strip()
+    if value.isascii() and value.isdigit():
+        return min(float(value[:12]), most)
+    try:
+        moment = parsedate_to_datetime(value).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return min(max(moment - now, 0.0), most)

@@ -1,0 +1,119 @@
+"""May this page be asked for at all? robots.txt by RFC 9309, kept with its site.
+
+A 4xx means that there is none, so all is allowed. A 5xx or no answer at all means that nobody knows: nothing is
+fetched from there until one could be read. At most 500 KiB are read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from levada.errors import BadUrl
+from levada.flow.settings import PolitenessSettings
+from levada.flow.sitebook import SiteBook
+from levada.pages.robots import RobotsRules
+from levada.pages.urls import canonical, origin_of, site_of
+from levada.ports import Clock, Fetcher
+from levada.reasons import Reason
+from levada.records import Request, Response, RobotsRecord
+
+__all__ = ["ROBOTS_BYTES", "RobotsBook", "Verdict"]
+
+ROBOTS_BYTES = 500 * 1024
+_HOPS = 5
+# These say more to a person than that robots.txt could not be read.
+_TELLING = (Reason.DNS, Reason.CONNECT, Reason.TLS, Reason.ADDRESS)
+_REDIRECTS = (301, 302, 303, 307, 308)
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """`reason` is None if the page may be fetched; `asked` if robots.txt had to be fetched just now."""
+
+    reason: Reason | None
+    asked: bool = False
+
+
+class RobotsBook:
+    """What each origin allows; `on_news` hears of a robots.txt that was just read."""
+
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        sites: SiteBook,
+        clock: Clock,
+        settings: PolitenessSettings,
+        on_news: Callable[[str, RobotsRules], Awaitable[None]],
+        most_kept: int = 2_000,
+    ) -> None:
+        self._fetcher = fetcher
+        self._sites = sites
+        self._clock = clock
+        self._settings = settings
+        self._on_news = on_news
+        self._most_kept = most_kept
+        self._rules: dict[str, tuple[RobotsRecord, RobotsRules]] = {}
+        self._asking: dict[str, asyncio.Future[None]] = {}
+
+    async def verdict(self, url: str) -> Verdict:
+        origin = origin_of(url)
+        kept = self._rules.get(origin)
+        asked = False
+        if kept is None or kept[0].expires_at <= self._clock.now():
+            asked = await self._learn(origin)
+            kept = self._rules[origin]
+        record, rules = kept
+        if record.trouble:
+            return Verdict(record.trouble, asked)
+        return Verdict(None if rules.allows(url, self._settings.agent) else Reason.ROBOTS, asked)
+
+    async def _learn(self, origin: str) -> bool:
+        """Make `_rules[origin]` current; True if that took an exchange. Several askers wait for one answer."""
+        if waiting := self._asking.get(origin):
+            await waiting
+            return False
+        done = self._asking[origin] = asyncio.get_running_loop().create_future()
+        try:
+            return await self._read(origin)
+        finally:
+            del self._asking[origin]
+            done.set_result(None)
+
+    async def _read(self, origin: str) -> bool:
+        scheme = origin.partition(":")[0]
+        site = site_of(origin)
+        record = dict((await self._sites.get(site)).robots).get(scheme)
+        fetched = record is None or record.expires_at <= self._clock.now()
+        if fetched:
+            record = self._record(await self._fetch(f"{origin}/robots.txt"))
+        assert record is not None
+        rules = RobotsRules.parse(record.text)
+        if fetched:
+            await self._sites.put_robots(site, scheme, record, rules.delay(self._settings.agent))
+            await self._on_news(origin, rules)
+        if len(self._rules) >= self._most_kept:
+            self._rules.clear()
+        self._rules[origin] = (record, rules)
+        return fetched
+
+    async def _fetch(self, url: str) -> Response:
+        for _ in range(_HOPS):
+            response = await self._fetcher.fetch(Request(url, keep_bytes=ROBOTS_BYTES))
+            location = response.header("location")
+            if response.status not in _REDIRECTS or not location:
+                return response
+            try:
+                url = canonical(location, url)
+            except BadUrl:
+                break
+        return Response(url, 404)  # RFC 9309, 2.3.1.2: beyond five hops it counts as not there
+
+    def _record(self, response: Response) -> RobotsRecord:
+        now = self._clock.now()
+        if response.status == 429 or response.status >= 500 or response.status < 200:
+            trouble = response.reason if response.reason in _TELLING else Reason.ROBOTS_UNREACHABLE
+            return RobotsRecord("", now, now + self._settings.robots_retry, trouble)
+        text = response.body.decode("utf-8", "replace") if response.status == 200 else ""
+        return RobotsRecord(text, now, now + self._settings.robots_seconds)

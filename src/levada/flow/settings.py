@@ -1,0 +1,209 @@
+"""What can be set? The whole of levada.toml, typed; every key has a default and a line in docs/settings.md.
+
+Seconds are float, sizes are bytes. An unknown key is an error that names the nearest known one: a setting that
+is silently ignored is worse than none.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from levada.errors import SettingsError
+
+__all__ = [
+    "BudgetSettings",
+    "ClockSettings",
+    "CrawlSettings",
+    "FetchSettings",
+    "GuardSettings",
+    "IndexSettings",
+    "ParseSettings",
+    "PolitenessSettings",
+    "RevisitSettings",
+    "Settings",
+    "StoreSettings",
+    "load_settings",
+    "parse_settings",
+]
+
+Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=1)]
+CountOrNone = Annotated[int, Meta(ge=0)]
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+
+
+class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class CrawlSettings(_Section, frozen=True):
+    """How far does the crawl go?"""
+
+    scope: Literal["sites", "any"] = "sites"  # the sites of the start URLs, or wherever links lead
+    sitemaps: bool = True
+    max_depth: Count = 20
+    max_redirects: CountOrNone = 5
+    max_url_length: Count = 2_000
+    max_pages_per_site: Count = 100_000
+    near_duplicate_run: Count = 20  # this many near-identical new pages of one URL pattern in a row are enough
+
+
+class BudgetSettings(_Section, frozen=True):
+    """How many fetches may be spent? 0: no limit."""
+
+    per_hour: CountOrNone = 0
+    per_site_per_hour: CountOrNone = 0
+
+
+class PolitenessSettings(_Section, frozen=True):
+    """How gently is a site asked?"""
+
+    agent: Annotated[str, Meta(min_length=1)] = "levada"  # the name that robots.txt is read for
+    contact: str = ""  # an address that a site's owner may write to; goes into the User-Agent
+    delay: NotNegative = 1.0  # between two requests to a site, unless its robots.txt asks for more
+    at_once: Count = 2  # requests to a site at the same time
+    robots_seconds: Positive = DAY  # how long a robots.txt is believed
+    robots_retry: Positive = 10 * MINUTE  # when one that failed is asked for again; nothing is fetched until then
+    rest_after: Count = 5  # failures in a row after which a site rests
+    rest: Positive = 5 * MINUTE  # its first rest; doubles up to max_rest
+    max_rest: Positive = DAY
+
+
+class FetchSettings(_Section, frozen=True):
+    """What may one exchange cost?"""
+
+    slots: Count = 64  # exchanges at the same time
+    max_bytes: Count = 5 * 1024 * 1024
+    max_decoded_bytes: Count = 10 * 1024 * 1024
+    max_header_bytes: Count = 64 * 1024
+    max_buffered_bytes: Count = 128 * 1024 * 1024  # of all exchanges together
+    seconds: Positive = 30.0
+    connect_seconds: Positive = 10.0
+    min_rate: NotNegative = 100.0  # bytes per second, over min_rate_seconds
+    min_rate_seconds: Positive = 8.0
+    ca_file: str = ""  # more authorities to trust, PEM; "": those that come with Levada's curl
+    http2: bool = True
+
+
+class GuardSettings(_Section, frozen=True):
+    """Which addresses that are not public may be dialled all the same? Exact `ip:port` pairs only."""
+
+    allow: tuple[str, ...] = ()
+
+
+class ParseSettings(_Section, frozen=True):
+    """How are pages read?"""
+
+    children: CountOrNone = 0  # processes; 0: one per core, less one
+    memory: Count = 1024 * 1024 * 1024  # address space of a child
+    cpu_seconds: Positive = 5.0  # for one page
+    kills: Count = 3  # a page that ends its child this often is quarantined
+    main_text: Literal["builtin", "trafilatura"] = "builtin"
+
+
+class StoreSettings(_Section, frozen=True):
+    """What is kept?"""
+
+    keep_versions: Count = 10
+    new_share: Annotated[float, Meta(ge=0, le=1)] = 0.5  # of the fetches, for pages never visited, while both wait
+    lease_seconds: Positive = 10 * MINUTE
+    batch: Count = 200  # visits that share a commit, at most
+
+
+class IndexSettings(_Section, frozen=True):
+    """How is the search index written?"""
+
+    batch: Count = 1_000  # documents that share a commit, at most
+    heap: Annotated[int, Meta(ge=16 * 1024 * 1024)] = 64 * 1024 * 1024
+
+
+class RevisitSettings(_Section, frozen=True):
+    """When do we come back?"""
+
+    policy: Literal["ema", "fixed"] = "ema"
+    first: Positive = HOUR
+    floor: NotNegative = 5 * MINUTE
+    ceiling: Positive = 30 * DAY
+    retry: Positive = 5 * MINUTE  # after a failure; doubles up to max_retry
+    max_retry: Positive = DAY
+    gone: Positive = DAY  # before a page that is gone or refused is looked at again; doubles up to the ceiling
+
+
+class ClockSettings(_Section, frozen=True):
+    """How fast does time go? Only the bundled web changes this."""
+
+    speed: Positive = 1.0
+    origin: float = 0.0  # world time at `started`; used if speed is not 1
+    started: float = 0.0
+
+
+class Settings(_Section, frozen=True):
+    crawl: CrawlSettings = CrawlSettings()
+    budget: BudgetSettings = BudgetSettings()
+    politeness: PolitenessSettings = PolitenessSettings()
+    fetch: FetchSettings = FetchSettings()
+    guard: GuardSettings = GuardSettings()
+    parse: ParseSettings = ParseSettings()
+    store: StoreSettings = StoreSettings()
+    index: IndexSettings = IndexSettings()
+    revisit: RevisitSettings = RevisitSettings()
+    clock: ClockSettings = ClockSettings()
+
+    def __post_init__(self) -> None:
+        if not self.revisit.floor <= self.revisit.first <= self.revisit.ceiling:
+            raise ValueError("revisit needs floor <= first <= ceiling")
+
+
+def load_settings(path: Path) -> Settings:
+    """Read a levada.toml."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise SettingsError(f"there is no settings file {path}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"cannot read {path}: {error}") from None
+    return parse_settings(text, str(path))
+
+
+def parse_settings(text: str, where: str) -> Settings:
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{where} is not TOML: {error}") from None
+    _refuse_unknown(values, where)
+    try:
+        return msgspec.convert(values, Settings, strict=True)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"{where}: {_readable(str(error))}") from None
+
+
+def _refuse_unknown(values: dict[str, Any], where: str) -> None:
+    sections = {field.name: field.type for field in msgspec.structs.fields(Settings)}
+    for name, section in values.items():
+        _refuse_key(name, list(sections), where, "section")
+        if isinstance(section, dict):
+            known = [field.name for field in msgspec.structs.fields(sections[name])]
+            for key in section:
+                _refuse_key(key, known, f"{where}, [{name}]", "key")
+
+
+def _refuse_key(key: str, known: list[str], where: str, what: str) -> None:
+    if key in known:
+        return
+    near = get_close_matches(key, known, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+    raise SettingsError(f"{where}: unknown {what} {key!r}; {hint}")
+
+
+def _readable(message: str) -> str:
+    """`Expected `int` - at `$.fetch.slots`` -> `fetch.slots: expected int`."""
+    said, _, place = message.partition(" - at `$.")
+    said = said.replace("`", "")
+    return f"{place.rstrip('`')}: {said[:1].lower()}{said[1:]}" if place else said

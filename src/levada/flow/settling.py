@@ -1,0 +1,268 @@
+"""What does this visit mean? Pure: an answer in, everything to commit out.
+
+The order of judgement is the specification's: a 304 settles "unchanged" and is compared with nothing; then the
+digest of the bytes; then the digest of the main text, which decides. Only a 404 or 410 makes a page "gone": a site
+that is down for a day, or a sitemap that fails, takes nothing out of the collection.
+"""
+
+from __future__ import annotations
+
+from levada.errors import BadUrl
+from levada.flow.duplicates import DuplicateBook
+from levada.flow.parse import Visited
+from levada.flow.retry import doubling, retry_after
+from levada.flow.settings import Settings
+from levada.flow.sieve import LinkSieve
+from levada.pages.change import judge
+from levada.pages.urls import canonical
+from levada.ports import RevisitPolicy
+from levada.reasons import Reason
+from levada.records import (
+    How,
+    Lease,
+    Link,
+    NewVersion,
+    Outcome,
+    PageKind,
+    PageState,
+    ParsedPage,
+    Refusal,
+    Response,
+    Settled,
+    Visit,
+)
+
+__all__ = ["Settler"]
+
+_REDIRECTS = (301, 302, 303, 307, 308)
+# Trouble that may pass by itself; every other reason stays as it is until the page or the site changes.
+PASSING = frozenset(
+    {
+        Reason.SECONDS,
+        Reason.MIN_RATE,
+        Reason.DNS,
+        Reason.CONNECT,
+        Reason.TLS,
+        Reason.PROTOCOL,
+        Reason.HTTP_5XX,
+        Reason.RETRY_AFTER,
+        Reason.ROBOTS_UNREACHABLE,
+        Reason.PARSER_DIED,
+        Reason.PARSE_SECONDS,
+        Reason.PARSE_MEMORY,
+        Reason.BUFFERED_BYTES,
+        Reason.INTERNAL,
+    }
+)
+
+
+class Settler:
+    def __init__(self, settings: Settings, policy: RevisitPolicy, sieve: LinkSieve, duplicates: DuplicateBook) -> None:
+        self._settings = settings
+        self._policy = policy
+        self._sieve = sieve
+        self._duplicates = duplicates
+
+    def settle(self, visited: Visited) -> Settled:
+        fetched = visited.fetched
+        lease, at, response = fetched.lease, fetched.at, fetched.response
+        if response is None:
+            return self.trouble(lease, at, fetched.refused or Reason.ROBOTS)
+        if response.reason is not None:
+            return self.trouble(lease, at, response.reason)
+        if response.status == 304:
+            return self._not_modified(lease, at)
+        if response.status in _REDIRECTS:
+            return self._redirect(lease, at, response)
+        if not 200 <= response.status < 300:
+            return self._error_status(lease, at, response)
+        if visited.killed_parser is not None:
+            return self._killed_parser(lease, at, visited.killed_parser)
+        return self._content(visited, lease, at, response)
+
+    # What stored nothing
+
+    def trouble(self, lease: Lease, at: float, reason: Reason, wait: float = 0.0) -> Settled:
+        """A failure that may pass, or a refusal that will stay for a while; what is stored stays stored."""
+        page = lease.page
+        failures = page.failures + 1
+        if reason in PASSING:
+            outcome = Outcome.FAILED
+            pause = doubling(self._settings.revisit.retry, failures - 1, self._settings.revisit.max_retry, page.url)
+        else:
+            outcome = Outcome.REFUSED
+            pause = doubling(self._settings.revisit.gone, failures - 1, self._settings.revisit.ceiling, page.url)
+        state = PageState.LIVE if page.version else PageState(outcome.name.lower())
+        refused = () if outcome is Outcome.FAILED else (Refusal(page.url, page.site, reason),)
+        return Settled(
+            lease,
+            Visit(at, outcome),
+            state,
+            page.interval,
+            at + max(pause, wait),
+            kind=page.kind,
+            reason=reason,
+            failures=failures,
+            refused=refused,
+        )
+
+    def _error_status(self, lease: Lease, at: float, response: Response) -> Settled:
+        if response.status in (404, 410):
+            return self._gone(lease, at)
+        wait = retry_after(response.header("retry-after"), at, self._settings.politeness.max_rest)
+        if response.status == 429 or (response.status == 503 and wait is not None):
+            return self.trouble(lease, at, Reason.RETRY_AFTER, wait or 0.0)
+        reason = Reason.HTTP_5XX if response.status >= 500 else Reason.HTTP_4XX
+        return self.trouble(lease, at, reason)
+
+    def _gone(self, lease: Lease, at: float) -> Settled:
+        page = lease.page
+        failures = page.failures + 1
+        pause = doubling(self._settings.revisit.gone, failures - 1, self._settings.revisit.ceiling, page.url)
+        return Settled(
+            lease,
+            Visit(at, Outcome.GONE),
+            PageState.GONE,
+            None,
+            at + pause,
+            kind=page.kind,
+            reason=Reason.GONE,
+            failures=failures,
+        )
+
+    def _killed_parser(self, lease: Lease, at: float, how: Reason) -> Settled:
+        if lease.page.failures + 1 < self._settings.parse.kills:
+            return self.trouble(lease, at, how)
+        page = lease.page
+        return Settled(
+            lease,
+            Visit(at, Outcome.REFUSED),
+            PageState.QUARANTINED,
+            None,
+            None,
+            kind=page.kind,
+            reason=Reason.QUARANTINED,
+            failures=page.failures + 1,
+            refused=(Refusal(page.url, page.site, Reason.QUARANTINED),),
+        )
+
+    # What leads elsewhere
+
+    def _redirect(self, lease: Lease, at: float, response: Response) -> Settled:
+        try:
+            target = canonical(response.header("location") or "", lease.page.url)
+        except BadUrl:
+            return self.trouble(lease, at, Reason.BAD_URL)
+        if not target.startswith(("http://", "https://")):
+            return self.trouble(lease, at, Reason.SCHEME)
+        return self._elsewhere(lease, at, Link(target, How.REDIRECT), Reason.REDIRECTED)
+
+    def _elsewhere(self, lease: Lease, at: float, link: Link | None, reason: Reason) -> Settled:
+        """The content lives under another address; this one is looked at again, but holds nothing."""
+        page = lease.page
+        found, refused = self._sieve.sift(page, [link] if link else [], at, nofollow=False)
+        first = page.interval is None
+        interval = self._policy.next_interval(
+            page.interval, page.history, Outcome.FIRST if first else Outcome.UNCHANGED
+        )
+        return Settled(
+            lease,
+            Visit(at, Outcome.FIRST if first else Outcome.UNCHANGED),
+            PageState.ELSEWHERE,
+            interval,
+            at + interval,
+            kind=page.kind,
+            reason=reason,
+            found=tuple(found),
+            refused=tuple(refused),
+        )
+
+    # What has content
+
+    def _not_modified(self, lease: Lease, at: float) -> Settled:
+        page = lease.page
+        if page.body_digest is None:  # nothing was stored, and nothing was asked conditionally
+            return self.trouble(lease, at, Reason.PROTOCOL)
+        return self._unchanged(lease, at, page.body_digest, page.etag, page.last_modified)
+
+    def _content(self, visited: Visited, lease: Lease, at: float, response: Response) -> Settled:
+        parsed, page, digest = visited.parsed, lease.page, visited.body_digest
+        etag, modified = response.header("etag"), response.header("last-modified")
+        assert digest is not None
+        if parsed is None:
+            return self._unchanged(lease, at, digest, etag, modified)
+        if parsed.reason is not None and not parsed.links:
+            return self.trouble(lease, at, parsed.reason)
+        if target := self._copy_of(lease, parsed):
+            return self._elsewhere(lease, at, Link(target, How.CANONICAL), Reason.DUPLICATE)
+        if parsed.kind is PageKind.PAGE and self._duplicates.holds(page, parsed):
+            return self._elsewhere(lease, at, None, Reason.DUPLICATE)
+        if parsed.kind is PageKind.PAGE and self._duplicates.in_run(page, parsed):
+            return self.trouble(lease, at, Reason.NEAR_DUPLICATES)
+        return self._read(lease, at, response, parsed, digest)
+
+    def _copy_of(self, lease: Lease, parsed: ParsedPage) -> str | None:
+        """The canonical address, if it is another one that we may hold; two that name each other are both kept."""
+        target, page = parsed.canonical, lease.page
+        if not target or target == page.url or page.how is How.CANONICAL:
+            return None
+        found, _ = self._sieve.sift(page, [Link(target, How.CANONICAL)], lease.expires_at, nofollow=False)
+        return target if found or self._sieve.holds(target) else None
+
+    def _unchanged(
+        self, lease: Lease, at: float, digest: bytes, etag: str | None, modified: str | None
+    ) -> Settled:
+        page = lease.page
+        interval = self._policy.next_interval(page.interval, page.history, Outcome.UNCHANGED)
+        return Settled(
+            lease,
+            Visit(at, Outcome.UNCHANGED),
+            PageState.LIVE,
+            interval,
+            at + interval,
+            kind=page.kind,
+            etag=etag,
+            last_modified=modified,
+            body_digest=digest,
+            text_digest=page.text_digest,
+        )
+
+    def _read(self, lease: Lease, at: float, response: Response, parsed: ParsedPage, digest: bytes) -> Settled:
+        page = lease.page
+        outcome, similarity = judge(page, response.status, digest, parsed)
+        found, refused = self._sieve.sift(page, parsed.links, at, parsed.nofollow)
+        interval = self._policy.next_interval(page.interval, page.history, outcome)
+        version = _version(response, parsed, similarity) if parsed.text_zstd else None
+        return Settled(
+            lease,
+            Visit(at, outcome, similarity),
+            PageState.LIVE,
+            interval,
+            at + interval,
+            kind=parsed.kind,
+            reason=Reason.NOINDEX if parsed.noindex else parsed.reason,
+            etag=response.header("etag"),
+            last_modified=response.header("last-modified"),
+            body_digest=digest,
+            text_digest=parsed.text_digest,
+            version=version if outcome is not Outcome.UNCHANGED else None,
+            found=tuple(found),
+            refused=(*parsed.refused, *refused),
+        )
+
+
+def _version(response: Response, parsed: ParsedPage, similarity: float) -> NewVersion:
+    return NewVersion(
+        title=parsed.title,
+        language=parsed.language,
+        charset=parsed.charset,
+        status=response.status,
+        headers=response.headers,
+        text_zstd=parsed.text_zstd,
+        body_zstd=parsed.body_zstd,
+        sketch=parsed.sketch,
+        words=parsed.words,
+        distinct_words=parsed.distinct_words,
+        similarity=similarity,
+        searchable=not parsed.noindex,
+    )

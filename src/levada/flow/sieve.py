@@ -1,0 +1,98 @@
+"""Which of a page's links are worth holding, and how urgent is each?
+
+Scope, depth, traps and nofollow are decided here, before anything reaches the frontier. A link that is known to be
+stored is passed over at once: a page names some fifty addresses, and nearly all of them were named before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from levada.flow.settings import CrawlSettings
+from levada.pages.traps import TrapLimits, trap
+from levada.pages.urls import front_page, site_of
+from levada.reasons import Reason
+from levada.records import Found, How, Link, PageKind, PageRecord, Refusal
+
+__all__ = ["LinkSieve", "priority"]
+
+# How urgent a page never visited is, beside its depth: a feed names what is new, a sitemap names everything.
+_URGENCY = {How.SEED: 0, How.FRONT: 0, How.REDIRECT: 1, How.CANONICAL: 1, How.FEED: 2, How.LINK: 5, How.SITEMAP: 8}
+
+
+def priority(how: How, depth: int, kind: PageKind = PageKind.PAGE) -> int:
+    """The lowest goes first: front pages, then what leads to many pages, then the near before the far."""
+    if kind is not PageKind.PAGE:
+        return 1
+    return _URGENCY[how] + 10 * depth
+
+
+class LinkSieve:
+    """Turns the links of a page into what the frontier should hold, and says what it left out and why."""
+
+    def __init__(self, settings: CrawlSettings, admitted: Iterable[str], most_known: int = 200_000) -> None:
+        self._settings = settings
+        self._limits = TrapLimits(max_length=settings.max_url_length, max_depth=settings.max_depth)
+        self.admitted = set(admitted)
+        self._fronts: set[str] = set()
+        self._known: set[str] = set()
+        self._most_known = most_known
+
+    def sift(
+        self, page: PageRecord, links: Iterable[Link], now: float, nofollow: bool
+    ) -> tuple[list[Found], list[Refusal]]:
+        """What to hold, and one refusal for each reason that stopped a link of this page."""
+        found: list[Found] = []
+        refused: dict[Reason, Refusal] = {}
+        known = self._known
+        for link in links:
+            if link.url in known:
+                continue
+            reason = self._refuses(link, page, now, nofollow)
+            if reason is None:
+                found.extend(self._hold(link, page))
+            elif reason not in refused:
+                refused[reason] = Refusal(link.url, page.site, reason)
+        return found, list(refused.values())
+
+    def holds(self, url: str) -> bool:
+        return url in self._known
+
+    def stored(self, found: Iterable[Found]) -> None:
+        """These are committed: no need to offer them again."""
+        self._known.update(item.url for item in found)
+        if len(self._known) > self._most_known:
+            self._known.clear()
+
+    def _refuses(self, link: Link, page: PageRecord, now: float, nofollow: bool) -> Reason | None:
+        if nofollow or link.nofollow:
+            return Reason.NOFOLLOW
+        if not self._in_scope(link, page):
+            return Reason.SCOPE
+        if link.how is How.REDIRECT and page.hops >= self._settings.max_redirects:
+            return Reason.REDIRECTS
+        return trap(link.url, now, self._depth(link, page), self._limits)
+
+    def _in_scope(self, link: Link, page: PageRecord) -> bool:
+        if self._settings.scope == "any" or site_of(link.url) in self.admitted:
+            return True
+        # A start address that redirects (to https, to www) takes its scope along.
+        return link.how is How.REDIRECT and page.how is How.SEED
+
+    def _depth(self, link: Link, page: PageRecord) -> int:
+        return page.depth if link.how in (How.REDIRECT, How.CANONICAL) else page.depth + 1
+
+    def _hold(self, link: Link, page: PageRecord) -> Iterable[Found]:
+        site = site_of(link.url)
+        redirect = link.how is How.REDIRECT
+        leads_on = redirect and page.how is How.SEED
+        if leads_on:
+            self.admitted.add(site)
+        if site != page.site and site not in self._fronts:
+            self._fronts.add(site)
+            yield Found(front_page(link.url), site, how=How.FRONT, admit=leads_on)
+        kind = page.kind if redirect else link.kind
+        depth = self._depth(link, page)
+        how = How.SEED if leads_on else link.how
+        hops = page.hops + 1 if redirect else 0
+        yield Found(link.url, site, kind, how, depth, hops, priority(how, depth, kind), admit=leads_on)

@@ -1,0 +1,76 @@
+"""What do we know of this site? A small cache over the `Sites` port, written through.
+
+Also keeps count of a site's failures: one that keeps failing rests, longer each time.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import msgspec
+
+from levada.flow.settings import PolitenessSettings
+from levada.flow.storekeeper import Storekeeper
+from levada.ports import Sites
+from levada.records import RobotsRecord, SiteRecord
+
+__all__ = ["SiteBook"]
+
+
+class SiteBook:
+    def __init__(self, sites: Sites, keeper: Storekeeper, settings: PolitenessSettings, most_kept: int = 5_000) -> None:
+        self._sites = sites
+        self._keeper = keeper
+        self._settings = settings
+        self._most_kept = most_kept
+        self._kept: OrderedDict[str, SiteRecord] = OrderedDict()
+
+    async def get(self, site: str) -> SiteRecord:
+        record = self._kept.get(site)
+        if record is None:
+            record = await self._keeper.run(self._sites.site, site) or SiteRecord(site)
+            self._keep(record)
+        return record
+
+    async def put_robots(self, site: str, scheme: str, robots: RobotsRecord, delay: float | None) -> None:
+        record = await self.get(site)
+        others = tuple(entry for entry in record.robots if entry[0] != scheme)
+        await self._save(msgspec.structs.replace(record, robots=(*others, (scheme, robots)), delay=delay))
+
+    async def answered(self, site: str) -> None:
+        """The site works: its failures are forgotten."""
+        record = self._kept.get(site)
+        if record is not None and record.failures:
+            await self._save(msgspec.structs.replace(record, failures=0, rest_until=0.0))
+
+    async def failed(self, site: str, now: float) -> float | None:
+        """The site did not answer; until when it rests now, if it does."""
+        record = await self.get(site)
+        failures = record.failures + 1
+        if failures < self._settings.rest_after:
+            self._keep(msgspec.structs.replace(record, failures=failures))
+            return None
+        return await self._rest(record, failures, now + self._rest_seconds(failures))
+
+    async def told_to_wait(self, site: str, until: float) -> None:
+        """Retry-After, as the site said."""
+        record = await self.get(site)
+        await self._rest(record, record.failures, until)
+
+    def _rest_seconds(self, failures: int) -> float:
+        doublings = min(failures - self._settings.rest_after, 30)
+        return float(min(self._settings.rest * 2**doublings, self._settings.max_rest))
+
+    async def _rest(self, record: SiteRecord, failures: int, until: float) -> float:
+        await self._save(msgspec.structs.replace(record, failures=failures, rest_until=until))
+        return until
+
+    async def _save(self, record: SiteRecord) -> None:
+        self._keep(record)
+        await self._keeper.run(self._sites.save, record)
+
+    def _keep(self, record: SiteRecord) -> None:
+        self._kept[record.site] = record
+        self._kept.move_to_end(record.site)
+        if len(self._kept) > self._most_kept:
+            self._kept.popitem(last=False)

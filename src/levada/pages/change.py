@@ -1,0 +1,41 @@
+"""Has this page changed since it was stored, and by how much?
+
+Source: the order of evidence in the freshness specification. A 304 settles it and is compared with nothing; then
+the bytes; then the main text decides, whose digest is over tidied lines, so that white space alone is no change.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from levada.pages.sketch import similarity
+from levada.records import Outcome, PageRecord, ParsedPage
+
+__all__ = ["Judgement", "judge", "same_bytes"]
+
+NOT_MODIFIED = 304
+
+
+class Judgement(NamedTuple):
+    outcome: Outcome
+    similarity: float  # to what was stored: 1 the same words, 0 none in common, or nothing stored
+
+
+def same_bytes(page: PageRecord, status: int, body_digest: bytes | None) -> bool:
+    """Whether the answer itself settles "unchanged", so that there is nothing to parse."""
+    return status == NOT_MODIFIED or (body_digest is not None and body_digest == page.body_digest)
+
+
+def judge(
+    page: PageRecord, status: int, body_digest: bytes | None = None, parsed: ParsedPage | None = None
+) -> Judgement:
+    """What a visit that was answered met; `parsed` is needed only where `same_bytes` does not settle it."""
+    if same_bytes(page, status, body_digest):
+        return Judgement(Outcome.UNCHANGED, 1.0)
+    if parsed is None:
+        raise ValueError("a page whose bytes are new must be parsed before it is judged")
+    if page.text_digest is None:
+        return Judgement(Outcome.FIRST, 0.0)
+    if parsed.text_digest == page.text_digest:
+        return Judgement(Outcome.UNCHANGED, 1.0)
+    return Judgement(Outcome.CHANGED, similarity(page.sketch or b"", parsed.sketch))

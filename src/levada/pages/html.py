@@ -1,0 +1,128 @@
+"""What does an HTML page say of itself, and where does it point?"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from levada.pages.links import LinkCollector
+from levada.records import How, PageKind
+
+__all__ = ["Head", "follow_links", "read_head"]
+
+MAX_TITLE = 500
+NO_VOTE = frozenset(("nofollow", "ugc", "sponsored"))
+ROBOTS_NAMES = frozenset(("robots", "levada"))
+FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml")
+
+_REFRESH = re.compile(r"url\s*=\s*[\"']?\s*([^\"'\s]+)", re.IGNORECASE)
+
+
+class Head(NamedTuple):
+    """What stands above the page; addresses as written."""
+
+    title: str = ""
+    language: str = ""
+    base: str = ""
+    canonical: str = ""
+    noindex: bool = False
+    nofollow: bool = False
+    links: tuple[tuple[str, PageKind], ...] = ()  # next pages and feeds
+
+
+def read_head(tree: LexborHTMLParser) -> Head:
+    """Title, base, canonical, robots and the links of `link` elements."""
+    title = base = canonical = ""
+    robots: set[str] = set()
+    links: list[tuple[str, PageKind]] = []
+    for node in _head_nodes(tree):
+        tag = node.tag
+        if tag == "title":
+            title = title or _one_line(node)
+            continue
+        attributes = node.attributes
+        href = attributes.get("href") or ""
+        if tag == "meta":
+            robots |= _directives(attributes)
+            links += _refresh(attributes)
+        elif tag == "base":
+            base = base or href
+        elif tag == "link" and href:
+            rel = (attributes.get("rel") or "").lower().split()
+            canonical = canonical or (href if "canonical" in rel else "")
+            links += _link_element(rel, href, attributes)
+    return Head(
+        title or _first_heading(tree),
+        _language(tree),
+        base,
+        canonical,
+        noindex=not robots.isdisjoint(("noindex", "none")),
+        nofollow=not robots.isdisjoint(("nofollow", "none")),
+        links=tuple(links),
+    )
+
+
+def _head_nodes(tree: LexborHTMLParser) -> list[LexborNode]:
+    """The head's elements, and those that a broken head left in the body."""
+    nodes = [] if tree.head is None else list(tree.head.traverse())
+    if tree.body is not None:
+        nodes += tree.body.css("meta,link,base")
+    return nodes
+
+
+def follow_links(tree: LexborHTMLParser, head: Head, links: LinkCollector) -> None:
+    """Hand every link of the page to the collector: the head's, then `a` and `area`, in document order."""
+    if head.base:
+        links.rebase(head.base)
+    for href, kind in head.links:
+        links.add_as(href, How.LINK, kind=kind)
+    for node in tree.css("a[href],area[href]"):
+        if links.full:
+            break
+        attributes = node.attributes
+        href = attributes["href"] or ""
+        rel = attributes.get("rel")
+        if rel and not NO_VOTE.isdisjoint(rel.lower().split()):
+            links.add_as(href, How.LINK, nofollow=True)
+        else:
+            links.add(href)
+
+
+def _directives(attributes: dict[str, str | None]) -> set[str]:
+    if (attributes.get("name") or "").strip().lower() not in ROBOTS_NAMES:
+        return set()
+    return set((attributes.get("content") or "").lower().replace(",", " ").split())
+
+
+def _refresh(attributes: dict[str, str | None]) -> list[tuple[str, PageKind]]:
+    """The page that this one leaves for by itself."""
+    if (attributes.get("http-equiv") or "").lower() != "refresh":
+        return []
+    found = _REFRESH.search(attributes.get("content") or "")
+    return [(found[1], PageKind.PAGE)] if found else []
+
+
+def _link_element(rel: list[str], href: str, attributes: dict[str, str | None]) -> list[tuple[str, PageKind]]:
+    if "next" in rel:
+        return [(href, PageKind.PAGE)]
+    kind = (attributes.get("type") or "").lower()
+    return [(href, PageKind.FEED)] if "alternate" in rel and kind.startswith(FEED_TYPES) else []
+
+
+def _first_heading(tree: LexborHTMLParser) -> str:
+    heading = tree.css_first("h1")
+    return "" if heading is None else _one_line(heading)
+
+
+def _one_line(node: LexborNode) -> str:
+    return " ".join(node.text().split())[:MAX_TITLE]
+
+
+def _language(tree: LexborHTMLParser) -> str:
+    root = tree.root
+    if root is None:
+        return ""
+    attributes = root.attributes
+    return attributes.get("lang") or attributes.get("xml:lang") or ""

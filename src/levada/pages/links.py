@@ -1,0 +1,122 @@
+"""Which of the addresses that a page names may be asked for at all?
+
+What is no address of a page (a mail, a script) is silently no link; what could lead somewhere that we must not go
+is refused with its reason.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import islice
+
+from levada.errors import BadUrl
+from levada.pages.urls import Resolver, scheme_of
+from levada.reasons import Reason
+from levada.records import How, Link, PageKind, Refusal
+
+__all__ = ["LinkCollector"]
+
+CACHED_LINKS = 16_384
+CACHED_LENGTH = 160  # longer hrefs are rarely met twice, and an outsider picks them
+SHOWN = 300  # characters kept of an address that was refused
+_NO_PAGES = "javascript mailto tel sms fax callto skype whatsapp viber tg geo maps market intent about"
+SILENT = frozenset(_NO_PAGES.split())
+
+
+class LinkCollector:
+    """The links of one page, each once, in document order, in bounded number."""
+
+    def __init__(self, base: str, site: str, *, max_links: int, max_refused: int, max_length: int) -> None:
+        self._resolve = Resolver(base)
+        self._site = site
+        self._max_links = max_links
+        self._max_refused = max_refused
+        self._max_length = max_length
+        self._links: dict[str, Link] = {}
+        self._refused: dict[tuple[str, Reason], Refusal] = {}
+
+    def rebase(self, href: str) -> None:
+        """From here on addresses are relative to `href`, if that is an http or https address."""
+        base = self.address(href)
+        if base is not None:
+            self._resolve = Resolver(base)
+        else:
+            self.add(href)
+
+    def add(self, href: str) -> None:
+        """Take one address as it is written on the page."""
+        if len(href) > CACHED_LENGTH:
+            self._take(href, _read(href, self._resolve, self._max_length))
+            return
+        found = _read_cached(href, self._resolve.scope(href), self._max_length)
+        if type(found) is Link:
+            if self._links.setdefault(found.url, found).nofollow:
+                self._links[found.url] = found
+        else:
+            self._take(href, found)
+
+    def add_as(
+        self,
+        href: str,
+        how: How,
+        *,
+        nofollow: bool = False,
+        lastmod: float | None = None,
+        kind: PageKind = PageKind.PAGE,
+    ) -> None:
+        """Take one address of which more is known."""
+        found = _read(href, self._resolve, self._max_length)
+        if isinstance(found, Link):
+            found = Link(found.url, how, nofollow, lastmod, kind)
+        self._take(href, found)
+
+    @property
+    def full(self) -> bool:
+        return len(self._links) >= self._max_links
+
+    def links(self) -> tuple[Link, ...]:
+        return tuple(islice(self._links.values(), self._max_links))
+
+    def refused(self) -> tuple[Refusal, ...]:
+        return tuple(self._refused.values())
+
+    def address(self, href: str) -> str | None:
+        """The http or https address that `href` stands for, if it is one."""
+        found = _read(href, self._resolve, self._max_length)
+        return found.url if isinstance(found, Link) else None
+
+    def _take(self, href: str, found: Link | Reason | None) -> None:
+        if isinstance(found, Reason):
+            self._refuse(href, found)
+        elif found is not None:
+            known = self._links.get(found.url)
+            # One link that vouches for the page is enough.
+            if known is None or (known.nofollow and not found.nofollow):
+                self._links[found.url] = found
+
+    def _refuse(self, url: str, reason: Reason) -> None:
+        if len(self._refused) < self._max_refused:
+            shown = url.strip()[:SHOWN].encode("utf-8", "replace").decode()
+            self._refused.setdefault((shown, reason), Refusal(shown, self._site, reason))
+
+
+def _read(href: str, resolve: Resolver, max_length: int) -> Link | Reason | None:
+    """The link that an href is, the reason why it is none, or None where it never meant to be one."""
+    if len(href) > max_length:
+        return None if _is_silent(href) else Reason.URL_LENGTH
+    try:
+        url = resolve(href)
+    except BadUrl:
+        return None if _is_silent(href) else Reason.BAD_URL
+    if not url.startswith(("http://", "https://")):
+        return None if _is_silent(url) else Reason.SCHEME
+    return Link(url) if len(url) <= max_length else Reason.URL_LENGTH
+
+
+@lru_cache(maxsize=CACHED_LINKS)
+def _read_cached(href: str, scope: str, max_length: int) -> Link | Reason | None:
+    return _read(href, Resolver(scope), max_length)
+
+
+def _is_silent(href: str) -> bool:
+    return scheme_of(href.lstrip()) in SILENT

@@ -1,0 +1,147 @@
+"""What is on this page? The one entry to everything in this package; it never raises, whatever the bytes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from selectolax.lexbor import LexborHTMLParser
+
+from levada.errors import BadUrl
+from levada.hashing import content_digest
+from levada.pages.charset import decode
+from levada.pages.compression import compress
+from levada.pages.extraction import extracted_text
+from levada.pages.feed import parse_feed
+from levada.pages.html import Head, follow_links, read_head
+from levada.pages.language import language_of
+from levada.pages.links import LinkCollector
+from levada.pages.listing import pieces_of
+from levada.pages.nesting import too_deep
+from levada.pages.sitemap import parse_sitemap
+from levada.pages.sniff import Form, form_of
+from levada.pages.text import main_text, tidy_lines
+from levada.pages.urls import canonical, site_of
+from levada.pages.words import profile_of
+from levada.reasons import Reason
+from levada.records import How, PageKind, ParsedPage, RawPage
+
+__all__ = ["ParseLimits", "parse_page"]
+
+NOWHERE = "http://invalid/"  # base of a page whose own address cannot be read
+
+
+class ParseLimits(msgspec.Struct, frozen=True):
+    """How much of a page is read and kept."""
+
+    max_links: int = 2_000
+    max_refused: int = 20
+    max_url_length: int = 2_000
+    max_nesting: int = 5_000
+    max_html_bytes: int = 10_000_000
+    max_entries: int = 50_000  # of a sitemap or feed
+    max_unpacked_bytes: int = 50_000_000  # of a sitemap
+    zstd_level: int = 3
+    main_text: Literal["builtin", "trafilatura"] = "builtin"
+
+
+def parse_page(page: RawPage, limits: ParseLimits = ParseLimits()) -> ParsedPage:  # noqa: B008 - frozen
+    """The facts on a page, or the reason why there are none."""
+    if not page.body:
+        return ParsedPage(page.kind, reason=Reason.EMPTY)
+    form = form_of(page)
+    if form is Form.HTML:
+        return _parse_html(page, limits)
+    if form is Form.PLAIN:
+        return _parse_plain(page, limits)
+    if form is Form.GZIP:
+        start = next(pieces_of(page.body, limits.max_unpacked_bytes), b"")
+        form = form_of(RawPage(page.url, start, kind=PageKind.SITEMAP))
+    if form in (Form.SITEMAP, Form.FEED):
+        return _parse_listing(page, form, limits)
+    return ParsedPage(page.kind, reason=Reason.CONTENT_TYPE)
+
+
+def _parse_html(page: RawPage, limits: ParseLimits) -> ParsedPage:
+    decoded = decode(page.body[: limits.max_html_bytes], page.content_type)
+    html = decoded.utf8
+    if too_deep(html, limits.max_nesting):
+        return ParsedPage(PageKind.PAGE, charset=decoded.charset, reason=Reason.NESTING)
+    tree = LexborHTMLParser(html)
+    head = read_head(tree)
+    links = _collector(page, limits)
+    follow_links(tree, head, links)
+    text = main_text(tree, html) if limits.main_text == "builtin" else extracted_text(html) or main_text(tree, html)
+    return _describe(page, decoded.charset, head, text, links, limits)
+
+
+def _parse_plain(page: RawPage, limits: ParseLimits) -> ParsedPage:
+    decoded = decode(page.body[: limits.max_html_bytes], page.content_type)
+    text = tidy_lines(decoded.utf8.decode("utf-8", "replace"))
+    head = Head(title=text.partition("\n")[0][:100])
+    return _describe(page, decoded.charset, head, text, _collector(page, limits), limits)
+
+
+def _parse_listing(page: RawPage, form: Form, limits: ParseLimits) -> ParsedPage:
+    """A sitemap or feed: its links are its content."""
+    is_sitemap = form is Form.SITEMAP
+    read, how, kind = (
+        (parse_sitemap, How.SITEMAP, PageKind.SITEMAP) if is_sitemap else (parse_feed, How.FEED, PageKind.FEED)
+    )
+    listing = read(
+        page.body, page.content_type, max_entries=limits.max_entries, max_bytes=limits.max_unpacked_bytes
+    )
+    links = _collector(page, limits, max_links=limits.max_entries)
+    for href, lastmod, is_list in listing.entries:
+        links.add_as(href, how, lastmod=lastmod, kind=PageKind.SITEMAP if is_list else PageKind.PAGE)
+    found = links.links()
+    nothing = Reason.EMPTY if listing.whole else Reason.CONTENT_TYPE
+    return ParsedPage(
+        kind,
+        text_digest=content_digest("\n".join(f"{link.url} {link.lastmod}" for link in found).encode()),
+        links=found,
+        refused=links.refused(),
+        reason=None if found else nothing,
+    )
+
+
+def _describe(
+    page: RawPage, charset: str, head: Head, text: str, links: LinkCollector, limits: ParseLimits
+) -> ParsedPage:
+    profile = profile_of(text)
+    utf8 = text.encode("utf-8", "replace")
+    digest = content_digest(utf8)
+    known = digest == page.known_text
+    found = links.links()
+    return ParsedPage(
+        PageKind.PAGE,
+        title=head.title,
+        language=language_of(head.language, profile.vocabulary),
+        charset=charset,
+        text_digest=digest,
+        text_zstd=b"" if known else compress(utf8, limits.zstd_level),
+        body_zstd=b"" if known else compress(page.body, limits.zstd_level),
+        sketch=profile.sketch,
+        words=profile.words,
+        distinct_words=profile.distinct,
+        links=found,
+        refused=links.refused(),
+        canonical=links.address(head.canonical) if head.canonical else None,
+        noindex=head.noindex,
+        nofollow=head.nofollow,
+        reason=None if utf8 or head.title or found else Reason.EMPTY,
+    )
+
+
+def _collector(page: RawPage, limits: ParseLimits, max_links: int | None = None) -> LinkCollector:
+    try:
+        base = canonical(page.url)
+    except BadUrl:
+        base = NOWHERE
+    return LinkCollector(
+        base,
+        site_of(base),
+        max_links=limits.max_links if max_links is None else max_links,
+        max_refused=limits.max_refused,
+        max_length=limits.max_url_length,
+    )

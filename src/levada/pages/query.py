@@ -1,0 +1,234 @@
+"""What does a search mean?
+
+    istanbul vapur            both words (each also in its other forms: vapurlar)
+    "sea bus"                 these words in this order, as they stand; "word": this form only
+    ferry OR vapur            either; OR binds closer than the space: a OR b c is (a or b) and c
+    -bridge  -"old town"      not this
+    site:example.org          of this host or one below it; site:example.org:8080 of this port
+    lang:tr                   in this language
+    since:7d  since:24h  since:2026-01-31     changed since then (m, h, d, w; a date is midnight UTC)
+
+Filters can be negated and joined by OR as words can, except that OR takes no minus. Whatever is neither a word nor
+one of these forms (a lone dash, punctuation) is passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+import can_ada
+import msgspec
+
+from levada.clock import SystemClock
+from levada.errors import BadQuery
+from levada.pages.folding import words
+from levada.searching import Query
+
+__all__ = [
+    "DEEPEST_HIT",
+    "LONGEST_QUERY",
+    "MOST_TERMS",
+    "Ask",
+    "Language",
+    "Since",
+    "Site",
+    "Term",
+    "Words",
+    "one_word",
+    "parse_page_of_hits",
+    "parse_query",
+    "site_names",
+]
+
+LONGEST_QUERY = 1_000  # characters
+MOST_TERMS = 64
+DEEPEST_HIT = 10_000  # nobody reads further, and ranking that many costs memory
+
+
+class Words(msgspec.Struct, frozen=True):
+    """One word, or several that must follow each other (a phrase, or what folding split: e-mail)."""
+
+    folded: tuple[str, ...]
+    typed: str
+    quoted: bool = False  # only this form, not its stem
+
+
+class Site(msgspec.Struct, frozen=True):
+    host: str
+
+
+class Language(msgspec.Struct, frozen=True):
+    code: str
+
+
+class Since(msgspec.Struct, frozen=True):
+    at: float
+
+
+Term: TypeAlias = Words | Site | Language | Since
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """A query understood: one of each group of `must`, and none of `must_not`."""
+
+    must: tuple[tuple[Term, ...], ...]
+    must_not: tuple[Term, ...] = ()
+
+    def words(self) -> tuple[Words, ...]:
+        """What a hit may contain of what was asked for."""
+        return tuple(term for group in self.must for term in group if isinstance(term, Words))
+
+    def languages(self) -> frozenset[str] | None:
+        """The languages that a hit can be in; None: any."""
+        groups = [group for group in self.must if all(isinstance(term, Language) for term in group)]
+        if not groups:
+            return None
+        return frozenset.intersection(
+            *(frozenset(term.code for term in group if isinstance(term, Language)) for group in groups)
+        )
+
+
+_PIECE = re.compile(
+    r"(?P<minus>-)?(?:"
+    r"(?P<field>(?ai:site|lang|since)):(?P<value>[^\s\"]*)"
+    r'|"(?P<phrase>[^"]*)"'
+    r'|(?P<open>")'
+    r'|(?P<word>[^\s"]+)'
+    r")"
+)
+_CURLY_QUOTES = str.maketrans(dict.fromkeys("“”„‟«»", '"'))
+_AGO = re.compile(r"(\d{1,6})([mhdw])", re.ASCII | re.IGNORECASE)
+_NOT_IN_HOSTS = frozenset("/\\?#@")
+_SECONDS = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_LANGUAGE = re.compile(r"([a-z]{2,3})(?:[-_][a-z0-9]+)*", re.ASCII | re.IGNORECASE)
+
+
+def parse_query(text: str, now: float) -> Ask:
+    """What `text` asks for at the time `now`; `BadQuery` names the column (from 1) that cannot be understood."""
+    if len(text) > LONGEST_QUERY:
+        raise BadQuery(f"the query is {len(text)} characters long; {LONGEST_QUERY} are the limit")
+    reading = _Reading()
+    for piece in _PIECE.finditer(text.translate(_CURLY_QUOTES)):
+        column = piece.start() + 1
+        if piece["word"] == "OR" and not piece["minus"]:
+            reading.meet_or(column)
+        elif (term := _term(piece, now)) is not None:
+            reading.meet(term, column, negated=bool(piece["minus"]))
+    return reading.end()
+
+
+class _Reading:
+    """What has been understood on the way from left to right."""
+
+    def __init__(self) -> None:
+        self._must: list[tuple[Term, ...]] = []
+        self._must_not: list[Term] = []
+        self._terms = 0
+        self._open_or = 0  # the column of an OR that waits for its right side
+
+    def meet_or(self, column: int) -> None:
+        if self._open_or or not self._must:
+            raise BadQuery(f"column {column}: OR needs a word before it")
+        self._open_or = column
+
+    def meet(self, term: Term, column: int, negated: bool) -> None:
+        self._terms += 1
+        if self._terms > MOST_TERMS:
+            raise BadQuery(f"column {column}: more than {MOST_TERMS} terms")
+        if negated and self._open_or:
+            raise BadQuery(f"column {column}: OR cannot be followed by a minus")
+        if negated:
+            self._must_not.append(term)
+        elif self._open_or:
+            self._must[-1] = (*self._must[-1], term)
+        else:
+            self._must.append((term,))
+        self._open_or = 0
+
+    def end(self) -> Ask:
+        if self._open_or:
+            raise BadQuery(f"column {self._open_or}: OR needs a word after it")
+        if not self._terms:
+            raise BadQuery("column 1: there is no word to search for")
+        return Ask(tuple(self._must), tuple(self._must_not))
+
+
+def parse_page_of_hits(query: Query) -> Ask:
+    """What `query` asks for, if an index can be asked for this part of the hits."""
+    if query.limit < 0 or query.offset < 0 or query.offset + query.limit > DEEPEST_HIT:
+        raise BadQuery(f"hits can be asked for from number 1 to {DEEPEST_HIT}")
+    return parse_query(query.text, SystemClock().now() if query.now is None else query.now)
+
+
+def one_word(text: str) -> str:
+    """`text` folded, if it is a single word."""
+    folded = words(text)
+    if len(folded) != 1:
+        raise BadQuery(f"{text[:80]!r} is not one word")
+    return folded[0]
+
+
+def site_names(site: str) -> list[str]:
+    """What `site:` may say to mean this site: it and every host above it, with and without its port."""
+    host, colon, port = site.rpartition(":")
+    if not colon or not port.isdecimal():
+        host, port = site, ""
+    labels = host.split(".")
+    above = [".".join(labels[start:]) for start in range(len(labels))]
+    return above + [f"{name}:{port}" for name in above] if port else above
+
+
+def _term(piece: re.Match[str], now: float) -> Term | None:
+    if piece["open"]:
+        raise BadQuery(f"column {piece.end()}: this quote is never closed")
+    if piece["field"]:
+        return _filter(piece["field"].lower(), piece["value"], piece.start("value") + 1, now)
+    quoted = piece["phrase"] is not None
+    typed = piece["phrase"] if quoted else piece["word"]
+    folded = tuple(words(typed))
+    return Words(folded, typed, quoted) if folded else None
+
+
+def _filter(field: str, value: str, column: int, now: float) -> Term:
+    if not value:
+        raise BadQuery(f"column {column}: {field}: needs a value, such as {_EXAMPLES[field]}")
+    if field == "site":
+        return Site(_host(value, column))
+    if field == "lang":
+        return Language(_language(value, column))
+    return Since(_moment(value, column, now))
+
+
+_EXAMPLES = {"site": "site:example.org", "lang": "lang:tr", "since": "since:7d, since:24h or since:2026-01-31"}
+
+
+def _host(value: str, column: int) -> str:
+    """As a browser writes it: lower case, punycode."""
+    try:
+        host: str = can_ada.parse(f"ws://{value.strip('.')}").host
+    except (ValueError, TypeError):  # TypeError: a lone surrogate
+        host = ""
+    if not host or not _NOT_IN_HOSTS.isdisjoint(value):
+        raise BadQuery(f"column {column}: {value!r} is not a host name, such as {_EXAMPLES['site']}")
+    return host
+
+
+def _language(value: str, column: int) -> str:
+    match = _LANGUAGE.fullmatch(value)
+    if not match:
+        raise BadQuery(f"column {column}: {value!r} is not a language code, such as {_EXAMPLES['lang']}")
+    return match[1].lower()
+
+
+def _moment(value: str, column: int, now: float) -> float:
+    if ago := _AGO.fullmatch(value):
+        return now - int(ago[1]) * _SECONDS[ago[2].lower()]
+    try:
+        if _DATE.fullmatch(value):
+            return datetime.fromisoformat(value).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        pass
+    raise BadQuery(f"column {column}: {value!r} is no time, such as {_EXAMPLES['since']}")

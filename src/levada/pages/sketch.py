@@ -1,0 +1,56 @@
+"""How alike are two pages? A bottom-k sketch of their words estimates the Jaccard similarity of the word sets.
+
+Source: Broder, On the resemblance and containment of documents (1997). The 128 bytes per page give a standard error
+of at most 0.09, and less near 0 and 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from struct import pack, unpack
+from zlib import crc32
+
+__all__ = ["SKETCH_SIZE", "bottom", "similarity", "sketch", "word_hashes"]
+
+SKETCH_SIZE = 32
+_CANDIDATES = 2 * SKETCH_SIZE
+
+
+def sketch(words: Iterable[str]) -> bytes:
+    """The `SKETCH_SIZE` smallest hashes of the distinct words, big-endian and ascending; b"" for no words."""
+    distinct = {word.encode("utf-8", "replace") for word in words}
+    return bottom(word_hashes(distinct), len(distinct))
+
+
+def word_hashes(words: Iterable[bytes]) -> Iterator[int]:
+    """A stable 32-bit number per word. An outsider can aim at it, and gains only that pages look alike or not."""
+    return map(crc32, words)
+
+
+def bottom(hashes: Iterable[int], count: int) -> bytes:
+    """The sketch of about `count` hashes."""
+    numbers = list(hashes)
+    # Hashes are uniform: a bound that some 64 of them stay under saves sorting all the others.
+    bound = (_CANDIDATES << 32) // max(count, 1)
+    smallest = {number for number in numbers if number < bound}
+    if len(smallest) < SKETCH_SIZE:
+        smallest = set(numbers)
+    kept = sorted(smallest)[:SKETCH_SIZE]
+    return pack(f">{len(kept)}I", *kept)
+
+
+def similarity(a: bytes, b: bytes) -> float:
+    """Estimated Jaccard similarity: 1.0 for equal sketches (two empty ones too), 0.0 if only one is empty."""
+    if a == b:
+        return 1.0
+    if not a or not b:
+        return 0.0
+    first, second = _read(a), _read(b)
+    # The k smallest of the union are among the k smallest of each.
+    union = sorted(first | second)[:SKETCH_SIZE]
+    return sum(number in first and number in second for number in union) / len(union) if union else 0.0
+
+
+def _read(packed: bytes) -> frozenset[int]:
+    count = len(packed) // 4
+    return frozenset(unpack(f">{count}I", packed[: count * 4]))

@@ -1,0 +1,155 @@
+"""Which piece of a page shows best that it is what was asked for?
+
+One regular expression finds words that begin like one of those asked for, whatever their case and accents; only
+these few are folded and compared, so the cost is one pass over the text. The window with the most different words
+wins, then the one with the most, then the first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from levada.pages.folding import LONGEST_WORD, fold, words
+from levada.pages.query import Words
+
+__all__ = ["Pieces", "snippet"]
+
+Pieces = tuple[tuple[str, bool], ...]
+
+_MARKS = "\u0300-\u036f"
+_LEAD = 3  # letters that the forms of a word share
+_BEFORE = 40  # characters of context before the first word that was asked for
+_MOST_MATCHES = 100  # of one word
+_BLOCKS = ((0x41, 0x24F), (0x370, 0x52F), (0x1E00, 0x1FFF))
+_UNSPACED = "\u0e00"  # from here on scripts (nearly) write without spaces
+_SPACES = re.compile(r"\s+")
+
+
+class _Match(NamedTuple):
+    start: int
+    end: int
+    asked: int  # which of the words
+
+
+_NOWHERE = _Match(0, 0, 0)
+
+
+def snippet(
+    text: str,
+    asked: Sequence[Words],
+    is_form: Callable[[str, str], bool] = lambda typed, found: False,
+    size: int = 200,
+) -> Pieces:
+    """About `size` characters of `text` in pieces, with True on those that were asked for.
+
+    `is_form(typed, found)` says whether a word of the page is another form of one that was typed.
+    """
+    matches = _matches(text, asked, is_form)
+    start, end = _window(text, matches, size)
+    pieces: list[tuple[str, bool]] = [("… ", False)] if start else []
+    here = start
+    for match in matches:
+        if here <= match.start and match.end <= end:
+            pieces += [(text[here : match.start], False), (text[match.start : match.end], True)]
+            here = match.end
+    pieces.append((text[here:end], False))
+    if end < len(text):
+        pieces.append((" …", False))
+    return tuple((_SPACES.sub(" ", piece), marked) for piece, marked in pieces if piece)
+
+
+def _matches(text: str, asked: Sequence[Words], is_form: Callable[[str, str], bool]) -> list[_Match]:
+    found = [match for number, each in enumerate(asked) for match in _matches_of(text, each, number, is_form)]
+    found.sort()
+    return [match for before, match in zip([_NOWHERE, *found], found, strict=False) if match.start >= before.end]
+
+
+def _matches_of(text: str, each: Words, number: int, is_form: Callable[[str, str], bool]) -> list[_Match]:
+    found: list[_Match] = []
+    seen: dict[str, bool] = {}
+    for candidate in _pattern(each.folded, each.quoted).finditer(text):
+        start, end = candidate.span()
+        if start and text[start] < _UNSPACED and text[start - 1].isalnum():
+            continue  # begins inside a word
+        word = candidate[0]
+        if word not in seen:
+            may_be_form = not each.quoted and len(word) <= LONGEST_WORD
+            seen[word] = tuple(words(word)) == each.folded or (may_be_form and is_form(each.typed, word))
+        if seen[word]:
+            found.append(_Match(start, end, number))
+            if len(found) == _MOST_MATCHES:
+                break
+    return found
+
+
+def _window(text: str, matches: list[_Match], size: int) -> tuple[int, int]:
+    best = _best_start(matches, size - _BEFORE)
+    start = _word_start(text, max(0, best - _BEFORE), best)
+    end = start + size
+    return start, len(text) if end >= len(text) else _word_end(text, end)
+
+
+def _best_start(matches: list[_Match], width: int) -> int:
+    """Where a window `width` wide has the most different words, then the most words, then comes first."""
+    best, best_worth = 0, (0, 0)
+    inside: Counter[int] = Counter()
+    last = 0
+    for first, match in enumerate(matches):
+        while last < len(matches) and matches[last].end <= match.start + width:
+            inside[matches[last].asked] += 1
+            last += 1
+        worth = (len(inside), last - first)
+        if worth > best_worth:
+            best, best_worth = match.start, worth
+        if last > first:
+            inside[match.asked] -= 1
+            if not inside[match.asked]:
+                del inside[match.asked]
+        last = max(last, first + 1)
+    return best
+
+
+def _word_start(text: str, start: int, before: int) -> int:
+    if start == 0:
+        return 0
+    space = _SPACES.search(text, start, before)
+    return space.end() if space else start
+
+
+def _word_end(text: str, end: int) -> int:
+    space = max(text.rfind(" ", end - 40, end), text.rfind("\n", end - 40, end))
+    return space if space > 0 else end
+
+
+@cache
+def _spellings() -> dict[str, str]:
+    """Which characters fold to each letter, as the inside of a character class."""
+    spellings: dict[str, str] = {}
+    for first, last in _BLOCKS:
+        for code in range(first, last + 1):
+            folded = fold(chr(code)).strip()
+            if len(folded) == 1:
+                spellings[folded] = spellings.get(folded, "") + re.escape(chr(code))
+    return spellings
+
+
+def _letters(word: str) -> str:
+    spellings = _spellings()
+    # Possessive: a hostile page of marks must not make the engine try every way to share them out.
+    return "".join(f"[{spellings.get(letter, re.escape(letter))}][{_MARKS}]*+" for letter in word)
+
+
+@lru_cache(maxsize=256)
+def _pattern(folded: tuple[str, ...], quoted: bool) -> re.Pattern[str]:
+    if len(folded) == 1 and not quoted and folded[0] < _UNSPACED:
+        return re.compile(_letters(folded[0][:_LEAD]) + _rest(folded[0]))
+    return re.compile(r"[\W_]{0,8}".join(map(_letters, folded)) + _rest(folded[-1]))
+
+
+def _rest(word: str) -> str:
+    """On to the end of the word, where the script has such ends."""
+    return rf"[\w{_MARKS}\u0900-\u0dff]*+" if word[-1] < _UNSPACED else ""

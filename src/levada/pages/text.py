@@ -1,0 +1,162 @@
+"""Which of the words on a page are its own? Navigation, banners and menus are not.
+
+A heuristic in up to three attempts, each on a fresh tree: the page's own `main` or only `article`; its body without
+what frames it; everything. The first that leaves more than next to nothing wins, else the longest.
+"""
+
+from __future__ import annotations
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+__all__ = ["main_text", "tidy_lines"]
+
+ENOUGH = 200  # characters: less than that is next to nothing
+MENU_WORDS = 4  # a link of more words is a headline
+MENU_LETTERS = 60  # per link at most, or it is not worth a closer look
+MENU_RUN = 3  # so many short links in a row are a menu
+MENU_SHARE = 0.7  # of a line's characters are links
+MAX_SUSPECTS = 200  # each is measured
+LARGE = 0.4  # share of the text: what holds more is no frame, whatever its class says
+
+_BREAK, _LINK, _GAP = b"\x1e", b"\x1f", b" "
+
+_NO_TEXT_TAGS = """
+    script style noscript template iframe object embed svg math canvas audio video select textarea button datalist
+    dialog
+"""
+_NO_TEXT = frozenset(_NO_TEXT_TAGS.split())
+_FRAME = _NO_TEXT | frozenset(("nav", "aside", "menu", "footer"))
+_UNSEEN = '[hidden],[aria-hidden="true"],[role]'
+_FRAME_ROLES = frozenset(
+    ("navigation", "banner", "contentinfo", "complementary", "search", "dialog", "alertdialog")
+)
+_SUSPECTS = "form,header," + ",".join(
+    f'[{name}*="{word}"]' for word in ("cookie", "consent", "breadcrumb", "sidebar") for name in ("class", "id")
+)
+_SPACES = [char for char in map(chr, range(1, 0x3001)) if char.isspace() and char != " "]
+_INVISIBLE = "\xad\u200b\ufeff"
+_HEART = "h1,main,article"
+_HEADINGS = "h1,h2,h3"
+_ROOTS = 'main,article,[role="main"]'
+_BLOCKS = "p h1 h2 h3 h4 h5 h6 div ul ol dl table pre blockquote section article figure figcaption address header"
+_AROUND = frozenset(_BLOCKS.split())
+_BEFORE = frozenset(("li", "dt", "dd", "tr", "br", "hr", "caption", "option"))
+_CELLS = frozenset(("td", "th"))
+
+
+def main_text(tree: LexborHTMLParser, html: bytes) -> str:
+    """The page's own words, one paragraph per line; `tree`, of `html`, is used up by this."""
+    body = tree.body
+    if body is None:
+        return ""
+    root = _own_root(body)
+    best = _read(root or body, _FRAME)
+    if len(best) >= ENOUGH:
+        return best
+    for unwanted in (_FRAME, _NO_TEXT) if root is not None else (_NO_TEXT,):
+        fresh = LexborHTMLParser(html).body  # what was dropped before is there again
+        other = "" if fresh is None else _read(fresh, unwanted)
+        if len(other) >= max(2 * len(best), 1):
+            best = other
+        if len(best) >= ENOUGH:
+            break
+    return best
+
+
+def tidy_lines(text: str, ends: str = "\n") -> str:
+    """One line per part between `ends`, single spaces, no empty lines; the same for all kinds of white space."""
+    for space in _SPACES:
+        if space in text and space != ends:
+            text = text.replace(space, " ")
+    for invisible in _INVISIBLE:
+        if invisible in text:
+            text = text.replace(invisible, "")
+    lines = [line for line in map(str.strip, text.split(ends)) if line]
+    tidy = "\n".join(lines)
+    return "\n".join([" ".join(line.split()) for line in lines]) if "  " in tidy else tidy
+
+
+def _own_root(body: LexborNode) -> LexborNode | None:
+    """What the page itself says is its heart, if it says so once."""
+    found = body.css(_ROOTS)
+    mains = [node for node in found if node.tag != "article"]
+    if mains:
+        return mains[0]
+    return found[0] if len(found) == 1 else None
+
+
+def _read(root: LexborNode, unwanted: frozenset[str]) -> str:
+    for node in list(root.traverse()):
+        if node.tag in unwanted:
+            node.decompose(False)
+    if unwanted is _NO_TEXT:
+        _mark(root)
+        return tidy_lines(root.text().replace("\x1f", ""), "\x1e")
+    _drop_frame(root)
+    _mark(root)
+    return tidy_lines(_without_menus(root.text()), "\x1e")
+
+
+def _drop_frame(root: LexborNode) -> None:
+    own = root.mem_id
+    for node in root.css(_UNSEEN):
+        role = node.attributes.get("role", "navigation")
+        if role in _FRAME_ROLES and node.mem_id != own:
+            node.decompose(False)
+    suspects = root.css(_SUSPECTS)[:MAX_SUSPECTS]
+    large = LARGE * len(root.text()) if suspects else 0
+    for node in suspects:
+        heart = _HEADINGS if node.tag == "header" else _HEART
+        if node.mem_id != own and len(node.text()) <= large and node.css_first(heart) is None:
+            node.decompose(False)
+
+
+def _mark(root: LexborNode) -> None:
+    """Mark where a line ends on the screen, and links: `text` alone cannot tell a paragraph from a bold word."""
+    for node in list(root.traverse())[1:]:
+        tag = node.tag
+        if tag in _AROUND:
+            node.insert_before(_BREAK)
+            node.insert_after(_BREAK)
+        elif tag == "a":
+            node.insert_before(_LINK)
+            node.insert_after(_LINK)
+        elif tag in _BEFORE:
+            node.insert_before(_BREAK)
+        elif tag in _CELLS:
+            node.insert_before(_GAP)
+
+
+def _without_menus(text: str) -> str:
+    """Drop runs of short lines that are links and little else."""
+    if "\x1f" not in text:
+        return text
+    kept: list[str] = []
+    run: list[str] = []
+    entries = 0
+    for line in text.split("\x1e"):
+        links = _menu_links(line) if "\x1f" in line else 0
+        if links:
+            run.append(line)
+            entries += links
+        elif line and not line.isspace():
+            if run:
+                kept += run if entries < MENU_RUN else ()
+                run, entries = [], 0
+            kept.append(line)
+    kept += run if entries < MENU_RUN else ()
+    return "\x1e".join(kept).replace("\x1f", "")
+
+
+def _menu_links(line: str) -> int:
+    """How many menu entries this line is; 0 if it is something to read."""
+    parts = line.split("\x1f")
+    if len(line) > MENU_LETTERS * len(parts):
+        return 0
+    links = [part for part in parts[1::2] if part and not part.isspace()]
+    linked = sum(map(len, links))
+    words = sum(len(link.split()) for link in links)
+    unlinked = sum(map(str.isalnum, "".join(parts[::2])))  # the bars and dots between links do not count
+    if linked < MENU_SHARE * (linked + unlinked) or words > MENU_WORDS * len(links):
+        return 0
+    return len(links)

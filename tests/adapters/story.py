@@ -1,0 +1,43 @@
+"""A short story that passes every write of a store; told again after a crash, it goes on from where it was."""
+
+from __future__ import annotations
+
+from levada.adapters.limits import StoreLimits
+from levada.adapters.sqlite import SqliteStore
+from levada.reasons import Reason
+from levada.records import Lease, Refusal, Settled, SiteRecord
+from tests.visits import changed, failed, first, gone, links, unchanged
+
+__all__ = ["STORY_LIMITS", "tell"]
+
+STORY_LIMITS = StoreLimits(max_pages_per_site=6, keep_versions=2, known_urls=100)
+
+
+def tell(store: SqliteStore) -> None:
+    store.add(links("a", 4), [Refusal("http://a/x", "a", Reason.ROBOTS)], 0.0)
+    store.save(SiteRecord("a", admitted=True, failures=1, delay=0.0))
+    for round_number in range(3):
+        _visit_all(store, round_number)
+        store.release(store.lease(_now(store), 1, 60.0))
+
+
+def _now(store: SqliteStore) -> float:
+    """Late enough for whatever is there to be due, also what a killed teller had leased."""
+    return (store.standing(0.0).next_due or 0.0) + 1000.0
+
+
+def _visit_all(store: SqliteStore, round_number: int) -> None:
+    now = _now(store)
+    store.settle(
+        [_visit(lease, now, f"text {lease.page.id} {round_number}") for lease in store.lease(now, 10, 60.0)]
+    )
+
+
+def _visit(lease: Lease, now: float, text: str) -> Settled:
+    if lease.page.version == 0:
+        return first(lease, now, text, (*links("a", 8), *links("b", 1)))
+    if lease.page.id % 4 == 0:
+        return gone(lease, now, next_visit=now + 60.0)
+    if lease.page.id % 4 == 1:
+        return unchanged(lease, now)
+    return failed(lease, now) if lease.page.id % 4 == 2 else changed(lease, now, text)

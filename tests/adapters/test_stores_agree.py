@@ -1,0 +1,145 @@
+"""Whatever is done to them, the store in memory and the one on disk give the same answers."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
+
+from levada.adapters.limits import StoreLimits
+from levada.adapters.memory import MemoryStore
+from levada.adapters.sqlite import SqliteStore
+from levada.reasons import Reason
+from levada.records import Found, Lease, Outcome, PageState, Refusal, Settled, SiteRecord, Visit
+from tests.invariants import check_invariants
+from tests.visits import new_version
+
+SITES = ("a", "b", "c")
+LIMITS = StoreLimits(max_pages_per_site=8, keep_versions=2, run=2, delay=3.0, known_urls=6)
+
+founds = st.builds(
+    lambda site, n, priority, admit: Found(f"http://{site}/{n}", site, priority=priority, admit=admit),
+    st.sampled_from(SITES),
+    st.integers(0, 9),
+    st.integers(-1, 1),
+    st.booleans(),
+)
+refusals = st.builds(
+    Refusal, st.just("http://x/"), st.sampled_from((*SITES, "far")), st.sampled_from([Reason.ROBOTS, Reason.DEPTH])
+)
+outcomes = st.sampled_from(["first", "unchanged", "changed", "gone", "elsewhere", "failed", "touched"])
+
+
+def settled(lease: Lease, at: float, outcome: str, again: float | None, found: tuple[Found, ...]) -> Settled:
+    next_visit = None if again is None else at + again
+    base = Settled(lease, Visit(at, Outcome.UNCHANGED, 0.7), PageState.LIVE, again, next_visit, found=found)
+    if outcome in {"first", "changed"}:
+        version = new_version(f"{outcome} at {at}", searchable=again is not None)
+        return replace(base, visit=Visit(at, Outcome.CHANGED, 0.2), version=version, etag=str(at), text_digest=b"t")
+    if outcome in {"gone", "elsewhere"}:
+        return replace(base, visit=Visit(at, Outcome.GONE), state=PageState(outcome), reason=Reason.GONE)
+    if outcome == "failed":
+        state = lease.page.state if lease.page.version else PageState.FAILED
+        return replace(base, visit=Visit(at, Outcome.FAILED), state=state, failures=lease.page.failures + 1)
+    if outcome == "touched":
+        return replace(base, body_digest=str(at).encode(), etag="touched")
+    return base
+
+
+class StoresAgree(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.memory = MemoryStore(limits=LIMITS)
+        self.sqlite = SqliteStore(self.folder / "store.db", limits=LIMITS)
+        self.now = 100.0
+        self.leases: list[Lease] = []
+
+    def teardown(self) -> None:
+        check_invariants(self.sqlite)
+        self.sqlite.close()
+        shutil.rmtree(self.folder)
+
+    @rule(seconds=st.sampled_from([0.0, 1.0, 7.5, 60.0, 400.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule(found=st.lists(founds, max_size=6), refused=st.lists(refusals, max_size=2))
+    def add(self, found: list[Found], refused: list[Refusal]) -> None:
+        assert self.sqlite.add(found, refused, self.now) == self.memory.add(found, refused, self.now)
+
+    @rule(limit=st.integers(0, 8), seconds=st.sampled_from([5.0, 50.0]))
+    def lease(self, limit: int, seconds: float) -> None:
+        leases = self.memory.lease(self.now, limit, seconds)
+        assert self.sqlite.lease(self.now, limit, seconds) == leases
+        self.leases += leases
+
+    @precondition(lambda self: self.leases)
+    @rule(
+        data=st.data(),
+        plan=st.lists(
+            st.tuples(
+                outcomes, st.sampled_from([None, 0.0, 5.0, 90.0]), st.lists(founds, max_size=3), st.booleans()
+            ),
+            min_size=1,
+            max_size=3,
+        ),
+    )
+    def settle(self, data: st.DataObject, plan: list[tuple[str, float | None, list[Found], bool]]) -> None:
+        visits = []
+        for outcome, again, found, keep in plan:
+            lease = data.draw(st.sampled_from(self.leases))
+            visits.append(settled(lease, self.now, outcome, again, tuple(found)))
+            if not keep and len(self.leases) > 1:
+                self.leases.remove(lease)
+        assert self.sqlite.settle(visits) == self.memory.settle(visits)
+
+    @precondition(lambda self: self.leases)
+    @rule(data=st.data())
+    def release(self, data: st.DataObject) -> None:
+        leases = data.draw(st.lists(st.sampled_from(self.leases), max_size=3))
+        self.memory.release(leases)
+        self.sqlite.release(leases)
+
+    @rule(
+        site=st.sampled_from(SITES),
+        rest=st.sampled_from([0.0, 30.0, 300.0]),
+        delay=st.sampled_from([None, 0.0, 2.0]),
+    )
+    def save(self, site: str, rest: float, delay: float | None) -> None:
+        record = SiteRecord(site, rest_until=self.now + rest if rest else 0.0, delay=delay)
+        self.memory.save(record)
+        self.sqlite.save(record)
+
+    @rule()
+    def reopen(self) -> None:
+        self.sqlite.close()
+        self.sqlite = SqliteStore(self.folder / "store.db", limits=LIMITS)
+
+    @rule(after=st.integers(0, 5), limit=st.integers(0, 5))
+    def documents_agree(self, after: int, limit: int) -> None:
+        assert self.sqlite.changes(after, limit) == self.memory.changes(after, limit)
+        assert list(self.sqlite.scan()) == list(self.memory.scan())
+
+    @rule(found=founds, version=st.sampled_from([None, 1, 2, 3]))
+    def a_page_agrees(self, found: Found, version: int | None) -> None:
+        assert self.sqlite.page(found.url) == self.memory.page(found.url)
+        assert self.sqlite.document(found.url, version) == self.memory.document(found.url, version)
+        assert self.sqlite.versions(found.url) == self.memory.versions(found.url)
+
+    @invariant()
+    def standings_and_sites_agree(self) -> None:
+        on_disk, in_memory = self.sqlite.standing(self.now), self.memory.standing(self.now)
+        assert replace(on_disk, bytes=0) == replace(in_memory, bytes=0)
+        assert list(self.sqlite.sites()) == list(self.memory.sites())
+
+
+TestStoresAgree = StoresAgree.TestCase
+TestStoresAgree.settings = settings(
+    max_examples=25, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck), database=None
+)

@@ -1,0 +1,264 @@
+"""Does the index on disk survive what happens to disks and processes?"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import tantivy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from levada.adapters.faults import FaultAt
+from levada.adapters.index_folder import IndexFolder
+from levada.adapters.stemming import fold_page
+from levada.adapters.tantivy_errors import translated
+from levada.adapters.tantivy_index import TantivyIndex
+from levada.adapters.tantivy_schema import FORMAT
+from levada.errors import StoreDamaged, StoreError, StoreFull, StoreLocked, StoreTooNew
+from levada.pages.folding import words
+from levada.ports import Faults
+from levada.searching import Query
+from tests.indexing import change, removed, urls
+
+BATCH = [change(1, "ferry to the pier"), change(2, "old bridge", site="b.org")]
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+def writer(path: Path, faults: Faults | None = None) -> TantivyIndex:
+    return TantivyIndex(path, writer=True, heap_bytes=16 << 20, faults=faults)
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    """A folder with `BATCH` in it, at position 2, and nobody holding it."""
+    path = tmp_path / "index"
+    with closing(writer(path)) as index:
+        index.apply(BATCH)
+    return path
+
+
+def test_a_reader_sees_each_commit_and_a_clear(tmp_path: Path) -> None:
+    with closing(TantivyIndex(tmp_path)) as reader, closing(writer(tmp_path)) as index:
+        assert (reader.position(), reader.search(Query("ferry")).total) == (0, 0)
+        index.apply(BATCH)
+        assert (reader.position(), urls(reader, "ferry")) == (2, {BATCH[0].url})
+        index.apply([removed(1, seq=3)])
+        assert (reader.position(), urls(reader, "ferry")) == (3, set())
+        index.clear()
+        assert (reader.position(), reader.search(Query("bridge")).total) == (0, 0)
+        index.apply(BATCH)
+        assert urls(reader, "bridge") == {BATCH[1].url}
+
+
+def test_a_reader_makes_nothing_and_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    with closing(TantivyIndex(path)) as reader:
+        assert reader.search(Query("ferry")).total == 0
+        with pytest.raises(StoreError, match="reading only"):
+            reader.apply(BATCH)
+        with pytest.raises(StoreError, match="reading only"):
+            reader.clear()
+    assert not path.exists()
+
+
+def test_only_one_may_write(filled: Path) -> None:
+    with closing(writer(filled)), pytest.raises(StoreLocked, match="another process"):
+        writer(filled)
+    writer(filled).close()
+
+
+def test_a_writer_in_another_process_is_seen_as_such(filled: Path) -> None:
+    with closing(writer(filled)):
+        ended = subprocess.run([sys.executable, "-c", OPEN_WRITER, str(filled)], capture_output=True, text=True)
+    assert "StoreLocked" in ended.stderr
+
+
+OPEN_WRITER = (
+    "import sys; from levada.adapters.tantivy_index import TantivyIndex; TantivyIndex(sys.argv[1], writer=True)"
+)
+
+
+@pytest.mark.parametrize("point", ["index.commit", "index.position"])
+def test_a_process_killed_at_any_step_repeats_the_batch_and_doubles_nothing(tmp_path: Path, point: str) -> None:
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), point], cwd=Path(__file__).parents[2])
+    assert ended.returncode == -signal.SIGKILL
+    with closing(writer(tmp_path)) as index:
+        assert index.position() == 0
+        assert index.search(Query("-x")).total == (2 if point == "index.position" else 0)
+        index.apply(BATCH)
+        assert (index.position(), index.search(Query("-x")).total) == (2, 2)
+        assert [(each.site, each.page, each.count) for each in index.postings("bridge", 9)] == [(2, 2, 1)]
+
+
+KILLED = """
+import sys
+from levada.adapters.faults import KillAt
+from tests.adapters.test_tantivy import BATCH, writer
+writer(sys.argv[1], KillAt(sys.argv[2])).apply(BATCH)
+"""
+
+
+@pytest.mark.parametrize("point", ["index.sites", "index.commit", "index.position"])
+def test_a_full_disk_fails_the_batch_and_the_next_try_succeeds(tmp_path: Path, point: str) -> None:
+    with closing(writer(tmp_path, FaultAt(point, FULL))) as index:
+        with pytest.raises(StoreFull, match=r"disk .* is full"):
+            index.apply(BATCH)
+        assert index.position() == 0
+        index.apply(BATCH)
+        assert (index.position(), index.search(Query("-x")).total) == (2, 2)
+
+
+def test_a_batch_that_failed_leaves_nothing_behind_for_the_next(tmp_path: Path) -> None:
+    with closing(writer(tmp_path, FaultAt("index.commit", FULL))) as index:
+        with pytest.raises(StoreFull):
+            index.apply(BATCH)
+        index.apply([change(3, "something else", seq=3)])
+        assert urls(index, "-x") == {"http://a.org/3"}
+
+
+def test_a_torn_line_of_site_numbers_is_dropped(filled: Path) -> None:
+    with (filled / "sites.txt").open("a") as sites:
+        sites.write("half-a-si")
+    with closing(writer(filled)) as index:
+        index.apply([change(3, "ferry", site="c.org", seq=3)])
+        assert [(each.site, each.page) for each in index.postings("ferry", 9)] == [(1, 1), (3, 3)]
+    assert (filled / "sites.txt").read_text() == "a.org\nb.org\nc.org\n"
+
+
+def break_meta(path: Path) -> None:
+    (path / "segments" / "meta.json").write_text("{}")
+
+
+def lose_meta(path: Path) -> None:
+    (path / "segments" / "meta.json").unlink()
+
+
+def lose_a_segment_file(path: Path) -> None:
+    next((path / "segments").glob("*.term")).unlink()
+
+
+def cut_a_segment_file(path: Path) -> None:
+    os.truncate(next((path / "segments").glob("*.idx")), 3)
+
+
+def break_position(path: Path) -> None:
+    (path / "position.json").write_bytes(b"\xff")
+
+
+def make_older(path: Path) -> None:
+    (path / "position.json").write_text('{"format":0,"position":2}')
+
+
+def break_sites(path: Path) -> None:
+    (path / "sites.txt").write_bytes(b"\xff\n")
+
+
+def bring_a_foreign_index(path: Path) -> None:
+    for file in (path / "segments").iterdir():
+        file.unlink()
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("other")
+    tantivy.Index(builder.build(), str(path / "segments"))
+
+
+HARM = [
+    break_meta,
+    lose_meta,
+    lose_a_segment_file,
+    cut_a_segment_file,
+    break_position,
+    make_older,
+    bring_a_foreign_index,
+]
+
+
+@pytest.mark.parametrize("harm", HARM)
+def test_a_damaged_index_says_so_and_can_be_rebuilt(filled: Path, harm: Callable[[Path], None]) -> None:
+    harm(filled)
+    with closing(TantivyIndex(filled)) as reader, pytest.raises(StoreDamaged, match="can be rebuilt"):
+        reader.search(Query("ferry"))
+    with closing(writer(filled)) as index:
+        with pytest.raises(StoreDamaged, match="can be rebuilt"):
+            index.apply(BATCH)
+        index.clear()
+        assert index.position() == 0
+        index.apply(BATCH)
+        assert (index.position(), index.search(Query("-x")).total) == (2, 2)
+
+
+def test_lost_site_numbers_stop_the_writer_until_a_rebuild(filled: Path) -> None:
+    break_sites(filled)
+    with closing(writer(filled)) as index:
+        with pytest.raises(StoreDamaged, match="site numbers"):
+            index.apply(BATCH)
+        index.clear()
+        index.apply(BATCH)
+        assert index.position() == 2
+
+
+def test_an_index_of_a_newer_levada_is_left_alone(filled: Path) -> None:
+    (filled / "position.json").write_text(f'{{"format":{FORMAT + 1},"position":2}}')
+    with closing(writer(filled)) as index, pytest.raises(StoreTooNew, match="newer"):
+        index.apply(BATCH)
+
+
+def test_a_damaged_index_is_not_cleared_under_its_writer(filled: Path) -> None:
+    with closing(writer(filled)):
+        with closing(TantivyIndex(filled)) as reader:
+            assert reader.position() == 2
+        with pytest.raises(StoreLocked), translated(filled):
+            IndexFolder(filled, FORMAT).wipe()
+
+
+def test_a_folder_that_cannot_be_one_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="file"):
+        writer(tmp_path / "file")
+    with closing(TantivyIndex(tmp_path / "file")) as reader, pytest.raises(StoreError, match="file"):
+        reader.position()
+
+
+@pytest.mark.parametrize(
+    ("error", "meaning"),
+    [
+        (OSError(errno.ENOSPC, ""), StoreFull),
+        (OSError(errno.EDQUOT, ""), StoreFull),
+        (ValueError("IO error: Os { code: 28, message: No space left on device }"), StoreFull),
+        (ValueError("Failed to acquire Lockfile: LockBusy."), StoreLocked),
+        (ValueError("IO error: Permission denied (os error 13)"), StoreError),
+        (ValueError("Data corrupted"), StoreDamaged),
+        (OSError(errno.EIO, "Input/output error"), StoreError),
+    ],
+)
+def test_errors_are_translated(tmp_path: Path, error: Exception, meaning: type[StoreError]) -> None:
+    with pytest.raises(StoreError) as caught, translated(tmp_path):
+        raise error
+    assert type(caught.value) is meaning
+
+
+def test_hits_have_snippets_if_the_texts_can_be_had(filled: Path) -> None:
+    texts = {each.url: each.document.text for each in BATCH if each.document}
+    with closing(TantivyIndex(filled, text_of=texts.__getitem__)) as reader:
+        (hit,) = reader.search(Query("piers")).hits
+    assert hit.snippet == (("ferry to the ", False), ("pier", True))
+
+
+def test_a_failure_of_the_documents_is_not_taken_for_one_of_the_index(filled: Path) -> None:
+    def text_of(url: str) -> str:
+        raise ValueError("the documents")
+
+    with closing(TantivyIndex(filled, text_of=text_of)) as reader, pytest.raises(ValueError, match="the documents"):
+        reader.search(Query("pier"))
+
+
+@given(st.text(alphabet=st.one_of(st.sampled_from("aIİıé’—\xa0\u0301 \n.-東"), st.characters())))
+def test_a_page_is_folded_by_chunks_as_in_one_piece(text: str) -> None:
+    assert fold_page(text, text.split()).split() == words(text)

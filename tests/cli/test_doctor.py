@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from levada.adapters.sqlite import SqliteStore
+from levada.assemble.folder import DataFolder
+from levada.assemble.searching import open_search
+from levada.cli import doctor as doctor_module
+from levada.cli.install_weight import extras_of, installed_packages, requirements_of
+from tests.cli.collection import build, command
+
+doctor = command(doctor_module.register)
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No levada.toml of the developer's is met."""
+    monkeypatch.chdir(tmp_path)
+
+
+def checks(*arguments: object) -> dict[str, dict[str, Any]]:
+    found = json.loads(doctor("--json", *arguments).out)
+    return {check["name"]: check for check in found["checks"]}
+
+
+def test_a_sound_machine_and_no_collection_are_fine(tmp_path: Path) -> None:
+    answer = doctor("--data", tmp_path / "none")
+    assert answer.code == 0, answer.out
+    for told in ("Python: 3.", "packages: ", "curl: ", "SQLite: ", "disk: ", "open files: ", "localhost: "):
+        assert told in answer.out
+    assert "levada crawl URL starts one" in answer.out
+    assert not (tmp_path / "none").exists()
+
+
+def test_what_the_installation_weighs_is_added_up(tmp_path: Path) -> None:
+    answer = doctor("--data", tmp_path)
+    assert " MB  in all" in answer.out
+    report = json.loads(doctor("--json", "--data", tmp_path).out)
+    packages = {package["name"]: package for package in report["install"]["packages"]}
+    assert {"levada", "tantivy", "pycurl", "rich", "markdown-it-py"} <= set(packages)
+    assert not {"pytest", "pyarrow", "mypy"} & set(packages)
+    assert report["install"]["bytes"] == sum(package["bytes"] for package in packages.values())
+    assert packages["levada"]["bytes"] > 100_000
+
+
+def test_requirements_are_read_with_their_extras() -> None:
+    assert ("tantivy", ">=0.24", False) in requirements_of("levada")
+    assert extras_of("levada")["parquet"] == ["pyarrow"]
+    assert installed_packages("no-such-package") == []
+    assert requirements_of("no-such-package") == []
+
+
+def test_a_collection_is_looked_through(tmp_path: Path) -> None:
+    data = build(tmp_path / "data")
+    found = checks("--data", data)
+    assert found["database"]["verdict"] == "ok"
+    assert "5 pages stored of 9 known" in found["database"]["found"]
+    assert "behind the documents" in found["index"]["found"]
+    assert found["in use"]["found"] == "by nobody"
+    with open_search(DataFolder(data)):
+        pass
+    assert "up to date" in checks("--data", data)["index"]["found"]
+
+
+def test_the_holder_of_the_lock_is_named(tmp_path: Path) -> None:
+    data = build(tmp_path / "data")
+    with DataFolder(data).locked():
+        assert checks("--data", data)["in use"]["found"] == f"by process {os.getpid()}"
+    lock = os.open(data / "lock", os.O_RDWR)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the doctor has let go of it
+    finally:
+        os.close(lock)
+
+
+def test_a_damaged_database_fails_and_says_what_to_do(tmp_path: Path) -> None:
+    data = build(tmp_path / "data")
+    (data / "levada.db").write_bytes(b"this is no database, whatever its name says" * 200)
+    answer = doctor("--data", data)
+    assert answer.code == 1
+    assert "fail  database: " in answer.out
+    assert "→ restore a copy" in answer.out
+    assert "1 failed" in answer.out
+
+
+def test_a_torn_page_of_the_database_is_found(tmp_path: Path) -> None:
+    data = build(tmp_path / "data")
+    content = bytearray((data / "levada.db").read_bytes())
+    for start in range(4096 * 2, len(content), 4096):
+        content[start : start + 64] = b"\xff" * 64
+    (data / "levada.db").write_bytes(bytes(content))
+    assert doctor("--data", data).code == 1
+
+
+def test_a_newer_format_fails(tmp_path: Path) -> None:
+    import sqlite3
+
+    data = build(tmp_path / "data")
+    connection = sqlite3.connect(data / "levada.db")
+    connection.execute("PRAGMA user_version = 999")
+    connection.close()
+    answer = doctor("--data", data)
+    assert answer.code == 1
+    assert "newer Levada" in answer.out
+
+
+def test_an_index_of_another_collection_is_noticed(tmp_path: Path) -> None:
+    data = build(tmp_path / "data")
+    with open_search(DataFolder(data)):
+        pass
+    (data / "levada.db").unlink()
+    for leftover in data.glob("levada.db-*"):
+        leftover.unlink()
+    SqliteStore(data / "levada.db").close()
+    found = checks("--data", data)["index"]
+    assert found["verdict"] == "warn"
+    assert "belongs to another collection" in found["advice"]
+
+
+def test_an_unreadable_index_is_only_a_warning(tmp_path: Path) -> None:
+    data = build(tmp_path / "data")
+    with open_search(DataFolder(data)):
+        pass
+    (data / "index" / "position.json").write_text("{")
+    assert checks("--data", data)["index"]["verdict"] == "warn"
+
+
+def test_wrong_settings_fail(tmp_path: Path) -> None:
+    config = tmp_path / "levada.toml"
+    config.write_text("[fetch]\nslot = 3\n")
+    answer = doctor("--data", tmp_path / "none")
+    assert answer.code == 1
+    assert "did you mean 'slots'?" in answer.out
+    config.write_text("[fetch]\nslots = 3\n")
+    assert doctor("--config", config, "--data", tmp_path / "none").code == 0
+    assert doctor("--config", tmp_path / "missing.toml", "--data", tmp_path / "none").code == 1
+
+
+def test_unreadable_last_settings_are_a_warning(tmp_path: Path) -> None:
+    data = build(tmp_path / "data")
+    (data / "settings.json").write_text("[")
+    assert checks("--data", data)["last settings"]["verdict"] == "warn"
+
+
+def test_a_folder_from_the_future_is_a_warning(tmp_path: Path) -> None:
+    data = build(tmp_path / "data")
+    os.utime(data / "levada.db", (4e9, 4e9))
+    assert checks("--data", data)["folder's time"]["verdict"] == "warn"
+
+
+def test_a_machine_that_does_not_know_itself_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*arguments: object, **options: object) -> None:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert checks("--data", tmp_path)["localhost"]["verdict"] == "warn"
+
+
+def test_too_few_open_files_are_a_warning(tmp_path: Path) -> None:
+    config = tmp_path / "many.toml"
+    config.write_text("[fetch]\nslots = 10000000\n")
+    found = checks("--config", config, "--data", tmp_path)["open files"]
+    assert found["verdict"] in ("warn", "ok")  # ok only where there is no limit at all
+    assert "ulimit -n" in found["advice"] or found["found"] == "no limit"

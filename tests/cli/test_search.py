@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from levada.cli import postings as postings_module
+from levada.cli import search as search_module
+from tests.cli.collection import FRONT, PLAIN, SCRIPT, VAPUR, build, command
+
+search = command(search_module.register)
+postings = command(postings_module.register)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of its own: a search may write the index."""
+    return build(tmp_path_factory.mktemp("searched") / "levada-data")
+
+
+@pytest.mark.parametrize("typed", ["istanbul", "ISTANBUL", "İstanbul", "ıstanbul"])
+def test_a_dotted_i_is_found_however_it_is_typed(data: Path, typed: str) -> None:
+    answer = search(typed, "--data", data)
+    assert answer.code == 0
+    assert FRONT in answer.out
+    assert VAPUR in answer.out
+    assert "2 found" in answer.out
+    assert "changed 10 h ago" in answer.out
+
+
+def test_text_from_pages_is_shown_but_not_obeyed(data: Path) -> None:
+    answer = search("haber", "--data", data)
+    assert answer.code == 0
+    assert "\x1b" not in answer.out
+    assert "\x07" not in answer.out
+    assert "kırmızı haber" in answer.out
+    assert "<script>alert(1)</script> [bold]x[/bold]" in search("ferry", "--data", data).out
+
+
+def test_json_has_the_facts_and_the_marks(data: Path) -> None:
+    found = json.loads(search("ferry", "--json", "--data", data).out)
+    assert found["total"] == 2
+    assert [hit["url"] for hit in found["hits"]] == [SCRIPT, PLAIN]
+    assert found["hits"][0]["snippet"][0] == {"text": "ferry", "asked": True}
+    assert found["hits"][1]["changed_at"] == "2027-01-14T22:00:00.000Z"
+
+
+def test_pages_of_hits_follow_each_other(data: Path) -> None:
+    first = json.loads(search("ferry", "--limit", 1, "--json", "--data", data).out)
+    second = json.loads(search("ferry", "--limit", 1, "--page", 2, "--json", "--data", data).out)
+    assert [each["hits"][0]["url"] for each in (first, second)] == [SCRIPT, PLAIN]
+    answer = search("ferry", "--limit", 1, "--page", 2, "--data", data)
+    assert "  2. " in answer.out
+    assert "2 found, 2 to 2 shown" in answer.out
+    beyond = search("ferry", "--page", 7, "--data", data)
+    assert beyond.code == 3
+    assert "there is no page 7" in beyond.said
+
+
+def test_filters_work_on_the_collections_own_clock(data: Path) -> None:
+    assert json.loads(search("since:1h", "--json", "--data", data).out)["total"] == 1
+    assert search("vapur site:example.net", "--data", data).code == 3
+
+
+def test_nothing_found_is_status_3(data: Path) -> None:
+    answer = search("yokböyle", "--data", data)
+    assert (answer.code, answer.said) == (3, "nothing found for yokböyle\n")
+    as_json = search("yokböyle", "--json", "--data", data)
+    assert (as_json.code, json.loads(as_json.out)) == (3, {"total": 0, "hits": []})
+
+
+@pytest.mark.parametrize("typed", ['"open', "site:", "since:soon", "OR", " ", "\x1b[0m"])
+def test_a_query_that_means_nothing_is_wrong_usage(data: Path, typed: str) -> None:
+    assert search(typed, "--data", data).code == 2
+
+
+@pytest.mark.parametrize("wrong", [["x", "--limit", "0"], ["x", "--page", "-1"], [], ["x", "--limt", "3"]])
+def test_wrong_options_are_wrong_usage(data: Path, wrong: list[str]) -> None:
+    assert search(*wrong, "--data", data).code == 2
+
+
+def test_hits_too_deep_are_wrong_usage(data: Path) -> None:
+    assert search("ferry", "--page", 100_000, "--data", data).code == 2
+
+
+def test_no_collection_is_said_in_one_line(tmp_path: Path) -> None:
+    for run in (search, postings):
+        answer = run("x", "--data", tmp_path / "none")
+        assert answer.code == 3
+        assert "levada crawl" in answer.said
+        assert not (tmp_path / "none").exists()
+
+
+def test_postings_are_the_papers_triples(data: Path) -> None:
+    answer = postings("ferry", "--data", data)
+    assert answer.code == 0
+    (line,) = answer.out.splitlines()
+    assert [triple.split("-")[2] for triple in line.split(", ")] == ["2", "1"]
+
+
+def test_postings_say_which_number_is_which(data: Path) -> None:
+    shown = postings("ferry", "--urls", "--data", data).out
+    assert SCRIPT in shown
+    assert "plain.example:8080" in shown
+    rows = json.loads(postings("FERRY", "--json", "--data", data).out)["postings"]
+    assert [(row["count"], row["url"]) for row in rows] == [(2, SCRIPT), (1, PLAIN)]
+
+
+def test_postings_stop_at_the_limit_and_say_so(data: Path) -> None:
+    assert postings("ferry", "--limit", 1, "--data", data).out.endswith("-2, ...\n")
+    assert json.loads(postings("ferry", "--limit", 1, "--json", "--data", data).out)["more"] is True
+
+
+def test_a_word_that_stands_nowhere_is_status_3(data: Path) -> None:
+    assert postings("yokböyle", "--data", data).code == 3
+    answer = postings("yokböyle", "--json", "--data", data)
+    assert (answer.code, json.loads(answer.out)["postings"]) == (3, [])
+
+
+@pytest.mark.parametrize("typed", ["two words", "", "!"])
+def test_postings_take_one_word(data: Path, typed: str) -> None:
+    assert postings(typed, "--data", data).code == 2

@@ -1,0 +1,355 @@
+"""The law of the `Frontier` port."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from levada.adapters.limits import StoreLimits
+from levada.reasons import Reason
+from levada.records import Found, How, Outcome, PageKind, PageState, Refusal, Settled, SiteRecord, Visit
+from tests.contracts.conftest import OpenStore
+from tests.visits import Store, changed, failed, first, gone, links, unchanged
+
+
+def test_a_url_is_held_once_however_often_it_is_found(store: Store) -> None:
+    assert store.add([*links("a", 3), *links("a", 3)], [], 1.0) == 3
+    assert store.add(links("a", 4), [], 2.0) == 1
+    assert store.standing(2.0).known == 4
+    page = store.page("http://a/0")
+    assert page is not None
+    assert (page.found_at, page.state, page.visits, page.found_on) == (1.0, PageState.NEW, 0, None)
+
+
+def test_what_was_found_is_remembered_with_how(store: Store) -> None:
+    found = Found("http://a/map.xml", "a", PageKind.SITEMAP, How.SITEMAP, depth=3, hops=2, priority=7)
+    store.add([found], [], 5.0)
+    page = store.page(found.url)
+    assert page is not None
+    assert (page.kind, page.how, page.depth, page.hops, page.site) == (PageKind.SITEMAP, How.SITEMAP, 3, 2, "a")
+    assert page.next_visit == 5.0
+    assert store.page("http://a/other") is None
+
+
+def test_new_pages_are_leased_by_priority_then_in_the_order_found(store: Store) -> None:
+    store.add(
+        [Found("http://a/late", "a", priority=9), Found("http://a/1", "a"), Found("http://a/2", "a")], [], 1.0
+    )
+    store.add([Found("http://a/front", "a", priority=-5)], [], 2.0)
+    assert [lease.page.url for lease in store.lease(3.0, 10, 60.0)] == [
+        "http://a/front",
+        "http://a/1",
+        "http://a/2",
+        "http://a/late",
+    ]
+
+
+def test_a_leased_page_is_nobody_elses_until_it_expires(store: Store) -> None:
+    store.add(links("a", 2), [], 1.0)
+    old = store.lease(1.0, 10, 60.0)
+    assert store.lease(60.9, 10, 60.0) == []
+    new = store.lease(61.0, 10, 60.0)
+    assert {lease.page.url for lease in new} == {lease.page.url for lease in old}
+    assert min(lease.token for lease in new) > max(lease.token for lease in old)
+
+
+def test_only_the_newest_lease_of_a_page_can_settle_it(store: Store) -> None:
+    store.add(links("a", 1), [], 1.0)
+    (old,) = store.lease(1.0, 10, 60.0)
+    (new,) = store.lease(61.0, 10, 60.0)
+    stale = replace(
+        first(old, 62.0, "stale"), found=tuple(links("b", 1)), refused=(Refusal("x", "a", Reason.DEPTH),)
+    )
+    assert store.settle([stale, first(new, 63.0, "fresh")]) == [False, True]
+    assert store.page("http://b/0") is None
+    assert store.standing(63.0).refused == {}
+    document = store.document("http://a/0")
+    assert document is not None
+    assert document.text == "fresh"
+
+
+def test_a_late_holder_may_settle_as_long_as_nobody_else_has_leased(store: Store) -> None:
+    store.add(links("a", 2), [], 1.0)
+    one, two = store.lease(1.0, 2, 60.0)
+    (again,) = store.lease(500.0, 1, 60.0)
+    assert again.page.id == one.page.id
+    assert store.settle([first(one, 501.0, "x"), first(two, 501.0, "y")]) == [False, True]
+
+
+def test_a_lease_settles_once(store: Store) -> None:
+    store.add(links("a", 1), [], 1.0)
+    (lease,) = store.lease(1.0, 10, 60.0)
+    visit = first(lease, 2.0, "text")
+    assert store.settle([visit, visit]) == [True, False]
+    assert store.settle([visit]) == [False]
+    assert store.standing(2.0).versions == 1
+
+
+def test_a_settled_page_comes_back_when_its_next_visit_is_due(store: Store) -> None:
+    store.add(links("a", 1), [], 1.0)
+    (lease,) = store.lease(1.0, 10, 60.0)
+    store.settle([first(lease, 2.0, "text", interval=100.0)])
+    assert store.standing(2.0).next_due == 102.0
+    assert store.lease(101.9, 10, 60.0) == []
+    (again,) = store.lease(102.0, 10, 60.0)
+    page = again.page
+    assert (page.visits, page.interval, page.next_visit, page.version) == (1, 100.0, 102.0, 1)
+    assert (page.etag, page.body_digest, page.text_digest, page.sketch) == ('"text"', b"btext", b"ttext", b"text")
+    assert page.history == (Visit(2.0, Outcome.FIRST, 0.0),)
+
+
+def test_a_page_without_a_next_visit_never_comes_back(store: Store) -> None:
+    store.add(links("a", 1), [], 1.0)
+    (lease,) = store.lease(1.0, 10, 60.0)
+    store.settle([gone(lease, 2.0)])
+    assert store.lease(1e12, 10, 60.0) == []
+    assert store.standing(2.0).next_due is None
+
+
+def test_the_latest_ten_visits_are_kept_oldest_first(store: Store) -> None:
+    store.add(links("a", 1), [], 0.0)
+    for step in range(13):
+        (lease,) = store.lease(step * 60.0, 1, 30.0)
+        store.settle([unchanged(lease, step * 60.0)])
+    page = store.page("http://a/0")
+    assert page is not None
+    assert page.visits == 13
+    assert [visit.at for visit in page.history] == [step * 60.0 for step in range(3, 13)]
+
+
+def test_similarity_is_kept_in_fine_steps(store: Store) -> None:
+    store.add(links("a", 1), [], 0.0)
+    (lease,) = store.lease(0.0, 1, 30.0)
+    store.settle([replace(unchanged(lease, 0.0), visit=Visit(0.1234567, Outcome.CHANGED, 0.3333))])
+    page = store.page("http://a/0")
+    assert page is not None
+    (visit,) = page.history
+    assert visit.at == 0.1234567
+    assert abs(visit.similarity - 0.3333) <= 0.5 / 255
+
+
+def test_failures_and_their_reason_are_kept(store: Store) -> None:
+    store.add(links("a", 1), [], 0.0)
+    (lease,) = store.lease(0.0, 1, 30.0)
+    store.settle([replace(failed(lease, 1.0), reason=Reason.DNS)])
+    page = store.page("http://a/0")
+    assert page is not None
+    assert (page.state, page.reason, page.failures, page.visits) == (PageState.FAILED, Reason.DNS, 1, 1)
+    assert store.standing(1.0).states == {"failed": 1}
+
+
+def test_released_pages_are_due_as_before(store: Store) -> None:
+    store.add(links("a", 3), [], 1.0)
+    leases = store.lease(1.0, 10, 60.0)
+    store.release(leases[1:])
+    again = store.lease(1.0, 10, 60.0)
+    assert [lease.page.url for lease in again] == ["http://a/1", "http://a/2"]
+    assert store.settle([first(leases[1], 2.0, "x")]) == [False]
+    store.release([leases[1]])
+    assert store.lease(1.0, 10, 60.0) == []
+
+
+def test_a_release_gives_the_site_its_turn_back(open_store: OpenStore) -> None:
+    store = open_store(StoreLimits(delay=10.0))
+    store.add(links("a", 3), [], 1.0)
+    store.release(store.lease(1.0, 3, 60.0))
+    assert len(store.lease(1.0, 3, 60.0)) == 3
+
+
+def test_a_batch_is_spread_over_sites(open_store: OpenStore) -> None:
+    store = open_store(StoreLimits(run=1))
+    for site in "abcde":
+        store.add(links(site, 100), [], 1.0)
+    sites = [lease.page.site for lease in store.lease(1.0, 20, 60.0)]
+    assert {site: sites.count(site) for site in "abcde"} == dict.fromkeys("abcde", 4)
+
+
+def test_a_single_site_fills_a_batch(store: Store) -> None:
+    store.add(links("a", 100), [], 1.0)
+    assert len(store.lease(1.0, 50, 60.0)) == 50
+
+
+def test_what_small_sites_leave_goes_to_large_ones(store: Store) -> None:
+    store.add(links("small", 1), [], 1.0)
+    store.add(links("large", 100), [], 1.0)
+    assert len(store.lease(1.0, 50, 60.0)) == 50
+
+
+def test_sites_take_turns_even_if_time_stands_still(open_store: OpenStore) -> None:
+    store = open_store(StoreLimits(run=1))
+    for site in "abc":
+        store.add(links(site, 10), [], 1.0)
+    order = "".join(store.lease(1.0, 1, 60.0)[0].page.site for _ in range(9))
+    assert order == "abcabcabc"
+
+
+def test_a_site_with_a_delay_has_its_next_turn_when_its_pages_can_have_been_fetched(open_store: OpenStore) -> None:
+    store = open_store(StoreLimits(delay=2.0))
+    store.add(links("a", 10), [], 0.0)
+    assert len(store.lease(0.0, 4, 60.0)) == 4
+    assert store.lease(7.9, 4, 60.0) == []
+    assert len(store.lease(8.0, 4, 60.0)) == 4
+
+
+def test_new_links_do_not_bring_a_polite_turn_forward(open_store: OpenStore) -> None:
+    store = open_store(StoreLimits(delay=2.0))
+    store.add(links("a", 1), [], 0.0)
+    (lease,) = store.lease(0.0, 4, 60.0)
+    store.settle([first(lease, 0.5, "text", tuple(links("a", 5, start=1)))])
+    assert store.lease(1.9, 4, 60.0) == []
+    assert len(store.lease(2.0, 4, 60.0)) == 4
+
+
+def test_no_more_is_leased_than_can_politely_be_fetched_in_time(store: Store) -> None:
+    store.save(SiteRecord("a", delay=20.0))
+    store.add(links("a", 10), [], 0.0)
+    assert len(store.lease(0.0, 10, 60.0)) == 3
+
+
+def test_a_resting_site_is_left_alone_until_it_has_rested(store: Store) -> None:
+    store.add([*links("a", 2), *links("b", 2)], [], 1.0)
+    store.save(SiteRecord("a", rest_until=50.0))
+    assert {lease.page.site for lease in store.lease(49.0, 10, 10.0)} == {"b"}
+    assert {lease.page.site for lease in store.lease(50.0, 10, 10.0)} == {"a"}
+
+
+def test_a_rest_may_end_early(store: Store) -> None:
+    store.add(links("a", 2), [], 1.0)
+    store.save(SiteRecord("a", rest_until=500.0))
+    store.save(SiteRecord("a"))
+    assert len(store.lease(2.0, 10, 60.0)) == 2
+
+
+def test_new_and_due_pages_alternate_from_lease_to_lease(store: Store) -> None:
+    store.add(links("a", 4), [], 0.0)
+    store.settle([first(lease, 0.0, "x", interval=10.0) for lease in store.lease(0.0, 4, 60.0)])
+    store.add(links("a", 4, start=4), [], 20.0)
+    urls = [store.lease(20.0, 1, 60.0)[0].page.visits for _ in range(6)]
+    assert sorted(urls) == [0, 0, 0, 1, 1, 1]
+
+
+def test_due_pages_fill_up_where_there_are_no_new_ones(store: Store) -> None:
+    store.add(links("a", 4), [], 0.0)
+    store.settle([first(lease, 0.0, "x", interval=10.0) for lease in store.lease(0.0, 4, 60.0)])
+    assert len(store.lease(20.0, 4, 60.0)) == 4
+
+
+def test_over_a_sites_page_limit_urls_are_refused_and_counted(open_store: OpenStore) -> None:
+    store = open_store(StoreLimits(max_pages_per_site=3))
+    assert store.add(links("a", 5), [], 1.0) == 3
+    assert store.add(links("a", 2), [], 1.0) == 0
+    assert store.standing(1.0).refused == {"site-full": 2}
+    site = store.site("a")
+    assert site is not None
+    assert site.refused == ((Reason.SITE_FULL, 2, "http://a/3"),)
+    assert site.pages == 3
+
+
+def test_links_of_a_settled_page_are_held_with_where_they_were_found(store: Store) -> None:
+    store.add(links("a", 1), [], 1.0)
+    (lease,) = store.lease(1.0, 1, 60.0)
+    store.settle([first(lease, 7.0, "x", tuple(links("b", 2)))])
+    page = store.page("http://b/1")
+    assert page is not None
+    assert (page.found_on, page.found_at) == (lease.page.id, 7.0)
+    assert {each.page.site for each in store.lease(7.0, 10, 60.0)} == {"b"}
+
+
+def test_an_address_that_cannot_be_written_down_is_refused(store: Store) -> None:
+    assert store.add([Found("http://a/\ud800", "a"), Found("http://a/ü", "a")], [], 1.0) == 1
+    assert store.standing(1.0).refused == {"bad-url": 1}
+    assert store.page("http://a/\ud800") is None
+
+
+def test_refusals_are_counted_with_one_example(store: Store) -> None:
+    store.add(
+        links("a", 1), [Refusal("http://a/x", "a", Reason.ROBOTS), Refusal("http://a/y", "a", Reason.ROBOTS)], 1.0
+    )
+    store.add([], [Refusal("http://far/" + "z" * 5000, "far", Reason.SCOPE)], 1.0)
+    site = store.site("a")
+    assert site is not None
+    assert site.refused == ((Reason.ROBOTS, 2, "http://a/x"),)
+    assert store.site("far") is None
+    assert store.standing(1.0).refused == {"robots": 2, "scope": 1}
+
+
+def test_the_standing_counts_what_is_there(store: Store) -> None:
+    store.add([*links("a", 3), *links("b", 1)], [], 0.0)
+    one, two, *_ = store.lease(0.0, 3, 10.0)
+    store.settle([first(one, 1.0, "x", interval=4.0), first(two, 1.0, "y", interval=100.0)])
+    standing = store.standing(5.0)
+    assert (standing.sites, standing.known, standing.unvisited, standing.due, standing.leased) == (2, 4, 2, 1, 1)
+    assert (standing.stored, standing.versions) == (2, 2)
+    assert standing.states == {"live": 2, "new": 2}
+    assert standing.next_due == 0.0
+
+
+def test_a_leased_page_is_due_again_at_its_expiry(store: Store) -> None:
+    store.add(links("a", 1), [], 0.0)
+    store.lease(0.0, 1, 30.0)
+    assert store.standing(1.0).next_due == 30.0
+
+
+def test_a_304_without_validators_keeps_what_is_stored(store: Store) -> None:
+    store.add(links("a", 1), [], 0.0)
+    (lease,) = store.lease(0.0, 1, 30.0)
+    store.settle([first(lease, 0.0, "x")])
+    (lease,) = store.lease(60.0, 1, 30.0)
+    store.settle([unchanged(lease, 60.0)])
+    page = store.page("http://a/0")
+    assert page is not None
+    assert (page.etag, page.body_digest, page.text_digest, page.version) == ('"x"', b"bx", b"tx", 1)
+
+
+def test_other_bytes_with_the_same_text_renew_the_validators_only(store: Store) -> None:
+    store.add(links("a", 1), [], 0.0)
+    (lease,) = store.lease(0.0, 1, 30.0)
+    store.settle([first(lease, 0.0, "x")])
+    (lease,) = store.lease(60.0, 1, 30.0)
+    store.settle([replace(unchanged(lease, 60.0), etag='"2"', body_digest=b"b2", text_digest=b"tx")])
+    page = store.page("http://a/0")
+    assert page is not None
+    assert (page.etag, page.body_digest, page.text_digest, page.version) == ('"2"', b"b2", b"tx", 1)
+    assert page.last_modified == "Mon, 01 Jan 2024 00:00:00 GMT"
+    assert store.changes(1, 10) == []
+
+
+def test_a_new_version_brings_its_own_validators(store: Store) -> None:
+    store.add(links("a", 1), [], 0.0)
+    (lease,) = store.lease(0.0, 1, 30.0)
+    store.settle([first(lease, 0.0, "x")])
+    (lease,) = store.lease(60.0, 1, 30.0)
+    store.settle([changed(lease, 60.0, "y")])
+    page = store.page("http://a/0")
+    assert page is not None
+    assert (page.etag, page.last_modified, page.body_digest, page.version) == (None, None, b"by", 2)
+
+
+def test_validators_of_what_is_not_stored_are_kept_too(store: Store) -> None:
+    store.add([Found("http://a/map.xml", "a", PageKind.SITEMAP)], [], 0.0)
+    (lease,) = store.lease(0.0, 1, 30.0)
+    read = Settled(
+        lease,
+        Visit(0.0, Outcome.FIRST),
+        PageState.LIVE,
+        60.0,
+        60.0,
+        kind=PageKind.SITEMAP,
+        etag='"m"',
+        body_digest=b"m",
+    )
+    store.settle([read])
+    page = store.page("http://a/map.xml")
+    assert page is not None
+    assert (page.etag, page.body_digest, page.version) == ('"m"', b"m", 0)
+    assert store.document("http://a/map.xml") is None
+    assert store.changes(0, 10) == []
+
+
+def test_nothing_asked_for_is_nothing_done(store: Store) -> None:
+    assert store.lease(0.0, 10, 60.0) == []
+    assert store.settle([]) == []
+    store.release([])
+    assert store.add([], [], 0.0) == 0
+    store.add(links("a", 1), [], 0.0)
+    assert store.lease(0.0, 0, 60.0) == []
+    assert store.lease(0.0, -1, 60.0) == []

@@ -1,0 +1,81 @@
+"""What must be true of a store at any moment, above all after a crash? Read from the file itself."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+from levada.adapters.sqlite import SqliteStore
+from levada.adapters.sqlite.schema import STATES
+from levada.records import PageState
+
+__all__ = ["check_invariants"]
+
+_LIVE = STATES.index(PageState.LIVE)
+
+NEVER = {
+    "a page visited has as many visits remembered as it had, ten at most": """
+        SELECT id FROM pages WHERE length(history) != 10 * min(visits, 10)""",
+    "a page never visited is new and has no next visit yet": """
+        SELECT id FROM pages WHERE visits = 0 AND (state != 0 OR next_visit IS NOT NULL)""",
+    "a site counts its pages": """
+        SELECT site FROM sites s WHERE pages != (SELECT count(*) FROM pages p WHERE p.site_id = s.id)""",
+    "a document's version is stored": """
+        SELECT page_id FROM documents d WHERE version > 0
+        AND NOT EXISTS (SELECT 1 FROM versions v WHERE v.page_id = d.page_id AND v.version = d.version)""",
+    "the newest version is the document's": """
+        SELECT page_id FROM versions v GROUP BY page_id
+        HAVING max(version) != (SELECT version FROM documents d WHERE d.page_id = v.page_id)""",
+    "versions are kept without a gap": """
+        SELECT page_id FROM versions GROUP BY page_id HAVING count(*) != max(version) - min(version) + 1""",
+    "a document that was stored has a place in the order of changes": """
+        SELECT page_id FROM documents WHERE (version > 0) != (seq IS NOT NULL)""",
+    "nothing live is gone": f"""
+        SELECT p.id FROM pages p JOIN documents d ON d.page_id = p.id WHERE p.state = {_LIVE} AND d.gone""",
+    "a site with a page to lease has a turn, no later than the page may be had": """
+        SELECT s.site FROM sites s JOIN pages p ON p.site_id = s.id
+        WHERE (p.visits = 0 OR p.next_visit IS NOT NULL)
+        AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = p.id AND l.live = 1)
+        AND (s.due_at IS NULL OR s.due_at > max(s.turn_at, s.rest_until, coalesce(p.next_visit,
+             (SELECT max(n.found_at) FROM pages n WHERE n.site_id = s.id AND n.visits = 0))))""",
+    "tokens are never handed out twice": """
+        SELECT token FROM leases GROUP BY token HAVING count(*) > 1
+        UNION SELECT token FROM leases WHERE token > (SELECT n FROM counters WHERE name = 'token')""",
+    "seq counts every change": """
+        SELECT seq FROM documents WHERE seq > (SELECT n FROM counters WHERE name = 'seq')""",
+}
+
+COUNTED = {
+    "sites": "SELECT count(*) FROM sites",
+    "unvisited": "SELECT count(*) FROM pages WHERE visits = 0",
+    "stored": "SELECT count(*) FROM documents WHERE version > 0 AND NOT gone",
+    "versions": "SELECT count(*) FROM versions",
+}
+
+
+def check_invariants(store: SqliteStore) -> None:
+    """Fails naming the law that is broken, and where."""
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        for law, breakers in NEVER.items():
+            assert connection.execute(breakers).fetchall() == [], law
+        _check_counters(connection)
+
+
+def _check_counters(connection: sqlite3.Connection) -> None:
+    counters: dict[str, int] = dict(connection.execute("SELECT name, n FROM counters"))
+    for name, question in COUNTED.items():
+        assert counters.get(name, 0) == _one(connection, question), name
+    for code, state in enumerate(STATES):
+        there = _one(connection, "SELECT count(*) FROM pages WHERE state = ?", code)
+        assert counters.get(f"state.{state}", 0) == there, state
+    refused = dict(connection.execute("SELECT reason, sum(n) FROM refusals GROUP BY reason"))
+    assert {f"refused.{reason}": n for reason, n in refused.items()} == {
+        name: n for name, n in counters.items() if name.startswith("refused.")
+    }
+
+
+def _one(connection: sqlite3.Connection, question: str, *parameters: Any) -> Any:
+    return connection.execute(question, parameters).fetchone()[0]

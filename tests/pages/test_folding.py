@@ -1,0 +1,69 @@
+"""Do letters that people take for the same fold to the same?"""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from levada.pages.folding import LONGEST_WORD, fold, is_indexed, lowercase, words
+
+
+@pytest.mark.parametrize(
+    ("written", "folded"),
+    [
+        ("İstanbul ISTANBUL istanbul ıstanbul I\u0307stanbul", ["istanbul"] * 5),
+        ("Diyarbakır DIYARBAKIR diyarbakir DİYARBAKIR", ["diyarbakir"] * 4),
+        ("café cafe\u0301 CAFÉ Cafe", ["cafe"] * 4),
+        ("Straße STRASSE STRAẞE", ["strasse"] * 3),
+        ("Łódź ŁÓDŹ smørrebrød Æsir œuvre", ["lodz", "lodz", "smorrebrod", "aesir", "oeuvre"]),
+        ("Αθήνα ΑΘΗΝΑ", ["αθηνα"] * 2),
+        ("ёлка ЕЛКА", ["елка"] * 2),
+        ("مُحَمَّد محمد", ["محمد"] * 2),
+        ("ｆｕｌｌ ﬁn x²", ["full", "fin", "x2"]),
+        ("soft\u00adhyphen zero\u200bwidth", ["softhyphen", "zerowidth"]),
+        ("東京タワー tower", ["東", "京", "タ", "ワ", "ー", "tower"]),
+        ("हिन्दी भाषा", ["हिन्दी", "भाषा"]),
+        ("한국어", ["한국어"]),
+        ("İstanbul'da e-mail, don’t_stop", ["istanbul", "da", "e", "mail", "don", "t", "stop"]),
+        ("\ud800lone", ["lone"]),
+        (" \t\n-- ", []),
+        ("", []),
+    ],
+)
+def test_spellings_of_a_word_fold_alike(written: str, folded: list[str]) -> None:
+    assert words(written) == folded
+
+
+@given(st.text())
+def test_folding_twice_changes_nothing(text: str) -> None:
+    assert words(fold(text)) == words(text)
+
+
+@given(st.text())
+def test_composed_and_decomposed_text_fold_alike(text: str) -> None:
+    assert words(unicodedata.normalize("NFD", text)) == words(unicodedata.normalize("NFC", text))
+
+
+@given(st.text(alphabet="abcçdefgğhıijklmnoöprsştuüvyzâîû ABCÇDEFGĞHIİJKLMNOÖPRSŞTUÜVYZ'.-"))
+def test_turkish_in_capitals_or_small_letters_folds_alike_by_either_rule(text: str) -> None:
+    assert words(text) == words(text.lower()) == words(text.upper()) == words(lowercase(text, "tr"))
+
+
+@given(st.text())
+def test_a_word_is_letters_digits_and_marks_only(text: str) -> None:
+    assert all(unicodedata.category(letter)[0] in "LNM" for word in words(text) for letter in word)
+
+
+def test_lower_case_follows_the_language() -> None:
+    assert lowercase("ISI İKİ", "tr") == "ısı iki"
+    assert lowercase("ISI İKİ", "en") == "isi iki"
+    assert lowercase("E\u0301TE\u0301", "fr") == "été"
+
+
+def test_what_is_too_long_to_be_a_word_is_none() -> None:
+    assert is_indexed("x" * LONGEST_WORD)
+    assert not is_indexed("x" * (LONGEST_WORD + 1))
+    assert not is_indexed("東" * LONGEST_WORD)

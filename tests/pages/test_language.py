@@ -1,0 +1,54 @@
+"""The language of the words, not only of the label."""
+
+from __future__ import annotations
+
+import pytest
+
+from levada.pages.language import language_of
+from levada.pages.words import profile_of
+
+SAMPLES = {
+    "tr": "Bu yıl yeni bir köprü için çok daha büyük bir bütçe ayrıldı ve ilk olarak iki yol onarıldı, ama "
+    "her şey bitmedi.",
+    "en": "The council has decided that the bridge will be repaired and it is not the only one which they "
+    "have in mind.",
+    "de": "Der Rat hat entschieden, dass die Brücke nicht nur repariert wird, sondern auch eine neue "
+    "Straße mit dem Geld.",
+    "fr": "Le conseil a décidé que les ponts de la ville sont dans un état qui ne va pas avec une telle "
+    "circulation.",
+    "es": "El consejo dijo que los puentes de la ciudad no son para un tráfico como este, pero se va a "
+    "reparar por el lado.",
+    "it": "Il consiglio ha deciso che il ponte non è più sicuro per il traffico della città e si chiude "
+    "anche nel mese.",
+    "pt": "O conselho decidiu que a ponte não é mais segura para o trânsito da cidade e as obras foram "
+    "para um novo ano.",
+    "nl": "De raad heeft besloten dat het een en ander wordt hersteld, maar niet voor het einde van het "
+    "jaar op de brug.",
+    "sv": "Det är en bro som inte har varit säker för trafik och den ska nu lagas av staden med pengar "
+    "från ett bolag.",
+    "pl": "Rada zdecydowała, że most nie jest bezpieczny i po roku prac przez miasto jest to dla ruchu jak "
+    "nowy, ale od maja.",
+    "ru": "Совет решил, что мост не так надёжен, как это было, и он на год закрыт для всех, но не для "
+    "поездов по выходным.",
+    "ar": "قال المجلس إن الجسر في المدينة غير آمن على السيارات وكان هذا من بعد سنة مع ذلك التي كما إلى أن",
+}
+
+
+@pytest.mark.parametrize(("code", "text"), SAMPLES.items())
+def test_the_words_tell_the_language(code: str, text: str) -> None:
+    words = profile_of(text).vocabulary
+    assert language_of("", words) == code
+    assert language_of(code + "-XX", words) == code
+
+
+def test_a_template_that_claims_english_over_turkish_text_is_not_believed() -> None:
+    assert language_of("en-US", profile_of(SAMPLES["tr"] + " gibi sonra kadar değil ise en ile").vocabulary) == "tr"
+
+
+def test_a_language_without_a_profile_is_taken_at_its_word() -> None:
+    assert language_of("eu", profile_of("Udalak zubia konpontzea erabaki du").vocabulary) == "eu"
+
+
+@pytest.mark.parametrize("declared", ["", "x-default", "english", "1", "<script>"])
+def test_without_evidence_the_language_is_unknown(declared: str) -> None:
+    assert language_of(declared, profile_of("Lorem 12 42").vocabulary) == ""

@@ -1,0 +1,68 @@
+"""What a page points at, and what of that is refused."""
+
+from __future__ import annotations
+
+from levada.pages.links import LinkCollector
+from levada.reasons import Reason
+from levada.records import How, Link, PageKind
+
+
+def collector(max_links: int = 10, max_refused: int = 5, max_length: int = 300) -> LinkCollector:
+    return LinkCollector(
+        "http://example.org/a/",
+        "example.org",
+        max_links=max_links,
+        max_refused=max_refused,
+        max_length=max_length,
+    )
+
+
+def test_links_are_kept_once_in_order() -> None:
+    links = collector()
+    for href in ("b", "/c", "b#x", "./b", "http://example.org/c"):
+        links.add(href)
+    assert [link.url for link in links.links()] == ["http://example.org/a/b", "http://example.org/c"]
+
+
+def test_one_link_without_nofollow_is_enough() -> None:
+    links = collector()
+    links.add_as("b", How.LINK, nofollow=True)
+    assert links.links()[0].nofollow
+    links.add("b")
+    assert links.links() == (Link("http://example.org/a/b"),)
+
+
+def test_what_is_no_page_is_no_link_and_the_rest_has_a_reason() -> None:
+    links = collector()
+    for href in ("javascript:void(0)", "mailto:a@b.c", " tel:+90", "JavaScript:x%zz"):
+        links.add(href)
+    assert (links.links(), links.refused()) == ((), ())
+    for href in ("file:///etc/passwd", "ftp://example.org/x", "data:text/html,x", "http://[bad/", "/" + "x" * 301):
+        links.add(href)
+    reasons = [refusal.reason for refusal in links.refused()]
+    assert reasons == [Reason.SCHEME] * 3 + [Reason.BAD_URL, Reason.URL_LENGTH]
+    assert {refusal.site for refusal in links.refused()} == {"example.org"}
+
+
+def test_numbers_are_bounded() -> None:
+    links = collector(max_links=3, max_refused=2)
+    for number in range(50):
+        links.add(f"/{number}")
+        links.add(f"ftp://example.org/{number}")
+    assert len(links.links()) == 3
+    assert len(links.refused()) == 2
+    assert links.full
+
+
+def test_a_base_that_is_no_web_address_is_refused_and_ignored() -> None:
+    links = collector()
+    links.rebase("file:///etc/")
+    links.add("passwd")
+    assert [link.url for link in links.links()] == ["http://example.org/a/passwd"]
+    assert links.refused()[0].reason is Reason.SCHEME
+
+
+def test_what_is_known_of_a_link_is_kept() -> None:
+    links = collector()
+    links.add_as("/s.xml", How.SITEMAP, lastmod=5.0, kind=PageKind.SITEMAP)
+    assert links.links() == (Link("http://example.org/s.xml", How.SITEMAP, False, 5.0, PageKind.SITEMAP),)

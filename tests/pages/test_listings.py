@@ -1,0 +1,139 @@
+"""Sitemaps and feeds as sources of links."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from levada.pages.feed import parse_feed
+from levada.pages.listing import Entry, time_of
+from levada.pages.sitemap import parse_sitemap
+
+URLSET = """<?xml version="1.0" encoding="UTF-8"?>
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1">
+<url><loc> https://example.org/a?x=1&amp;y=2 </loc><lastmod>2024-03-12T10:00:00+03:00</lastmod></url>
+<url><loc>https://example.org/b</loc><image:image><image:loc>https://example.org/b.jpg</image:loc></image:image></url>
+<url><lastmod>2024</lastmod></url>
+</urlset>"""
+INDEX = """<sitemapindex><sitemap><loc>https://example.org/1.xml.gz</loc><lastmod>2024-03</lastmod></sitemap></sitemapindex>"""
+LAUGHS = """<?xml version="1.0"?><!DOCTYPE lolz [<!ENTITY lol "lol"><!ENTITY lol2 "&lol;&lol;&lol;&lol;&lol;">]>
+<urlset><url><loc>http://example.org/&lol2;</loc></url></urlset>"""
+OUTSIDE = (
+    """<!DOCTYPE urlset [<!ENTITY x SYSTEM "file:///etc/passwd">]><urlset><url><loc>&x;</loc></url></urlset>"""
+)
+
+
+def test_a_sitemap_names_pages_and_their_dates() -> None:
+    listing = parse_sitemap(URLSET.encode())
+    assert listing.whole
+    assert listing.entries == (
+        Entry("https://example.org/a?x=1&y=2", 1710226800.0),
+        Entry("https://example.org/b"),
+    )
+
+
+def test_a_packed_index_names_sitemaps() -> None:
+    listing = parse_sitemap(gzip.compress(INDEX.encode()))
+    assert listing.entries == (Entry("https://example.org/1.xml.gz", 1709251200.0, is_list=True),)
+    assert listing.whole
+
+
+def test_a_text_sitemap_is_a_list_of_addresses() -> None:
+    listing = parse_sitemap("\ufeffhttps://example.org/a\r\nhttps://example.org/ş\n\nnonsense\n".encode())
+    assert [entry.href for entry in listing.entries] == ["https://example.org/a", "https://example.org/ş"]
+
+
+@pytest.mark.parametrize("hostile", [LAUGHS, OUTSIDE])
+def test_declarations_are_refused(hostile: str) -> None:
+    assert parse_sitemap(hostile.encode()) == ((), False)
+    assert parse_feed(hostile.encode()) == ((), False)
+
+
+def test_broken_xml_gives_what_was_read_so_far() -> None:
+    listing = parse_sitemap(URLSET.encode()[: URLSET.index("<image:image>")] + b"<oops")
+    assert [entry.href for entry in listing.entries] == ["https://example.org/a?x=1&y=2"]
+    assert not listing.whole
+
+
+def test_limits_cut_a_list_off_and_say_so() -> None:
+    many = "<urlset>" + "".join(f"<url><loc>http://example.org/{n}</loc></url>" for n in range(50)) + "</urlset>"
+    few = parse_sitemap(many.encode(), max_entries=7)
+    assert (len(few.entries), few.whole) == (7, False)
+    short = parse_sitemap(many.encode(), max_bytes=300)
+    assert (0 < len(short.entries) < 50, short.whole) == (True, False)
+    exact = parse_sitemap(many.encode(), max_entries=50)
+    assert (len(exact.entries), exact.whole) == (50, True)
+
+
+def test_a_packed_bomb_is_unpacked_only_as_far_as_it_is_read() -> None:
+    packer = zlib.compressobj(9, wbits=31)
+    bomb = packer.compress(b"<urlset><url><loc>http://example.org/a</loc></url>")
+    bomb += b"".join(packer.compress(b" " * 1_000_000) for _ in range(60)) + packer.flush()
+    listing = parse_sitemap(bomb, max_bytes=5_000_000)
+    assert listing == ((Entry("http://example.org/a"),), False)
+
+
+def test_a_torn_archive_gives_what_was_read_so_far() -> None:
+    many = (
+        "<urlset>" + "".join(f"<url><loc>http://example.org/{n * n}</loc></url>" for n in range(5000)) + "</urlset>"
+    )
+    listing = parse_sitemap(gzip.compress(many.encode())[:-2000])
+    assert not listing.whole
+    assert len(listing.entries) > 10
+
+
+RSS = """<?xml version="1.0" encoding="windows-1254"?><rss version="2.0"><channel><link>http://example.org/</link>
+<item><title>Işık</title><link>http://example.org/1</link><pubDate>Tue, 12 Mar 2024 07:00:00 GMT</pubDate></item>
+<item><guid>http://example.org/2</guid></item><item><guid isPermaLink="false">x</guid></item></channel></rss>"""
+ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><link rel="self" href="http://example.org/feed"/>
+<entry><link rel="edit" href="/edit"/><link href="/a"/><published>2024-03-11T00:00:00Z</published>
+<updated>2024-03-12T07:00:00Z</updated></entry></feed>"""
+RDF = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:dc="http://purl.org/dc/elements/1.1/">
+<item rdf:about="http://example.org/r"><dc:date>2024-03-12T07:00:00Z</dc:date></item></rdf:RDF>"""
+
+
+def test_feeds_of_all_three_kinds_name_their_entries() -> None:
+    moment = 1710226800.0
+    assert parse_feed(RSS.encode("cp1254")) == (
+        (Entry("http://example.org/1", moment), Entry("http://example.org/2")),
+        True,
+    )
+    assert parse_feed(ATOM.encode()) == ((Entry("/a", moment),), True)
+    assert parse_feed(RDF.encode()) == ((Entry("http://example.org/r", moment),), True)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2024", 1704067200.0),
+        ("2024-03", 1709251200.0),
+        ("2024-03-12", 1710201600.0),
+        ("2024-03-12T07:00Z", 1710226800.0),
+        ("Tue, 12 Mar 2024 10:00:00 +0300", 1710226800.0),
+        ("yesterday", None),
+        ("0001-01-01", None),
+        ("9999-12-31T23:59:59-23:00", None),
+        ("", None),
+    ],
+)
+def test_dates_in_their_many_forms(text: str, seconds: float | None) -> None:
+    assert time_of(text) == seconds
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_date_or_none(text: str) -> None:
+    moment = time_of(text)
+    assert moment is None or moment > 0
+
+
+@given(st.binary(max_size=200), st.integers(0, len(URLSET)), st.booleans())
+def test_any_bytes_are_a_list_of_some_length(noise: bytes, at: int, packed: bool) -> None:
+    mangled = URLSET.encode()[:at] + noise + URLSET.encode()[at:]
+    data = gzip.compress(mangled, 1) if packed else mangled
+    assert len(parse_sitemap(data).entries) <= 50
+    parse_feed(data)
+    parse_sitemap(noise)

@@ -1,0 +1,260 @@
+"""Bytes in, facts out: whole pages through the one entry."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from random import Random
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from levada.errors import MissingExtra
+from levada.hashing import content_digest
+from levada.pages.parse import ParseLimits, parse_page
+from levada.reasons import Reason
+from levada.records import How, Link, PageKind, ParsedPage, RawPage
+
+URL = "http://example.org/news/page.html"
+ARTICLE = (
+    "İstanbul'da ışıklı bir akşam: yeni köprü için çok daha büyük bir bütçe ayrıldı ve her şey gibi bu da bitti. "
+    * 4
+)
+PAGE = f"""<!doctype html><html lang="tr"><head><title> Köprü
+ açıldı </title><link rel="canonical" href="/news/page"><link rel="next" href="page2.html">
+<link rel="alternate" type="application/rss+xml" href="/feed.xml"><link rel="stylesheet" href="/x.css"></head>
+<body><nav><a href="/">Ana sayfa</a></nav><h1>Köprü</h1><p>{ARTICLE}</p>
+<a href="other.html">Devamı</a><a href="http://ad.example/" rel="sponsored noopener">Reklam</a>
+<map><area href="/map"></map><a href="mailto:a@b.c">Yaz</a><a href="file:///etc/passwd">x</a><a>y</a></body></html>"""
+
+
+def parse(
+    body: str | bytes, content_type: str = "text/html", kind: PageKind = PageKind.PAGE, **more: int
+) -> ParsedPage:
+    data = body.encode() if isinstance(body, str) else body
+    return parse_page(RawPage(URL, data, content_type, kind), ParseLimits(**more))  # type: ignore[arg-type]
+
+
+def text_of(page: ParsedPage) -> str:
+    return zstandard.decompress(page.text_zstd).decode()
+
+
+def test_a_page_is_read_whole() -> None:
+    page = parse(PAGE)
+    assert (page.kind, page.reason, page.title, page.language, page.charset) == (
+        PageKind.PAGE,
+        None,
+        "Köprü açıldı",
+        "tr",
+        "utf-8",
+    )
+    assert text_of(page).split("\n")[:2] == ["Köprü", ARTICLE.strip()]
+    assert zstandard.decompress(page.body_zstd) == PAGE.encode()
+    assert page.text_digest == content_digest(text_of(page).encode())
+    assert page.canonical == "http://example.org/news/page"
+    assert page.links == (
+        Link("http://example.org/news/page2.html"),
+        Link("http://example.org/feed.xml", kind=PageKind.FEED),
+        Link("http://example.org/"),
+        Link("http://example.org/news/other.html"),
+        Link("http://ad.example/", nofollow=True),
+        Link("http://example.org/map"),
+    )
+    assert [(refusal.url, refusal.reason) for refusal in page.refused] == [("file:///etc/passwd", Reason.SCHEME)]
+    assert page.words > page.distinct_words > 15
+
+
+def test_a_known_text_is_not_packed_again() -> None:
+    known = parse(PAGE).text_digest
+    page = parse_page(RawPage(URL, PAGE.encode() + b"<!-- other bytes -->", "text/html", known_text=known))
+    assert page.text_digest == known
+    assert (page.text_zstd, page.body_zstd) == (b"", b"")
+    assert page.links
+
+
+@pytest.mark.parametrize("codec", ["windows-1254", "utf-16", "utf-8-sig"])
+def test_the_alphabet_does_not_change_the_text(codec: str) -> None:
+    page = parse(PAGE.encode(codec), f"text/html; charset={'windows-1254' if codec == 'windows-1254' else 'x'}")
+    assert page.text_digest == parse(PAGE).text_digest
+
+
+def test_shift_jis_declared_in_the_page() -> None:
+    body = '<html lang="ja"><meta charset="shift_jis"><title>橋</title><p>東京都は新しい橋を建設する</p></html>'
+    page = parse(body.encode("shift_jis"))
+    assert (page.title, page.language, page.charset) == ("橋", "ja", "shift_jis")
+    assert "新しい橋" in text_of(page)
+
+
+def test_a_base_on_the_web_counts_and_one_on_the_disk_does_not() -> None:
+    web = parse('<base href="http://other.example/x/"><a href="y">z</a>')
+    assert web.links == (Link("http://other.example/x/y"),)
+    disk = parse('<base href="file:///etc/"><a href="passwd">z</a>')
+    assert disk.links == (Link("http://example.org/news/passwd"),)
+    assert disk.refused[0].reason is Reason.SCHEME
+
+
+def test_a_canonical_of_another_site_is_told_and_a_bad_one_is_not() -> None:
+    assert (
+        parse('<link rel="canonical" href="https://other.example/a#b"><p>x').canonical == "https://other.example/a"
+    )
+    assert parse('<link rel="canonical" href="file:///a"><p>x').canonical is None
+    assert parse('<link rel="canonical" href="http://["><p>x').canonical is None
+
+
+@pytest.mark.parametrize(
+    ("meta", "noindex", "nofollow"),
+    [
+        ('<meta name="robots" content="noindex">', True, False),
+        ('<META NAME="ROBOTS" CONTENT="NoFollow, max-snippet:-1">', False, True),
+        ('<meta name="levada" content="none">', True, True),
+        ('<meta name="googlebot" content="noindex">', False, False),
+        ('<meta name="robots" content="index, follow">', False, False),
+        ('<meta name="robots" content="noindex nofollow">', True, True),
+        ('<div></div><meta name="robots" content="noindex">', True, False),
+    ],
+)
+def test_robots_in_the_page_are_obeyed(meta: str, noindex: bool, nofollow: bool) -> None:
+    page = parse(f"{meta}<p>text<a href=/x>x</a>")
+    assert (page.noindex, page.nofollow) == (noindex, nofollow)
+
+
+def test_a_page_that_leaves_for_another_links_to_it() -> None:
+    page = parse("""<meta http-equiv="Refresh" content="0; URL='/new'"><p>moved""")
+    assert page.links == (Link("http://example.org/new"),)
+
+
+def test_links_are_bounded_in_number_and_length() -> None:
+    body = "".join(f'<a href="/{n}">x</a>' for n in range(3000)) + f'<a href="/{"y" * 3000}">x</a>'
+    assert len(parse(body).links) == 2000
+    assert parse(body, max_links=3001).refused[0].reason is Reason.URL_LENGTH
+
+
+@pytest.mark.parametrize("tag", ["div", "b", "p><div", "table><tr><td", "ul><li"])
+def test_ten_thousand_levels_do_not_crash(tag: str) -> None:
+    page = parse(f"<{tag}>" * 10_000 + "deep")
+    assert page.reason is Reason.NESTING or "deep" in text_of(page)
+
+
+def test_a_deep_page_within_the_limit_is_read() -> None:
+    page = parse("<div>" * 4000 + "<a href=/x>deep</a>" + "</div>" * 4000)
+    assert page.reason is None
+    assert "deep" in text_of(page)
+
+
+@pytest.mark.parametrize("unit", [b"\x00\xff<", b"<a href=", b"<!--", b"&#x", b"<p>x</p>", b"\xc3\x28 "])
+def test_megabytes_of_garbage_are_survived(unit: bytes) -> None:
+    parse(b"<html>" + unit * (1_000_000 // len(unit)))
+
+
+def test_five_megabytes_of_noise_behind_a_page_leave_the_page() -> None:
+    noise = Random(1).randbytes(5_000_000).replace(b"<", b"")
+    page = parse(PAGE.encode() + b"\n" * 1024 + noise)
+    assert page.title == "Köprü açıldı"
+    assert len(page.links) == 6
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "reason"),
+    [
+        (b"", "text/html", Reason.EMPTY),
+        (b"<html></html>", "text/html", Reason.EMPTY),
+        (b"%PDF-1.7 ...", "text/html", Reason.CONTENT_TYPE),
+        (b"\x89PNG\r\n", "", Reason.CONTENT_TYPE),
+        (b"{}", "application/json", Reason.CONTENT_TYPE),
+        (b"<svg></svg>", "image/svg+xml", Reason.CONTENT_TYPE),
+        (b"<x/>", "application/xml", Reason.CONTENT_TYPE),
+    ],
+)
+def test_what_is_no_page_says_why(body: bytes, content_type: str, reason: Reason) -> None:
+    assert parse(body, content_type).reason is reason
+
+
+def test_plain_text_is_a_page_without_links() -> None:
+    page = parse("İlk satır\n\nikinci  satır http://example.org/x", "text/plain; charset=utf-8")
+    assert (page.title, text_of(page), page.links) == (
+        "İlk satır",
+        "İlk satır\nikinci satır http://example.org/x",
+        (),
+    )
+
+
+SITEMAP = (
+    "<urlset><url><loc>http://example.org/a</loc><lastmod>2024-03-12</lastmod></url>"
+    "<url><loc>file:///etc/passwd</loc></url></urlset>"
+)
+
+
+@pytest.mark.parametrize("kind", [PageKind.SITEMAP, PageKind.PAGE])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_sitemap_is_known_by_its_content(kind: PageKind, packed: bool) -> None:
+    data = gzip.compress(SITEMAP.encode()) if packed else SITEMAP.encode()
+    page = parse(data, "application/gzip" if packed else "text/xml", kind)
+    assert page.kind is PageKind.SITEMAP
+    assert page.links == (Link("http://example.org/a", How.SITEMAP, False, 1710201600.0),)
+    assert page.refused[0].reason is Reason.SCHEME
+
+
+def test_an_index_names_more_sitemaps() -> None:
+    page = parse("<sitemapindex><sitemap><loc>/s.xml</loc></sitemap></sitemapindex>", "text/xml", PageKind.SITEMAP)
+    assert page.links == (Link("http://example.org/s.xml", How.SITEMAP, kind=PageKind.SITEMAP),)
+
+
+def test_an_error_page_in_place_of_a_sitemap_is_no_sitemap() -> None:
+    page = parse("<!doctype html><html><p>Not found</p></html>", "text/html", PageKind.SITEMAP)
+    assert (page.reason, page.links) == (Reason.CONTENT_TYPE, ())
+
+
+def test_a_feed_is_known_by_its_content() -> None:
+    body = "<?xml version='1.0'?><!-- x --><rss><channel><item><link>/a</link></item></channel></rss>"
+    for content_type in ("application/rss+xml", "text/xml", ""):
+        page = parse(body, content_type)
+        assert page.kind is PageKind.FEED
+        assert page.links == (Link("http://example.org/a", How.FEED),)
+
+
+def test_a_bomb_in_place_of_a_sitemap_ends_at_the_limit() -> None:
+    bomb = gzip.compress(b"<urlset>" + b" " * 20_000_000)
+    page = parse(bomb, "application/gzip", PageKind.SITEMAP, max_unpacked_bytes=1_000_000)
+    assert (page.reason, page.links) == (Reason.CONTENT_TYPE, ())
+
+
+def test_a_page_whose_own_address_is_no_address_is_still_read() -> None:
+    page = parse_page(RawPage("nonsense", b"<p>text <a href='http://example.org/x'>x</a>", "text/html"))
+    assert page.links == (Link("http://example.org/x"),)
+
+
+def test_trafilatura_is_an_option() -> None:
+    body = f"<html><body><article><h1>Köprü</h1><p>{ARTICLE}</p></article></body></html>"
+    page = parse_page(RawPage(URL, body.encode(), "text/html"), ParseLimits(main_text="trafilatura"))
+    assert "büyük bir bütçe" in text_of(page)
+
+
+def test_a_missing_option_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "trafilatura", None)
+    with pytest.raises(MissingExtra, match=r"levada\[text\]"):
+        parse_page(RawPage(URL, b"<p>x", "text/html"), ParseLimits(main_text="trafilatura"))
+
+
+TYPES = st.sampled_from(
+    ["", "text/html", "text/plain", "application/xml", "text/html; charset=utf-16", "x/y", "\x00;"]
+)
+
+
+@given(st.binary(max_size=400), TYPES, st.sampled_from(PageKind), st.text(max_size=20))
+@settings(max_examples=300)
+def test_no_bytes_make_it_raise(body: bytes, content_type: str, kind: PageKind, url: str) -> None:
+    page = parse_page(RawPage(url, body, content_type, kind))
+    assert page.reason is not None or page.text_digest
+
+
+@given(st.lists(st.tuples(st.integers(0, len(PAGE)), st.integers(0, 60), st.binary(max_size=12)), max_size=6))
+@settings(max_examples=200)
+def test_no_mangled_page_makes_it_raise(cuts: list[tuple[int, int, bytes]]) -> None:
+    body = PAGE.encode()
+    for at, length, noise in cuts:
+        body = body[:at] + noise + body[at + length :]
+    page = parse(body)
+    assert all(link.url.startswith(("http://", "https://")) for link in page.links)
+    assert len({link.url for link in page.links}) == len(page.links)

@@ -1,0 +1,172 @@
+"""Is a query understood as it was meant?"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from levada.errors import BadQuery
+from levada.pages.query import (
+    DEEPEST_HIT,
+    LONGEST_QUERY,
+    MOST_TERMS,
+    Ask,
+    Language,
+    Since,
+    Site,
+    Term,
+    Words,
+    one_word,
+    parse_page_of_hits,
+    parse_query,
+    site_names,
+)
+from levada.searching import Query
+
+NOW = 1_800_000_000.0
+DAY = 86_400.0
+
+
+def word(typed: str) -> Words:
+    return Words((typed.lower(),), typed)
+
+
+def asked(text: str) -> tuple[tuple[Term, ...], ...]:
+    return parse_query(text, NOW).must
+
+
+def test_words_must_all_be_there() -> None:
+    assert asked("Ferry pier") == ((word("Ferry"),), (word("pier"),))
+
+
+def test_or_binds_closer_than_the_space() -> None:
+    assert asked("a OR b OR c d") == ((word("a"), word("b"), word("c")), (word("d"),))
+    assert asked("a or b") == ((word("a"),), (word("or"),), (word("b"),))
+
+
+def test_quotes_of_any_kind_make_a_phrase_of_exact_forms() -> None:
+    phrase = Words(("sea", "bus"), "Sea Bus", quoted=True)
+    assert asked('"Sea Bus"') == asked("“Sea Bus”") == asked("«Sea Bus»") == ((phrase,),)
+    assert asked('"ferries"') == ((Words(("ferries",), "ferries", quoted=True),),)
+
+
+def test_a_word_that_folding_splits_is_a_phrase() -> None:
+    assert asked("e-mail") == ((Words(("e", "mail"), "e-mail"),),)
+    assert asked("http://x.org") == ((Words(("http", "x", "org"), "http://x.org"),),)
+
+
+def test_a_minus_excludes_what_follows_it() -> None:
+    ask = parse_query('ferry -bridge -"old town" -site:x.org', NOW)
+    assert ask.must_not == (word("bridge"), Words(("old", "town"), "old town", quoted=True), Site("x.org"))
+    assert parse_query("-bridge", NOW) == Ask((), (word("bridge"),))
+
+
+@pytest.mark.parametrize(
+    ("typed", "term"),
+    [
+        ("site:Example.ORG", Site("example.org")),
+        ("SITE:example.org.", Site("example.org")),
+        ("site:münchen.de:8080", Site("xn--mnchen-3ya.de:8080")),
+        ("lang:tr", Language("tr")),
+        ("lang:TR-tr", Language("tr")),
+        ("since:7d", Since(NOW - 7 * DAY)),
+        ("since:24H", Since(NOW - DAY)),
+        ("since:30m", Since(NOW - 1_800)),
+        ("since:2w", Since(NOW - 14 * DAY)),
+        ("since:2026-01-31", Since(1_769_817_600.0)),
+    ],
+)
+def test_filters_are_read(typed: str, term: Term) -> None:
+    assert asked(typed) == ((term,),)
+
+
+def test_filters_can_be_alternatives_and_then_name_the_languages() -> None:
+    ask = parse_query("su lang:tr OR lang:az", NOW)
+    assert ask.must[1] == (Language("tr"), Language("az"))
+    assert ask.languages() == frozenset({"tr", "az"})
+    assert parse_query("su OR lang:tr", NOW).languages() is None
+    assert parse_query("lang:tr lang:en", NOW).languages() == frozenset()
+
+
+def test_punctuation_alone_is_passed_over() -> None:
+    assert asked("salt & pepper — !") == ((word("salt"),), (word("pepper"),))
+
+
+@pytest.mark.parametrize(
+    ("typed", "column"),
+    [
+        ("", 1),
+        (" - & ", 1),
+        ('pier "sea bus', 6),
+        ('pier -"sea', 7),
+        ("OR b", 1),
+        ("a OR", 3),
+        ("a OR OR b", 6),
+        ("a OR -b", 6),
+        ("a site:", 8),
+        ("site:a/b", 6),
+        ("site:a@b", 6),
+        ("site:[", 6),
+        ("lang:turkish", 6),
+        ("pier since:yesterday", 12),
+        ("since:2026-13-01", 7),
+        ("since:9999999d", 7),
+    ],
+)
+def test_what_cannot_be_understood_is_named_by_its_column(typed: str, column: int) -> None:
+    with pytest.raises(BadQuery, match=rf"^column {column}: "):
+        parse_query(typed, NOW)
+
+
+def test_a_query_has_a_greatest_length_and_number_of_terms() -> None:
+    with pytest.raises(BadQuery, match=f"{LONGEST_QUERY} are the limit"):
+        parse_query("x" * (LONGEST_QUERY + 1), NOW)
+    parse_query("x " * MOST_TERMS, NOW)
+    with pytest.raises(BadQuery, match=f"column {2 * MOST_TERMS + 1}: more than {MOST_TERMS}"):
+        parse_query("x " * (MOST_TERMS + 1), NOW)
+    with pytest.raises(BadQuery, match=f"more than {MOST_TERMS}"):
+        parse_query("x" + " OR x" * MOST_TERMS, NOW)
+
+
+PIECES = st.sampled_from(
+    ["a", "İ", '"', "-", "OR", " ", "site:", "lang:", "ſince:", "since:", "7d", "tr", ":", "[", "東", "\ud800"]
+)
+
+
+@given(st.one_of(st.text(max_size=LONGEST_QUERY + 5), st.lists(PIECES).map("".join)))
+def test_any_text_is_understood_or_refused(text: str) -> None:
+    try:
+        ask = parse_query(text, NOW)
+    except BadQuery:
+        return
+    assert ask.must or ask.must_not
+    assert all(each.folded for each in ask.words())
+
+
+@pytest.mark.parametrize(("limit", "offset"), [(-1, 0), (1, -1), (1, DEEPEST_HIT), (DEEPEST_HIT + 1, 0)])
+def test_hits_that_nobody_reads_are_not_ranked(limit: int, offset: int) -> None:
+    with pytest.raises(BadQuery):
+        parse_page_of_hits(Query("a", limit=limit, offset=offset))
+
+
+def test_time_is_the_machines_unless_given() -> None:
+    (since,) = parse_page_of_hits(Query("since:1d", now=DAY)).must[0]
+    assert since == Since(0.0)
+    (since,) = parse_page_of_hits(Query("since:1d")).must[0]
+    assert isinstance(since, Since)
+    assert since.at > NOW - 10 * 365 * DAY
+
+
+def test_one_word_is_one_word() -> None:
+    assert one_word("İstanbul!") == "istanbul"
+    for text in ("", "two words", "e-mail"):
+        with pytest.raises(BadQuery):
+            one_word(text)
+
+
+def test_a_site_is_named_by_its_host_and_those_above_it_with_or_without_port() -> None:
+    assert site_names("www.a.org") == ["www.a.org", "a.org", "org"]
+    assert site_names("a.org:81") == ["a.org", "org", "a.org:81", "org:81"]
+    assert site_names("[::1]:81") == ["[::1]", "[::1]:81"]
+    assert site_names("[::1]") == ["[::1]"]

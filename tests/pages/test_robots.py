@@ -1,0 +1,64 @@
+"""What a site asks of us."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from levada.pages.robots import MAX_DELAY, RobotsRules
+
+RULES = """\ufeff
+User-agent: *
+Disallow: /private/
+Allow: /private/open$
+Crawl-delay: 2.5
+
+User-agent: Levada
+User-agent: other
+Disallow: /not-for-levada
+Request-rate: 1/10s
+Sitemap: https://example.org/map.xml
+Sitemap: file:///etc/passwd
+"""
+
+
+def test_the_group_that_names_us_is_ours() -> None:
+    rules = RobotsRules.parse(RULES)
+    assert not rules.allows("http://example.org/not-for-levada/x", "Levada/0.1 (+http://example.org)")
+    assert rules.allows("http://example.org/private/", "levada")
+    assert rules.allows("http://example.org/not-for-levada", "somebody")
+    assert not rules.allows("http://example.org/private/x", "somebody")
+    assert rules.allows("http://example.org/private/open", "somebody")
+
+
+def test_a_name_that_only_begins_like_ours_is_another() -> None:
+    rules = RobotsRules.parse("User-agent: lev\nUser-agent: levadabot\nDisallow: /\n")
+    assert rules.allows("http://example.org/", "levada")
+
+
+def test_delays_and_rates_are_seconds_between_requests() -> None:
+    rules = RobotsRules.parse(RULES)
+    assert rules.delay("somebody") == 2.5
+    assert rules.delay("levada") == 10.0
+    assert RobotsRules.parse("").delay("levada") is None
+    assert RobotsRules.parse("User-agent: *\nCrawl-delay: 86400").delay("levada") == MAX_DELAY
+    assert RobotsRules.parse("User-agent: *\nCrawl-delay: nan").delay("levada") is None
+
+
+def test_only_web_addresses_are_sitemaps() -> None:
+    assert RobotsRules.parse(RULES).sitemaps() == ["https://example.org/map.xml"]
+
+
+def test_thousands_of_agents_do_not_multiply_thousands_of_rules() -> None:
+    agents = "".join(f"User-agent: agent{n}\n" for n in range(4000))
+    rules = RobotsRules.parse(agents + "User-agent: levada\n" + "".join(f"Disallow: /{n}\n" for n in range(8000)))
+    assert not rules.allows("http://example.org/7999", "levada")
+
+
+@given(st.text(max_size=300), st.text(max_size=40))
+def test_any_text_is_read(text: str, url: str) -> None:
+    rules = RobotsRules.parse(text + "\nUser-agent: *\nDisallow: /a*b$\n" + text)
+    rules.allows("http://example.org/" + url, "levada")
+    delay = rules.delay("levada")
+    assert delay is None or 0 <= delay <= MAX_DELAY
+    rules.sitemaps()

@@ -1,0 +1,100 @@
+"""Does a snippet show what was asked for?"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from levada.pages.query import Words, parse_query
+from levada.pages.snippet import Pieces, snippet
+
+FILLER = "Lorem ipsum dolor sit amet. " * 40
+
+
+def marked(text: str, query: str) -> list[str]:
+    return [piece for piece, asked in snippet(text, asked_words(query)) if asked]
+
+
+def asked_words(query: str) -> tuple[Words, ...]:
+    return parse_query(query, 0.0).words()
+
+
+def plain(pieces: Pieces) -> str:
+    return "".join(piece for piece, _ in pieces)
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "marks"),
+    [
+        ("Dün İstanbul'da, ISTANBUL ve ıstanbul", "istanbul", ["İstanbul", "ISTANBUL", "ıstanbul"]),
+        ("DIYARBAKIR yolu", "Diyarbakır", ["DIYARBAKIR"]),
+        ("un cafe\u0301 noir", "CAFÉ", ["cafe\u0301"]),
+        ("die Straße", "strasse", ["Straße"]),
+        ("sea-bus, sea bus, bus sea", '"sea bus"', ["sea-bus", "sea bus"]),
+        ("我住在东京都", "东京", ["东京"]),
+        ("대한민국 만세", "대한민국", ["대한민국"]),
+        ("हिन्दी भाषा", "भाषा", ["भाषा"]),
+        ("cat concatenate cats", "cat", ["cat"]),
+        ("ferry and pier", "pier ferry", ["ferry", "pier"]),
+    ],
+)
+def test_words_are_marked_whatever_their_case_and_accents(text: str, query: str, marks: list[str]) -> None:
+    assert marked(text, query) == marks
+
+
+def test_other_forms_are_marked_if_the_index_knows_them() -> None:
+    def drops_s(typed: str, found: str) -> bool:
+        return typed.rstrip("s") == found.rstrip("s")
+
+    pieces = snippet("two elections", asked_words("election"), drops_s)
+    assert pieces == (("two ", False), ("elections", True))
+    assert snippet("two elections", asked_words('"election"'), drops_s) == (("two elections", False),)
+
+
+def test_the_window_with_the_most_different_words_wins() -> None:
+    text = f"ferry ferry ferry {FILLER} the ferry leaves the pier {FILLER}"
+    pieces = snippet(text, asked_words("ferry pier"))
+    assert plain(pieces).startswith("… ")
+    assert plain(pieces).endswith(" …")
+    assert [piece for piece, asked in pieces if asked] == ["ferry", "pier"]
+
+
+def test_without_a_match_the_text_begins_at_its_beginning() -> None:
+    pieces = snippet(FILLER, asked_words("ferry"))
+    assert plain(pieces).startswith("Lorem ipsum")
+    assert all(not asked for _, asked in pieces)
+
+
+def test_line_breaks_become_spaces() -> None:
+    assert snippet("a\n\n  b", asked_words("x")) == (("a b", False),)
+
+
+def test_an_empty_text_has_no_pieces() -> None:
+    assert snippet("", asked_words("x")) == ()
+
+
+def test_marks_upon_marks_do_not_hold_up_the_search() -> None:
+    text = ("a" + "\u0301" * 30) * 2_000
+    assert snippet(text, asked_words('"a a a a a a a a b"'))
+
+
+@given(st.text(max_size=600), st.sampled_from(["a", "İ", '"a b"', "東", "0 1", "é OR ß"]))
+def test_pieces_are_a_stretch_of_the_text_and_no_longer_than_asked(text: str, query: str) -> None:
+    pieces = snippet(text, asked_words(query), size=100)
+    shown = plain(pieces).removeprefix("… ").removesuffix(" …")
+    assert shown in re.sub(r"\s+", " ", text) or "…" in text
+    assert len(plain(pieces)) <= 100 + len("…  …")
+
+
+@given(st.text(alphabet="abcıİIiöÖşŞ .'", max_size=300), st.sampled_from(["i", "ab", "OSI"]))
+def test_every_mark_is_the_word_asked_for(text: str, query: str) -> None:
+    (each,) = asked_words(query)
+    for piece in marked(text, query):
+        assert (
+            unicodedata.normalize("NFKD", piece.replace("ı", "i")).encode("ascii", "ignore").decode().lower()
+            == (each.folded[0])
+        )

@@ -1,0 +1,95 @@
+"""The page's own words, and no others."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
+
+from levada.pages.extraction import extracted_text
+from levada.pages.text import main_text, tidy_lines
+
+PARAGRAPH = (
+    "The council met on Tuesday and decided, after a long debate, that the old bridge will be repaired. " * 3
+)
+
+
+def read(html: str) -> str:
+    data = html.encode()
+    return main_text(LexborHTMLParser(data), data)
+
+
+def test_navigation_and_banners_are_dropped_and_headings_kept() -> None:
+    text = read(
+        f"""<body class="has-cookie-bar with-sidebar">
+        <div id="cookie-banner"><p>We use cookies</p><button>Accept</button></div>
+        <header><a href="/">Logo</a><nav><ul><li><a href="/1">News</a><li><a href="/2">Sport</a></ul></nav></header>
+        <h1>The bridge</h1><p>{PARAGRAPH}</p><h2>What next</h2><p>Work begins <b>in</b> May.</p>
+        <aside>Most read</aside><form><label>Search</label></form><script>var x = 1</script>
+        <footer>Imprint</footer></body>"""
+    )
+    assert text.split("\n") == ["The bridge", PARAGRAPH.strip(), "What next", "Work begins in May."]
+
+
+def test_menus_are_known_by_their_links() -> None:
+    menu = "".join(f'<li><a href="/{n}">Section {n}</a></li>' for n in range(8))
+    text = read(
+        f'<div><ul>{menu}</ul></div><div><a href="/a">Home</a> | <a href="/b">About</a> | <a href="/c">Help</a>'
+        f"</div><p>{PARAGRAPH}</p><p>See <a href=/x>the plan</a>.</p>"
+    )
+    assert text == f"{PARAGRAPH.strip()}\nSee the plan."
+
+
+def test_headlines_are_no_menu() -> None:
+    titles = [f"A long headline number {n} about the bridge" for n in range(12)]
+    text = read("<ul>" + "".join(f"<li><a href='/{n}'>{title}</a>" for n, title in enumerate(titles)) + "</ul>")
+    assert text.split("\n") == titles
+
+
+def test_a_page_of_nothing_but_navigation_falls_back_to_all_its_text() -> None:
+    text = read("<nav><a href=/1>One</a> <a href=/2>Two</a></nav><footer>Imprint</footer><script>no()</script>")
+    assert "One" in text
+    assert "Imprint" in text
+    assert "no()" not in text
+
+
+def test_an_empty_main_element_does_not_hide_the_page() -> None:
+    assert PARAGRAPH.strip() in read(f"<main><p>Loading</p></main><div><p>{PARAGRAPH}</p></div>")
+
+
+def test_a_form_around_the_whole_page_is_not_dropped() -> None:
+    assert read(f"<form><div><p>{PARAGRAPH}</p><p>{PARAGRAPH}</p></div></form>").count("council") == 6
+
+
+def test_the_heading_of_an_article_is_kept_and_the_logo_of_the_site_is_not() -> None:
+    text = read(
+        f"<header><span>Logo</span></header><div><header><h2>The bridge</h2></header><p>{PARAGRAPH}</p></div>"
+    )
+    assert text.split("\n")[0] == "The bridge"
+
+
+def test_table_rows_are_lines_and_cells_are_words() -> None:
+    rows = "".join(f"<tr><td>Name{n}</td><td>Value{n}</td></tr>" for n in range(30))
+    assert read(f"<table>{rows}</table>").split("\n")[3] == "Name3 Value3"
+
+
+def test_text_after_a_block_starts_a_line() -> None:
+    assert read("<div>before<p>inside</p>after <i>all</i></div>") == "before\ninside\nafter all"
+
+
+def test_all_white_space_is_one_space() -> None:
+    assert tidy_lines("a\u00a0 \t b\u2003c\r\n\n \u200b\n d") == "a b c\nd"
+
+
+@given(st.lists(st.text("abç ", min_size=1, max_size=8), min_size=1, max_size=8), st.data())
+def test_white_space_never_changes_the_text(words: list[str], data: st.DataObject) -> None:
+    spaces = data.draw(
+        st.lists(st.text(" \t\n\u00a0", min_size=1, max_size=4), min_size=len(words), max_size=len(words))
+    )
+    loose = "".join(word + space for word, space in zip(words, spaces, strict=True))
+    assert read(f"<p>{loose}</p>") == read(f"<p>{' '.join(loose.split())}</p>")
+
+
+def test_trafilatura_reads_the_same_article() -> None:
+    html = f"<html><body><nav><a href=/>Home</a></nav><article><h1>Bridge</h1><p>{PARAGRAPH}</p></article></body>"
+    assert "council met on Tuesday" in extracted_text(html.encode())

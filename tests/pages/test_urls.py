@@ -1,0 +1,120 @@
+"""One address, one spelling."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from levada.errors import BadUrl
+from levada.pages.urls import Resolver, canonical, front_page, origin_of, scheme_of, site_of
+
+BASE = "https://example.org/a/b/page.html?x=1"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("HTTP://Example.ORG", "http://example.org/"),
+        ("http://example.org:80/a", "http://example.org/a"),
+        ("https://example.org:443/a", "https://example.org/a"),
+        ("http://example.org:8080/a", "http://example.org:8080/a"),
+        ("http://example.org/a#part", "http://example.org/a"),
+        ("http://example.org/?", "http://example.org/"),
+        ("http://example.org/a/./b/../c", "http://example.org/a/c"),
+        ("http://example.org/%7euser/%e7ay%2f", "http://example.org/~user/%E7ay%2F"),
+        ("http://example.org/100%", "http://example.org/100%25"),
+        ("http://example.org/a?utm_source=x&id=7&gclid=1&fbclid=2", "http://example.org/a?id=7"),
+        ("http://example.org/a?PHPSESSID=77", "http://example.org/a"),
+        ("http://example.org/a;jsessionid=AB12?b=1", "http://example.org/a?b=1"),
+        ("http://example.org/a;JSESSIONID=AB12/c", "http://example.org/a/c"),
+        ("http://example.org/a?sid=1&&b=2&", "http://example.org/a?b=2"),
+        ("http://müller.de/ş", "http://xn--mller-kva.de/%C5%9F"),
+        ("http://example.org./a.", "http://example.org/a."),
+        ("  http://exa\nmple.org/a\tb ", "http://example.org/ab"),
+        ("http://0x7f.1/", "http://127.0.0.1/"),
+    ],
+)
+def test_spellings_of_one_page_become_one(written: str, meant: str) -> None:
+    assert canonical(written) == meant
+
+
+@pytest.mark.parametrize(
+    ("href", "meant"),
+    [
+        ("other.html", "https://example.org/a/b/other.html"),
+        ("../up", "https://example.org/a/up"),
+        ("/root", "https://example.org/root"),
+        ("//cdn.example.net/x", "https://cdn.example.net/x"),
+        ("\\\\cdn.example.net\\x", "https://cdn.example.net/x"),
+        ("?y=2", "https://example.org/a/b/page.html?y=2"),
+        ("#top", "https://example.org/a/b/page.html?x=1"),
+        ("", "https://example.org/a/b/page.html?x=1"),
+        ("http://other.example/", "http://other.example/"),
+        ("https:page2", "https://example.org/a/b/page2"),
+        ("https:/page2", "https://example.org/page2"),
+        ("httpfoo.html", "https://example.org/a/b/httpfoo.html"),
+        ("file:///etc/passwd", "file:///etc/passwd"),
+        ("a:b", "a:b"),
+    ],
+)
+def test_relative_addresses_are_read_against_the_page(href: str, meant: str) -> None:
+    assert canonical(href, BASE) == meant
+
+
+@pytest.mark.parametrize(
+    "bad", ["", "no scheme", "http://", "http://a b/", "http://[::1", "http://a:99999/", "http://\ud800/"]
+)
+def test_what_is_no_address_is_a_bad_url(bad: str) -> None:
+    with pytest.raises(BadUrl):
+        canonical(bad)
+
+
+def test_credentials_are_refused_and_not_repeated() -> None:
+    with pytest.raises(BadUrl) as caught:
+        canonical("https://user:secret@example.org/")
+    assert "secret" not in str(caught.value)
+
+
+def test_parts_of_an_address() -> None:
+    assert site_of("http://example.org:8080/a?b") == "example.org:8080"
+    assert origin_of("http://example.org:8080/a?b") == "http://example.org:8080"
+    assert front_page("http://example.org:8080/a?b") == "http://example.org:8080/"
+    assert scheme_of("MailTo:someone") == "mailto"
+    assert scheme_of("/path:x") == ""
+    assert site_of("mailto:x") == ""
+
+
+PIECES = st.text(st.sampled_from("abA.%2e7E/;?&=#:@\\ jsessionid=utm_é\t"), max_size=40)
+
+
+@given(PIECES)
+def test_canonical_is_idempotent(rest: str) -> None:
+    try:
+        once = canonical("http://example.org/" + rest)
+    except BadUrl:
+        return
+    assert canonical(once) == once
+    assert "#" not in once
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_an_address_or_a_bad_url(text: str) -> None:
+    try:
+        once = canonical(text)
+    except BadUrl:
+        return
+    assert canonical(once) == once
+
+
+@given(st.one_of(PIECES, st.text(max_size=30)))
+def test_an_href_means_the_same_wherever_its_scope_is_shared(href: str) -> None:
+    resolver = Resolver(BASE)
+
+    def read(base: str) -> str | None:
+        try:
+            return Resolver(base)(href)
+        except BadUrl:
+            return None
+
+    assert read(resolver.scope(href)) == read(BASE)
