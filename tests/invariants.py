@@ -16,9 +16,11 @@ _LIVE = STATES.index(PageState.LIVE)
 
 NEVER = {
     "a page visited has as many visits remembered as it had, ten at most": """
-        SELECT id FROM pages WHERE length(history) != 10 * min(visits, 10)""",
-    "a page never visited is new and has no next visit yet": """
-        SELECT id FROM pages WHERE visits = 0 AND (state != 0 OR next_visit IS NOT NULL)""",
+        SELECT page_id FROM visited WHERE visits < 1 OR length(history) != 10 * min(visits, 10)""",
+    "a page is either visited or not": """
+        SELECT id FROM pages p WHERE (SELECT count(*) FROM visited v WHERE v.page_id = p.id AND v.site_id = p.site_id)
+        + (SELECT count(*) FROM unvisited u WHERE u.page_id = p.id AND u.site_id = p.site_id
+           AND u.priority = p.priority) != 1""",
     "a site counts its pages": """
         SELECT site FROM sites s WHERE pages != (SELECT count(*) FROM pages p WHERE p.site_id = s.id)""",
     "a document's version is stored": """
@@ -32,13 +34,13 @@ NEVER = {
     "a document that was stored has a place in the order of changes": """
         SELECT page_id FROM documents WHERE (version > 0) != (seq IS NOT NULL)""",
     "nothing live is gone": f"""
-        SELECT p.id FROM pages p JOIN documents d ON d.page_id = p.id WHERE p.state = {_LIVE} AND d.gone""",
+        SELECT p.page_id FROM visited p JOIN documents d ON d.page_id = p.page_id WHERE p.state = {_LIVE} AND d.gone""",
     "a site with a page to lease has a turn, no later than the page may be had": """
-        SELECT s.site FROM sites s JOIN pages p ON p.site_id = s.id
-        WHERE (p.visits = 0 OR p.next_visit IS NOT NULL)
+        SELECT s.site FROM sites s JOIN pages p ON p.site_id = s.id LEFT JOIN visited v ON v.page_id = p.id
+        WHERE (v.page_id IS NULL OR v.next_visit IS NOT NULL)
         AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = p.id AND l.live = 1)
-        AND (s.due_at IS NULL OR s.due_at > max(s.turn_at, s.rest_until, coalesce(p.next_visit,
-             (SELECT max(n.found_at) FROM pages n WHERE n.site_id = s.id AND n.visits = 0))))""",
+        AND (s.due_at IS NULL OR s.due_at > max(s.turn_at, s.rest_until, coalesce(v.next_visit,
+             (SELECT max(n.found_at) FROM unvisited u JOIN pages n ON n.id = u.page_id WHERE u.site_id = s.id))))""",
     "tokens are never handed out twice": """
         SELECT token FROM leases GROUP BY token HAVING count(*) > 1
         UNION SELECT token FROM leases WHERE token > (SELECT n FROM counters WHERE name = 'token')""",
@@ -48,7 +50,7 @@ NEVER = {
 
 COUNTED = {
     "sites": "SELECT count(*) FROM sites",
-    "unvisited": "SELECT count(*) FROM pages WHERE visits = 0",
+    "unvisited": "SELECT count(*) FROM unvisited",
     "stored": "SELECT count(*) FROM documents WHERE version > 0 AND NOT gone",
     "versions": "SELECT count(*) FROM versions",
 }
@@ -69,7 +71,11 @@ def _check_counters(connection: sqlite3.Connection) -> None:
     for name, question in COUNTED.items():
         assert counters.get(name, 0) == _one(connection, question), name
     for code, state in enumerate(STATES):
-        there = _one(connection, "SELECT count(*) FROM pages WHERE state = ?", code)
+        there = _one(
+            connection,
+            "SELECT count(*) FROM pages p LEFT JOIN visited v ON v.page_id = p.id WHERE coalesce(v.state, 0) = ?",
+            code,
+        )
         assert counters.get(f"state.{state}", 0) == there, state
     refused = dict(connection.execute("SELECT reason, sum(n) FROM refusals GROUP BY reason"))
     assert {f"refused.{reason}": n for reason, n in refused.items()} == {

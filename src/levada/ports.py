@@ -48,8 +48,11 @@ class Frontier(Protocol):
         """Hold these URLs; how many were new. Over a site's page limit they are refused and counted."""
         ...
 
-    def lease(self, now: float, limit: int, seconds: float) -> list[Lease]:
-        """At most `limit` pages that are due, spread over sites, each the caller's for `seconds`."""
+    def lease(self, now: float, limit: int, seconds: float, due: float | None = None) -> list[Lease]:
+        """At most `limit` pages that are new or due, spread over sites, each the caller's for `seconds`.
+
+        With `due`, pages visited before count only if they were due by then.
+        """
         ...
 
     def settle(self, visits: Sequence[Settled]) -> list[bool]:
@@ -71,7 +74,7 @@ class Sites(Protocol):
     def site(self, site: str) -> SiteRecord | None: ...
 
     def save(self, record: SiteRecord) -> None:
-        """Keep robots, delay, rest, failures and admission (counts are the store's own)."""
+        """Keep robots, delay, rest and failures (counts are the store's own); a site once admitted stays so."""
         ...
 
     def sites(self) -> Iterator[SiteRecord]: ...

@@ -318,6 +318,7 @@ class Standing(msgspec.Struct, frozen=True):
     stored: int = 0
     versions: int = 0
     next_due: float | None = None
+    workable: bool = False  # something is unvisited or due on a site that does not rest
     states: dict[str, int] = {}
     refused: dict[str, int] = {}
     bytes: int = 0

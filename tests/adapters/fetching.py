@@ -9,10 +9,15 @@ from typing import TypeVar
 from levada.adapters.guard import AddressGuard
 from levada.adapters.web import CurlFetcher, FetchLimits
 from levada.records import Request, Response
+from tests.adapters.servers import Answer, web
 
-__all__ = ["fetch", "with_fetcher"]
+__all__ = ["KIB", "TIGHT", "ask", "fetch", "with_fetcher"]
 
 T = TypeVar("T")
+KIB = 1024
+TIGHT = FetchLimits(
+    max_bytes=64 * KIB, max_decoded_bytes=256 * KIB, max_header_bytes=4 * KIB, seconds=10, min_rate_seconds=1
+)
 
 
 def with_fetcher(
@@ -46,3 +51,8 @@ def fetch(
 ) -> Response:
     asked = Request(request) if isinstance(request, str) else request
     return with_fetcher(lambda fetcher: fetcher.fetch(asked), allow, limits, ca_file)
+
+
+def ask(reply: Answer, limits: FetchLimits = TIGHT, **request: object) -> Response:
+    with web({"/": reply}) as server:
+        return fetch(Request(f"{server.url}/", **request), [server.address], limits)  # type: ignore[arg-type]

@@ -8,7 +8,18 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-__all__ = ["Answer", "Exchange", "WebServer", "answer", "canary", "web"]
+__all__ = [
+    "Answer",
+    "Exchange",
+    "WebServer",
+    "answer",
+    "broken",
+    "canary",
+    "endless",
+    "endless_chunks",
+    "trickle",
+    "web",
+]
 
 
 class Exchange:
@@ -51,6 +62,28 @@ def answer(body: bytes = b"", *headers: str, status: str = "200 OK") -> bytes:
     """A well-formed answer."""
     lines = (f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers, "", "")
     return "\r\n".join(lines).encode("latin-1") + body
+
+
+def broken(data: bytes) -> Answer:
+    return lambda exchange: exchange.send(data)
+
+
+def endless(exchange: Exchange) -> None:
+    exchange.send(b"HTTP/1.1 200 OK\r\n\r\n")
+    while True:
+        exchange.send(bytes(16_384))
+
+
+def endless_chunks(exchange: Exchange) -> None:
+    exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    while True:
+        exchange.send(b"4000\r\n" + bytes(16_384) + b"\r\n")
+
+
+def trickle(exchange: Exchange) -> None:
+    exchange.send(b"HTTP/1.1 200 OK\r\n\r\n")
+    while not exchange.pause(0.05):
+        exchange.send(b"x")
 
 
 class WebServer:

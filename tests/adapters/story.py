@@ -19,6 +19,8 @@ def tell(store: SqliteStore) -> None:
     for round_number in range(3):
         _visit_all(store, round_number)
         store.release(store.lease(_now(store), 1, 60.0))
+        store.lease(_now(store), 1, 60.0)
+        store.forget_leases()
 
 
 def _now(store: SqliteStore) -> float:

@@ -314,14 +314,8 @@ except StoreError as error:
 
 
 def test_a_file_that_may_not_grow_stops_the_store_without_loss(path: Path) -> None:
-    child = subprocess.run(
-        [sys.executable, "-c", FILL_THE_DISK, str(path)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    command = [sys.executable, "-c", FILL_THE_DISK, str(path)]
+    child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     held, known, _ = child.stdout.split()
     assert int(held) == int(known) > 0
     store = SqliteStore(path)

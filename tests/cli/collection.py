@@ -6,8 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import typer
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from levada.adapters.sqlite import SqliteStore
 from levada.assemble.folder import DataFolder

@@ -5,8 +5,11 @@ import gzip
 import io
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 from xml.etree import ElementTree
 
 import pytest
@@ -30,6 +33,8 @@ from levada.records import Document
 from tests.cli.collection import ESCAPE, FRONT, PLAIN, SCRIPT, VAPUR, command
 
 export = command(export_module.register)
+TIMES = {"fetched_at", "checked_at", "changed_at"}
+FIELDS = {"url", "site", "title", "text", "language", "version", "words", "status"} | TIMES
 STORED = [FRONT, ESCAPE, PLAIN, VAPUR, SCRIPT]
 
 
@@ -59,27 +64,18 @@ def drafts(folder: Path) -> list[str]:
     return [name for name in os.listdir(folder) if name.endswith((".part", ".old"))]
 
 
+def exported_urls(data: Path, *arguments: str) -> list[str]:
+    lines = export("--jsonl", *arguments, "--data", data).bytes.splitlines()
+    return [json.loads(line)["url"] for line in lines]
+
+
 def test_jsonl_has_an_object_per_stored_page(data: Path) -> None:
     answer = export("--jsonl", "--data", data)
     assert answer.code == 0
     rows = [json.loads(line) for line in answer.bytes.splitlines()]
     assert sorted(row["url"] for row in rows) == sorted(STORED)
     vapur = next(row for row in rows if row["url"] == VAPUR)
-    assert set(vapur) >= set(
-        [
-            "url",
-            "site",
-            "title",
-            "text",
-            "language",
-            "fetched_at",
-            "checked_at",
-            "changed_at",
-            "version",
-            "words",
-            "status",
-        ]
-    )
+    assert set(vapur) >= FIELDS
     assert (vapur["version"], vapur["site"], vapur["language"]) == (3, "example.org", "tr")
     assert vapur["changed_at"] == "2027-01-15T07:50:00Z"
     assert "Beşiktaş 10:45" in vapur["text"]
@@ -107,8 +103,7 @@ def test_what_is_there_is_replaced_only_by_force(data: Path, tmp_path: Path) -> 
 
 def test_pages_can_be_chosen_by_site_and_time(data: Path) -> None:
     def urls(*arguments: str) -> set[str]:
-        lines = export("--jsonl", *arguments, "--data", data).bytes.splitlines()
-        return {json.loads(line)["url"] for line in lines}
+        return set(exported_urls(data, *arguments))
 
     assert urls("--site", "plain.example:8080") == urls("--site", "plain.example") == {PLAIN}
     assert urls("--site", "example.net") == {ESCAPE}
@@ -164,12 +159,16 @@ def test_a_full_disk_is_one_line_and_devices_are_never_replaced(data: Path) -> N
     assert Path("/dev/full").is_char_device()
 
 
+def _interrupted_writing(out: BinaryIO, target: Path) -> None:
+    out.write(b"half")
+    assert not target.exists()
+    raise KeyboardInterrupt
+
+
 def test_a_file_appears_only_when_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "whole"
     with pytest.raises(KeyboardInterrupt), whole_file(target) as out:
-        out.write(b"half")
-        assert not target.exists()
-        raise KeyboardInterrupt
+        _interrupted_writing(out, target)
     assert os.listdir(tmp_path) == []
 
     def full(descriptor: int) -> None:
@@ -181,10 +180,33 @@ def test_a_file_appears_only_when_it_is_whole(tmp_path: Path, monkeypatch: pytes
     assert os.listdir(tmp_path) == []
 
 
+def test_a_killed_export_leaves_no_file_under_its_name(tmp_path: Path) -> None:
+    code = """if True:
+        import sys
+        from pathlib import Path
+        from levada.adapters.exports.whole_file import whole_file
+        with whole_file(Path(sys.argv[1])) as out:
+            out.write(b"half")
+            out.flush()
+            print("ready", flush=True)
+            sys.stdin.read()
+    """
+    target = tmp_path / "pages.jsonl"
+    command = [sys.executable, "-c", code, str(target)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        child.kill()
+    assert not target.exists()
+    assert len(drafts(tmp_path)) == 1
+    with whole_file(target) as out:
+        out.write(b"whole")
+    assert target.read_bytes() == b"whole"
+
+
 def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     target = tmp_path / "raced"
-    with pytest.raises(UsageError, match="meanwhile"), whole_file(target) as out:
-        out.write(b"ours")
+    with pytest.raises(UsageError, match="meanwhile"), whole_file(target):
         target.write_bytes(b"theirs")
     assert target.read_bytes() == b"theirs"
     assert drafts(tmp_path) == []
@@ -374,8 +396,6 @@ def test_a_failed_xml_export_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_missing_extra_says_what_to_type(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "warcio.warcwriter", None)
     parquet = export("--parquet", "--out", tmp_path / "x", "--data", data)
@@ -391,5 +411,4 @@ def test_what_is_exported_is_what_is_stored(data: Path) -> None:
         stored = [each.url for each in store.scan()]
     finally:
         store.close()
-    exported = [json.loads(line)["url"] for line in export("--jsonl", "--data", data).bytes.splitlines()]
-    assert exported == stored
+    assert exported_urls(data) == stored

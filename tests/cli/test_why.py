@@ -104,6 +104,11 @@ def test_floor_and_ceiling_are_named() -> None:
     assert "held at the ceiling of 30 d" in account(page(visits, 30 * 86_400.0), RevisitSettings(), NOW)[1]
 
 
+def test_a_page_that_came_back_begins_anew() -> None:
+    visits = [(0.0, Outcome.FIRST), (1.0, Outcome.GONE), (2.0, Outcome.CHANGED)]
+    assert "the first interval is 1 h" in account(page(visits), RevisitSettings(), NOW)
+
+
 def test_round_robin_says_that_it_does_not_look() -> None:
     told = account(page([(0.0, Outcome.FIRST), (1.0, Outcome.CHANGED)]), RevisitSettings(policy="fixed"), NOW)
     assert "every page is visited every 1 h, whatever it does" in told

@@ -8,7 +8,7 @@ from collections import Counter
 from functools import cache
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.demo.changes import Pattern
@@ -85,6 +85,7 @@ def test_every_pattern_of_change_occurs() -> None:
     assert {page.rhythm.pattern for page in the_world().pages} == set(Pattern)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 1045), st.floats(-_DAYS, 9 * _DAYS), st.floats(0, 3 * _DAYS))
 def test_versions_count_the_changes_between(number: int, start: float, length: float) -> None:
     world = the_world()
@@ -96,6 +97,7 @@ def test_versions_count_the_changes_between(number: int, start: float, length: f
     assert all(t0 < at <= t1 and at == int(at) for at in changes)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 1045), st.floats(0, 20 * _DAYS), st.floats(0, 20 * _DAYS))
 def test_the_order_of_asking_changes_nothing(number: int, first: float, second: float) -> None:
     asked, fresh = the_world(), World(1, the_world().sites)
@@ -159,6 +161,7 @@ def test_pages_are_found_by_address_whatever_the_port() -> None:
     assert world.find("http://[bad/") is None
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10_000), st.lists(st.integers(0, 500), min_size=1))
 def test_shares_add_up_and_are_in_proportion(total: int, weights: list[int]) -> None:
     shares = share_out(total, weights)

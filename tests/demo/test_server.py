@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.clock import ManualClock
@@ -128,6 +128,7 @@ def test_a_bad_request_gets_its_status_and_the_end(request_: bytes, status: byte
     with_web(story)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_no_bytes_break_the_reading_of_a_request(data: bytes) -> None:
     asked = read_head(data)
@@ -200,7 +201,7 @@ def test_the_command_ends_with_its_parent() -> None:
         assert process.returncode == 0
 
 
-def test_a_taken_port_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_taken_port_is_one_clear_line() -> None:
     with _start() as process:
         port = str(_first_line(process)["port"])
         with _start("--port", port) as second:

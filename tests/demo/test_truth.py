@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.demo.figures import Dynamics
@@ -91,6 +91,7 @@ def test_no_time_is_no_measure() -> None:
 _MOMENTS = st.lists(st.tuples(st.integers(0, 40), st.floats(0, 12 * _HOUR)), max_size=60)
 
 
+@settings(deadline=None)
 @given(_MOMENTS, _MOMENTS)
 def test_more_visits_never_make_it_less_fresh(some: list[tuple[int, float]], more: list[tuple[int, float]]) -> None:
     world = the_world()

@@ -41,7 +41,9 @@ class Validators(msgspec.Struct, frozen=True):
 
 
 def remember(history: tuple[Visit, ...], visit: Visit) -> tuple[Visit, ...]:
-    """The latest ten visits; similarity is kept in steps of 1/255."""
+    """The latest ten visits that compared content; similarity is kept in steps of 1/255."""
+    if visit.outcome > Outcome.CHANGED:
+        return history
     step = round(min(1.0, max(0.0, visit.similarity)) * 255)
     return (*history[1 - HISTORY :], Visit(visit.at, visit.outcome, step / 255))
 

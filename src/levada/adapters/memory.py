@@ -102,16 +102,19 @@ class MemoryStore:
             self._refuse(refusal)
         return new
 
-    def lease(self, now: float, limit: int, seconds: float) -> list[Lease]:
+    def lease(self, now: float, limit: int, seconds: float, due: float | None = None) -> list[Lease]:
         if limit <= 0:
             return []
         self._lapse(now)
-        due = [(site.due_at, site.taken, site.id, site) for site in self._sites.values() if site.due_at is not None]
-        ready = [site for due_at, _, _, site in sorted(due, key=lambda each: each[:3]) if due_at <= now]
+        due_by = now if due is None else due
+        turns_due = [
+            (site.due_at, site.taken, site.id, site) for site in self._sites.values() if site.due_at is not None
+        ]
+        ready = [site for due_at, _, _, site in sorted(turns_due, key=lambda each: each[:3]) if due_at <= now]
         sites = {site.id: site for site in ready[:limit]}
         turns = [SiteTurn(site.id, self._delay(site), site.taken) for site in sites.values()]
         leases: list[Lease] = []
-        portions = hand_out(turns, lambda id, n: self._peek(sites[id], now, n), self._limits, limit, seconds)
+        portions = hand_out(turns, lambda id, n: self._peek(sites[id], due_by, n), self._limits, limit, seconds)
         for portion in portions:
             site = sites[portion.site.id]
             leases.extend(self._grant(self._by_id[id - 1], now + seconds) for id in portion.pages)
@@ -153,6 +156,7 @@ class MemoryStore:
             stored=sum(page.record.version > 0 and not page.gone for page in pages),
             versions=len(versions),
             next_due=min(times, default=None),
+            workable=any(self._is_workable(site, now) for site in self._sites.values()),
             states=_counted([(page.record.state, 1) for page in pages]),
             refused=_counted([(reason, n) for (_, reason), (n, _) in self._refused.items()]),
             bytes=sum(len(each.text_zstd) + len(each.body_zstd) for each in versions),
@@ -167,7 +171,8 @@ class MemoryStore:
 
     def save(self, record: SiteRecord) -> None:
         site = self._site(record.site)
-        site.record = replace(record, pages=0, refused=())
+        admitted = record.admitted or site.record.admitted
+        site.record = replace(record, admitted=admitted, pages=0, refused=())
         site.due_at = None
         if (earliest := self._earliest(site)) is not None:
             site.due_again(earliest)
@@ -196,6 +201,11 @@ class MemoryStore:
         for page in list(self._by_id):
             if page.record.version and not page.gone:
                 yield _document(page, page.record.version)
+
+    def _is_workable(self, site: _Site, now: float) -> bool:
+        return site.record.rest_until <= now and any(
+            page.record.visits == 0 or self._is_due(page, now) for page in site.pages
+        )
 
     def _site(self, name: str) -> _Site:
         if name not in self._sites:

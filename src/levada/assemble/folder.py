@@ -79,8 +79,12 @@ class DataFolder:
         """Those of the latest crawl; the defaults if there was none."""
         try:
             return msgspec.json.decode(self._settings.read_bytes(), type=Settings)
-        except (OSError, msgspec.MsgspecError):
+        except FileNotFoundError:
             return Settings()
+        except (OSError, msgspec.MsgspecError) as error:
+            raise StoreError(
+                f"{self._settings} cannot be read ({error}): delete it, and the next crawl writes it anew"
+            ) from None
 
 
 def _folder_error(path: Path, error: OSError) -> StoreError:

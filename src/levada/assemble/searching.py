@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -9,7 +10,7 @@ from levada.adapters.tantivy_index import TantivyIndex
 from levada.assemble.folder import DataFolder
 from levada.assemble.indexer import open_writer
 from levada.assemble.reading import Collection, open_collection
-from levada.errors import StoreLocked
+from levada.errors import StoreError, StoreLocked
 from levada.flow.index import catch_up
 from levada.ports import Index
 
@@ -37,8 +38,14 @@ def _catch_up_if_alone(collection: Collection) -> None:
                 catch_up(collection.store, index, collection.settings.index.batch)
             finally:
                 index.close()
-    except StoreLocked:
-        return
+    except StoreError as error:
+        if not isinstance(error, StoreLocked) and _can_write(collection):
+            raise
+
+
+def _can_write(collection: Collection) -> bool:
+    """Somebody else's collection may be read as it is."""
+    return os.access(collection.folder.path, os.W_OK)
 
 
 def _text_of(collection: Collection) -> Callable[[str], str]:

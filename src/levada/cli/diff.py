@@ -33,7 +33,7 @@ def diff(
     data: DataOption = Path("levada-data"),
     json: JsonOption = False,
 ) -> None:
-    """Show what changed on a page, the last time or earlier.
+    """Shows what changed on a page, the last time or earlier.
 
     The main text is compared line by line; within a line that was rewritten, the words that differ stand out.
     How many versions are kept is the setting `store.keep_versions`.

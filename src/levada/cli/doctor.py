@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(data: DataOption = Path("levada-data"), config: ConfigOption = None, json: JsonOption = False) -> None:
-    """Check this installation, the settings and the collection, and say what to do.
+    """Checks this installation, the settings and the collection, and says what to do.
 
     The whole database is read once. The exit status is 1 if something fails; a collection that is not there yet is
     fine.

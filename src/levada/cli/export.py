@@ -41,7 +41,7 @@ def export(
     data: DataOption = Path("levada-data"),
     json: JsonOption = False,
 ) -> None:
-    """Write the stored pages, in one of four forms, whatever their number.
+    """Writes the stored pages, in one of four forms, whatever their number.
 
     `fetched_at` says when the stored version was fetched, `checked_at` when a visit last met it, `changed_at` when
     the page was first seen to be as it is. A file appears under its name only when it is whole.

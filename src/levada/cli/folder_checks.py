@@ -27,7 +27,12 @@ _SKEW = 60.0
 
 
 def folder_checks(folder: DataFolder) -> Iterator[Check]:
-    if not folder.database.exists():
+    try:
+        there = folder.database.exists()
+    except OSError as error:
+        yield failed("collection", f"{folder.path} cannot be read ({error.strerror})", "check who may read it")
+        return
+    if not there:
         yield fine("collection", f"none in {folder.path} yet", "levada crawl URL starts one")
         return
     yield _lock(folder.path / "lock")

@@ -24,7 +24,7 @@ def postings(
     data: DataOption = Path("levada-data"),
     json: JsonOption = False,
 ) -> None:
-    """List in which pages a word stands and how often, as `site-url-count`.
+    """Lists in which pages a word stands and how often, as `site-url-count`.
 
     `1-3-8, 62-3340-1` says: 8 times in URL 3 of site 1, and once in URL 3340 of site 62.
 

@@ -40,6 +40,8 @@ def last_step(page: PageRecord, revisit: RevisitSettings) -> Step | None:
     if page.interval >= revisit.ceiling:
         return Step(None, page.interval, held_at="ceiling")
     earlier = page.history[: page.history.index(compared[-1])]
+    if earlier and earlier[-1].outcome is Outcome.GONE:
+        return Step(None, page.interval)  # it had gone, and its interval with it: the rule began anew
     changes = sum(visit.outcome is Outcome.CHANGED for visit in earlier)
     changed = compared[-1].outcome is Outcome.CHANGED
     before = page.interval * (1.3 + 0.08 * changes) if changed else page.interval / (1.2 + 0.08 * changes)

@@ -6,6 +6,7 @@ inside the command, so that `levada --help` answers at once.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -54,6 +55,6 @@ def main() -> None:
     except LevadaError as error:
         print(f"levada: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has enough
-        sys.exit(0)
+    except OSError as error:  # of standard output: everything else is translated where it is met
+        print(f"levada: cannot write the answer: {error.strerror or error}", file=sys.stderr)
+        os._exit(1)  # a full output cannot be flushed on the way out either

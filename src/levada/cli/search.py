@@ -30,7 +30,7 @@ def search(
     data: DataOption = Path("levada-data"),
     json: JsonOption = False,
 ) -> None:
-    """Find stored pages by their words, the best first.
+    """Finds stored pages by their words, the best first.
 
     Words are found in all their forms, whatever their case and accents. Put the whole query in single quotes if it
     holds a minus or double quotes.

@@ -29,7 +29,7 @@ def why(
     data: DataOption = Path("levada-data"),
     json: JsonOption = False,
 ) -> None:
-    """Say when a page is visited next, and because of which visits.
+    """Says when a page is visited next, and because of which visits.
 
     The last ten visits are shown oldest first: `+` the first, `●` changed, `○` unchanged, `×` failed, refused or
     gone.
@@ -81,7 +81,7 @@ def _print(collection: Collection, page: PageRecord) -> None:
 
 def _state(page: PageRecord) -> str:
     kind = "" if page.kind == "page" else f" ({page.kind})"
-    because = f": {page.reason}" if page.reason and page.reason != page.state else ""
+    because = f": {page.reason}" if page.reason and str(page.reason) != str(page.state) else ""
     return f"{page.state}{kind}{because}"
 
 

@@ -67,6 +67,10 @@ def _endless_redirect(asked: Asked) -> Answer:
     return traps.redirect(f"/on/{int(step) + 1 if step.isascii() and step.isdigit() and len(step) < 9 else 0}")
 
 
+_NOINDEX = (
+    b'<html lang="en"><head><title>Not for search</title><meta name="robots" content="noindex, nofollow"></head>'
+    b'<body><p>Read it, but do not keep it for others.</p><a href="/page/further">further</a></body></html>'
+)
 _SCHEMES = "".join(
     f'<a href="{url}">{url[:4]}</a> '
     for url in ("file:///etc/passwd", "ftp://ftp.localhost/x", "data:text/html,hello", "javascript:alert(1)")
@@ -216,7 +220,7 @@ _ROBOTS = (
     _case(
         "noindex",
         "/page",
-        _page('<meta name="robots" content="noindex, nofollow"><a href="/further">further</a>'),
+        _always(Answer(200, _NOINDEX, (_HTML,))),
         Reason.NOINDEX,
         Reason.NOFOLLOW,
         storable=True,

@@ -8,8 +8,8 @@ each page is one list of change times, and version v is on show from its (v-1)th
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from levada.demo.building import build_sites
@@ -68,12 +68,6 @@ class World:
             until += 86_400.0
         return times[version - 2]
 
-    def next_change(self, page: Page, t: float, horizon: float) -> float | None:
-        """The first change after `t` that comes before or at `horizon`."""
-        times = self.change_times(page, horizon)
-        at = bisect_right(times, t)
-        return times[at] if at < bisect_left(times, horizon + 1e-9) else None
-
     def find(self, url: str) -> Page | None:
         """The page at this address, whatever the port."""
         try:
@@ -89,6 +83,3 @@ class World:
     def start_urls(self, port: int | None = None) -> list[str]:
         """Every site's front page."""
         return [self.url(site.front, port) for site in self.sites]
-
-    def items(self) -> Iterator[Page]:
-        return (page for page in self.pages if page.role is PageRole.ITEM)

@@ -23,6 +23,8 @@ __all__ = [
 _FILLER = (
     "<p>This text is here so that the page has a body worth keeping: it speaks of tides, of ladders, of lamps in "
     "windows, and of a dog that waits at the corner for the evening bus.</p>"
+    "<p>Further down, a baker counts loaves, two children argue over the colour of rain, somebody tunes a piano, "
+    "and the harbour master writes into his book that nothing worth writing down has happened since yesterday.</p>"
 )
 
 

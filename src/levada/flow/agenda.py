@@ -16,8 +16,6 @@ from levada.records import Lease
 
 __all__ = ["Agenda"]
 
-NEVER = float("inf")
-
 
 class _Line:
     """The pages of one site that wait, and what the site has been asked so far."""
@@ -49,6 +47,7 @@ class Agenda:
         self._ready: list[tuple[float, int, str]] = []
         self._order = 0
         self._waiting = 0
+        self._stale: list[Lease] = []
 
     def __len__(self) -> int:
         return self._waiting
@@ -67,6 +66,7 @@ class Agenda:
             _, _, site = heappop(self._ready)
             line = self._lines[site]
             line.queued = False
+            self._drop_stale(line, now)
             if not line.waiting:
                 continue
             if line.ready_at() > now:  # it was held back after it had been queued
@@ -83,9 +83,27 @@ class Agenda:
         elif len(self._lines) > self._most_idle:
             self._forget_idle(now)
 
-    def set_delay(self, site: str, delay: float) -> None:
+    def postpone(self, lease: Lease, now: float) -> None:
+        """Its site's turn was spent on something else: this page comes next, after the delay."""
+        site = lease.page.site
+        line = self._lines[site]
+        line.under_way -= 1
+        line.waiting.appendleft(lease)
+        self._waiting += 1
+        line.next_start = max(line.next_start, now + line.delay)
+        self._queue(site, line)
+
+    def stale(self) -> list[Lease]:
+        """Pages whose lease ended while they waited: somebody else may have them by now."""
+        stale, self._stale = self._stale, []
+        return stale
+
+    def set_delay(self, site: str, delay: float | None) -> None:
         """What the site itself asks for; never less than our own delay."""
-        self._line(site).delay = max(self._delay, delay)
+        line = self._line(site)
+        wanted = max(self._delay, delay or 0.0)
+        line.next_start += wanted - line.delay
+        line.delay = wanted
 
     def hold(self, site: str, until: float) -> list[Lease]:
         """Leave a site alone for a while; its waiting pages come back to the caller."""
@@ -116,6 +134,11 @@ class Agenda:
         self._waiting = 0
         return leases
 
+    def _drop_stale(self, line: _Line, now: float) -> None:
+        while line.waiting and line.waiting[0].expires_at <= now:
+            self._stale.append(line.waiting.popleft())
+            self._waiting -= 1
+
     def _line(self, site: str) -> _Line:
         line = self._lines.get(site)
         if line is None:
@@ -132,7 +155,7 @@ class Agenda:
         lease = line.waiting.popleft()
         self._waiting -= 1
         line.under_way += 1
-        line.next_start = max(line.next_start, now) + line.delay if line.delay else now
+        line.next_start = now + line.delay
         line.allowance.spend(now)
         self._budget.spend(now)
         if line.waiting:

@@ -24,14 +24,14 @@ class CatalogStep:
         keeper: Storekeeper,
         sieve: LinkSieve,
         batch: int,
-        on_committed: Callable[[Sequence[Settled]], None],
+        on_settled: Callable[[Sequence[Settled], Sequence[bool]], None],
     ) -> None:
         self._frontier = frontier
         self._keeper = keeper
         self._sieve = sieve
         self._batch = batch
-        self._on_committed = on_committed
-        self._gathered: asyncio.Queue[Settled] = asyncio.Queue(maxsize=2 * batch)
+        self._on_settled = on_settled
+        self._gathered: asyncio.Queue[Settled | None] = asyncio.Queue(maxsize=2 * batch)
 
     async def put(self, settled: Settled) -> None:
         await self._gathered.put(settled)
@@ -39,17 +39,23 @@ class CatalogStep:
     def __len__(self) -> int:
         return self._gathered.qsize()
 
+    async def finish(self) -> None:
+        """Commit what has gathered, and end."""
+        await self._gathered.put(None)
+
     async def run(self) -> None:
-        """For ever: an error of the store ends the crawl, for nothing can be done without it."""
-        while True:
+        """Until finished: an error of the store ends the crawl, for nothing can be done without it."""
+        going_on = True
+        while going_on:
             batch = [await self._gathered.get()]
             while len(batch) < self._batch and not self._gathered.empty():
                 batch.append(self._gathered.get_nowait())
-            await self.commit(batch)
+            going_on = batch[-1] is not None  # nothing comes after the end
+            await self._commit([settled for settled in batch if settled is not None])
 
-    async def commit(self, batch: Sequence[Settled]) -> None:
+    async def _commit(self, batch: Sequence[Settled]) -> None:
         accepted = await self._keeper.run(self._frontier.settle, batch)
-        committed = [settled for settled, ok in zip(batch, accepted, strict=True) if ok]
-        for settled in committed:
-            self._sieve.stored(settled.found)
-        self._on_committed(committed)
+        for settled, is_stored in zip(batch, accepted, strict=True):
+            if is_stored:
+                self._sieve.stored(settled.found)
+        self._on_settled(batch, accepted)

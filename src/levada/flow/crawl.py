@@ -90,6 +90,7 @@ class Crawl:
         self.fetching = 0
         self._open: dict[int, Lease] = {}  # leased, and not yet committed
         self._begun = 0
+        self._more_there = True  # the last lease brought something: another may bring more
         self._news = asyncio.Event()
         self._alarm: asyncio.Task[None] | None = None
         self._alarm_at = float("inf")
@@ -126,6 +127,7 @@ class Crawl:
         while not self._stopped:
             self._news.clear()
             leases = await self._lease_some() if self._wants_more() else []
+            self._more_there = bool(leases)
             for lease in leases:
                 self._open[lease.page.id] = lease
                 self.agenda.put(lease)
@@ -133,7 +135,7 @@ class Crawl:
             if not leases:
                 if not self._open and await self._is_done():
                     return self.stop("done" if self._max_pages is None or self._begun < self._max_pages else "limit")
-                await self._wait_for_news(tick if not self._open else 10 * tick)
+                await self._wait_for_news(max(tick, await self._until_next_due()))
 
     def _wants_more(self) -> bool:
         return len(self.agenda) < self._settings.fetch.slots and len(self._open) < 6 * self._settings.fetch.slots
@@ -154,7 +156,14 @@ class Crawl:
         if self._cutoff is None:
             return False
         standing = await self._keeper.run(self._ports.frontier.standing, self._cutoff)
-        return standing.unvisited == 0 and standing.due == 0
+        return not standing.workable
+
+    async def _until_next_due(self) -> float:
+        """How long nothing can be leased unless there is news; a minute at most, in case others write too."""
+        now = self._clock.now()
+        self.standing = await self._keeper.run(self._ports.frontier.standing, now)
+        next_due = self.standing.next_due
+        return 60.0 if next_due is None else min(60.0, next_due - now)
 
     async def _wait_for_news(self, seconds: float) -> None:
         nap = asyncio.ensure_future(self._clock.sleep(seconds))
@@ -177,7 +186,8 @@ class Crawl:
             self.fetching += 1
             self._begun += 1
             self._tasks.create_task(self._visit(lease), name="visit")
-        if len(self.agenda) < self._settings.fetch.slots:
+        if self._more_there and self._wants_more():
+            self._more_there = False
             self._news.set()
         self._arm(now)
 

@@ -33,6 +33,12 @@ class DuplicateBook:
             self._holders.popitem(last=False)
         return holder != page.url
 
+    def forget(self, page: PageRecord) -> None:
+        """A page no longer has the text that it had: another may hold it now."""
+        key = (page.site, page.text_digest or b"")
+        if self._holders.get(key) == page.url:
+            del self._holders[key]
+
     def in_run(self, page: PageRecord, parsed: ParsedPage) -> bool:
         """Whether a new page continues a run of near copies that has gone on long enough."""
         if page.version or not parsed.sketch:

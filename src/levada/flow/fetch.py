@@ -1,14 +1,12 @@
 """The fetch step: a leased page in, what the site answered out.
 
-robots.txt is asked first; a page that was stored is asked for conditionally, so that "unchanged" costs no body.
+A page that was stored is asked for conditionally, so that "unchanged" costs no body.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from levada.flow.robots import RobotsBook
-from levada.flow.settings import PolitenessSettings
 from levada.ports import Clock, Fetcher
 from levada.reasons import Reason
 from levada.records import Lease, PageRecord, Request, Response
@@ -26,18 +24,11 @@ class Fetched(msgspec.Struct, frozen=True):
 
 
 class FetchStep:
-    def __init__(self, fetcher: Fetcher, robots: RobotsBook, clock: Clock, settings: PolitenessSettings) -> None:
+    def __init__(self, fetcher: Fetcher, clock: Clock) -> None:
         self._fetcher = fetcher
-        self._robots = robots
         self._clock = clock
-        self._settings = settings
 
     async def __call__(self, lease: Lease) -> Fetched:
-        verdict = await self._robots.verdict(lease.page.url)
-        if verdict.reason is not None:
-            return Fetched(lease, self._clock.now(), refused=verdict.reason)
-        if verdict.asked and self._settings.delay:
-            await self._clock.sleep(self._settings.delay)
         response = await self._fetcher.fetch(Request(lease.page.url, _conditions(lease.page)))
         return Fetched(lease, self._clock.now(), response)
 

@@ -30,10 +30,17 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """`reason` is None if the page may be fetched; `asked` if robots.txt had to be fetched just now."""
+    """`reason` is None if the page may be fetched; `asked` if robots.txt had to be fetched or waited for just now."""
 
     reason: Reason | None
     asked: bool = False
+    delay: float | None = None  # between two requests, if the site asks for one
+
+
+class _Known(msgspec.Struct, frozen=True):
+    record: RobotsRecord
+    rules: RobotsRules
+    delay: float | None
 
 
 class RobotsBook:
@@ -54,49 +61,50 @@ class RobotsBook:
         self._settings = settings
         self._on_news = on_news
         self._most_kept = most_kept
-        self._rules: dict[str, tuple[RobotsRecord, RobotsRules]] = {}
-        self._asking: dict[str, asyncio.Future[None]] = {}
+        self._known: dict[str, _Known] = {}
+        self._asking: dict[str, asyncio.Event] = {}
 
     async def verdict(self, url: str) -> Verdict:
         origin = origin_of(url)
-        kept = self._rules.get(origin)
-        asked = False
-        if kept is None or kept[0].expires_at <= self._clock.now():
-            asked = await self._learn(origin)
-            kept = self._rules[origin]
-        record, rules = kept
-        if record.trouble:
-            return Verdict(record.trouble, asked)
-        return Verdict(None if rules.allows(url, self._settings.agent) else Reason.ROBOTS, asked)
+        known, asked = self._known.get(origin), False
+        while known is None or known.record.expires_at <= self._clock.now():
+            if waiting := self._asking.get(origin):
+                await waiting.wait()  # several askers wait for one answer
+                known, asked = self._known.get(origin), True
+            else:
+                known, asked = await self._learn(origin)
+        if known.record.trouble:
+            return Verdict(known.record.trouble, asked, known.delay)
+        allowed = known.rules.allows(url, self._settings.agent)
+        return Verdict(None if allowed else Reason.ROBOTS, asked, known.delay)
 
-    async def _learn(self, origin: str) -> bool:
-        """Make `_rules[origin]` current; True if that took an exchange. Several askers wait for one answer."""
-        if waiting := self._asking.get(origin):
-            await waiting
-            return False
-        done = self._asking[origin] = asyncio.get_running_loop().create_future()
+    async def _learn(self, origin: str) -> tuple[_Known, bool]:
+        """What is known of this origin from now on; True if that took an exchange."""
+        done = self._asking[origin] = asyncio.Event()
         try:
-            return await self._read(origin)
+            known, fetched = await self._read(origin)
+            if len(self._known) >= self._most_kept:
+                self._known.clear()
+            self._known[origin] = known
+            return known, fetched
         finally:
             del self._asking[origin]
-            done.set_result(None)
+            done.set()
 
-    async def _read(self, origin: str) -> bool:
+    async def _read(self, origin: str) -> tuple[_Known, bool]:
         scheme = origin.partition(":")[0]
         site = site_of(origin)
         record = dict((await self._sites.get(site)).robots).get(scheme)
         fetched = record is None or record.expires_at <= self._clock.now()
-        if fetched:
+        if record is None or fetched:
             record = self._record(await self._fetch(f"{origin}/robots.txt"))
-        assert record is not None
         rules = RobotsRules.parse(record.text)
+        known = _Known(record, rules, rules.delay(self._settings.agent))
         if fetched:
-            await self._sites.put_robots(site, scheme, record, rules.delay(self._settings.agent))
-            await self._on_news(origin, rules)
-        if len(self._rules) >= self._most_kept:
-            self._rules.clear()
-        self._rules[origin] = (record, rules)
-        return fetched
+            await self._sites.put_robots(site, scheme, record, known.delay)
+            if record.trouble is None:
+                await self._on_news(origin, rules)
+        return known, fetched
 
     async def _fetch(self, url: str) -> Response:
         for _ in range(_HOPS):

@@ -60,9 +60,13 @@ class LinkSieve:
 
     def stored(self, found: Iterable[Found]) -> None:
         """These are committed: no need to offer them again."""
-        self._known.update(item.url for item in found)
-        if len(self._known) > self._most_known:
-            self._known.clear()
+        for item in found:
+            self._known.add(item.url)
+            if item.how is How.FRONT:
+                self._fronts.add(item.site)
+        for memory in (self._known, self._fronts):
+            if len(memory) > self._most_known:
+                memory.clear()
 
     def _refuses(self, link: Link, page: PageRecord, now: float, nofollow: bool) -> Reason | None:
         if nofollow or link.nofollow:
@@ -89,7 +93,6 @@ class LinkSieve:
         if leads_on:
             self.admitted.add(site)
         if site != page.site and site not in self._fronts:
-            self._fronts.add(site)
             yield Found(front_page(link.url), site, how=How.FRONT, admit=leads_on)
         kind = page.kind if redirect else link.kind
         depth = self._depth(link, page)

@@ -6,6 +6,7 @@ Also keeps count of a site's failures: one that keeps failing rests, longer each
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Container
 
 import msgspec
 
@@ -18,18 +19,31 @@ __all__ = ["SiteBook"]
 
 
 class SiteBook:
-    def __init__(self, sites: Sites, keeper: Storekeeper, settings: PolitenessSettings, most_kept: int = 5_000) -> None:
+    """`admitted` grows while the crawl runs: a record that was read before must not take an admission back."""
+
+    def __init__(
+        self,
+        sites: Sites,
+        keeper: Storekeeper,
+        settings: PolitenessSettings,
+        admitted: Container[str] = (),
+        most_kept: int = 5_000,
+    ) -> None:
         self._sites = sites
         self._keeper = keeper
         self._settings = settings
+        self._admitted = admitted
         self._most_kept = most_kept
         self._kept: OrderedDict[str, SiteRecord] = OrderedDict()
 
     async def get(self, site: str) -> SiteRecord:
         record = self._kept.get(site)
         if record is None:
-            record = await self._keeper.run(self._sites.site, site) or SiteRecord(site)
-            self._keep(record)
+            stored = await self._keeper.run(self._sites.site, site)
+            record = self._kept.get(site)  # somebody else may have read and changed it meanwhile
+            if record is None:
+                record = stored or SiteRecord(site)
+                self._keep(record)
         return record
 
     async def put_robots(self, site: str, scheme: str, robots: RobotsRecord, delay: float | None) -> None:
@@ -38,14 +52,16 @@ class SiteBook:
         await self._save(msgspec.structs.replace(record, robots=(*others, (scheme, robots)), delay=delay))
 
     async def answered(self, site: str) -> None:
-        """The site works: its failures are forgotten."""
+        """The site works: its failures are forgotten. A rest that it was promised stays."""
         record = self._kept.get(site)
         if record is not None and record.failures:
-            await self._save(msgspec.structs.replace(record, failures=0, rest_until=0.0))
+            await self._save(msgspec.structs.replace(record, failures=0))
 
     async def failed(self, site: str, now: float) -> float | None:
         """The site did not answer; until when it rests now, if it does."""
         record = await self.get(site)
+        if record.rest_until > now:
+            return record.rest_until  # asked before the rest began: that says nothing new
         failures = record.failures + 1
         if failures < self._settings.rest_after:
             self._keep(msgspec.structs.replace(record, failures=failures))
@@ -55,7 +71,7 @@ class SiteBook:
     async def told_to_wait(self, site: str, until: float) -> None:
         """Retry-After, as the site said."""
         record = await self.get(site)
-        await self._rest(record, record.failures, until)
+        await self._rest(record, record.failures, max(until, record.rest_until))
 
     def _rest_seconds(self, failures: int) -> float:
         doublings = min(failures - self._settings.rest_after, 30)
@@ -66,6 +82,8 @@ class SiteBook:
         return until
 
     async def _save(self, record: SiteRecord) -> None:
+        if not record.admitted and record.site in self._admitted:
+            record = msgspec.structs.replace(record, admitted=True)
         self._keep(record)
         await self._keeper.run(self._sites.save, record)
 

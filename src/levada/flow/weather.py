@@ -32,7 +32,7 @@ class Weather:
             if wait is not None:
                 await self._sites.told_to_wait(site, now + wait)
                 return now + wait
-        if trouble in _SITE_TROUBLE or (response is not None and response.status >= 500):
+        if trouble in _SITE_TROUBLE or (response is not None and (response.status >= 500 or response.status == 429)):
             return await self._sites.failed(site, now)
         if response is not None and response.status:
             await self._sites.answered(site)

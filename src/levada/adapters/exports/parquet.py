@@ -15,7 +15,7 @@ from levada.records import Document
 __all__ = ["write_parquet"]
 
 ROWS_PER_GROUP = 5_000
-CHARACTERS_PER_GROUP = 32 << 20
+CHARACTERS_PER_GROUP = 8 << 20
 
 
 def write_parquet(documents: Iterable[Document], out: Output) -> None:

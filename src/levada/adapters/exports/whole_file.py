@@ -12,11 +12,12 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import BinaryIO, Protocol
 
 from levada.errors import LevadaError, StoreFull, UsageError
 
-__all__ = ["CountingOutput", "Output", "export_failure", "standard_output", "whole_file"]
+__all__ = ["CountingOutput", "Output", "draft_of", "export_failure", "standard_output", "whole_file"]
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -61,10 +62,15 @@ class CountingOutput:
         return False
 
 
+def draft_of(path: Path, ending: str = "part") -> Path:
+    """A name beside `path` that nobody else uses, not even a killed process that had our number."""
+    return path.with_name(f".{path.name[:100]}.{token_hex(6)}.{ending}")
+
+
 def export_failure(error: OSError, where: object) -> LevadaError:
     """One line that says what to do."""
     if error.errno in _FULL:
-        return StoreFull(f"no space left for {where}: nothing was left there; free some space and export again")
+        return StoreFull(f"no space left for {where}: free some and export again")
     return LevadaError(f"cannot write {where}: {error.strerror or error}")
 
 
@@ -89,7 +95,7 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
                 yield out
             return
         _refuse_existing(path, force)
-        draft = path.with_name(f".{path.name[:100]}.{os.getpid()}.part")
+        draft = draft_of(path)
         with _removed_at_the_end(draft), draft.open("xb") as out:
             yield out
             out.flush()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 from xml.sax.saxutils import escape, quoteattr
 
-from levada.adapters.exports.whole_file import export_failure
+from levada.adapters.exports.whole_file import draft_of, export_failure
 from levada.errors import UsageError
 from levada.records import Document
 
@@ -113,11 +113,11 @@ def _whole_folder(folder: Path, force: bool) -> Iterator[Path]:
     """A folder to fill that becomes `folder` if the block ends well, and is gone otherwise."""
     folder = folder.absolute()
     _refuse_existing(folder, force)
-    draft = folder.with_name(f".{folder.name[:100]}.{os.getpid()}.part")
+    draft = draft_of(folder)
     draft.mkdir(parents=True)
     try:
         yield draft
-        old = folder.with_name(f".{folder.name[:100]}.{os.getpid()}.old")
+        old = draft_of(folder, "old")
         if folder.exists():
             folder.rename(old)
         draft.rename(folder)

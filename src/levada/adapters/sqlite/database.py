@@ -25,6 +25,7 @@ _STEPS = {
     "lease": ("lapse", "leases", "turns"),
     "settle": ("fence", "page", "version", "links", "sites"),
     "release": ("leases", "sites"),
+    "forget": ("lapse",),
     "save-site": ("site",),
 }
 WRITE_POINTS: tuple[str, ...] = tuple(

@@ -13,9 +13,10 @@ from levada.records import Change, Document, VersionInfo
 
 __all__ = ["SqliteDocuments"]
 
-_DOCUMENT = """p.id, p.url, s.site, v.version, v.title, v.language, v.charset, v.status, v.fetched_at, p.met_at,
+_DOCUMENT = """p.id, p.url, s.site, v.version, v.title, v.language, v.charset, v.status, v.fetched_at, h.met_at,
     v.words, v.similarity, v.searchable, d.gone, d.version, v.headers, v.text_zstd"""
 _TABLES = """FROM documents d JOIN pages p ON p.id = d.page_id JOIN sites s ON s.id = p.site_id
+    JOIN visited h ON h.page_id = d.page_id
     JOIN versions v ON v.page_id = d.page_id"""
 _BY_URL = f"SELECT {_DOCUMENT}, v.body_zstd {_TABLES} AND v.version = coalesce(?, d.version) WHERE p.url = ?"
 # Without bodies: the index has no use for them, and they are most of what would be read.

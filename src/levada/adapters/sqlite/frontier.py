@@ -10,7 +10,7 @@ from levada.adapters.sqlite.counters import read_counters
 from levada.adapters.sqlite.database import Database
 from levada.adapters.sqlite.holding import Holding
 from levada.adapters.sqlite.known import KnownUrls
-from levada.adapters.sqlite.leasing import give_back, lease_pages
+from levada.adapters.sqlite.leasing import forget_leases, give_back, lease_pages
 from levada.adapters.sqlite.rows import PAGE_COLUMNS, page_record
 from levada.adapters.sqlite.settling import settle_visits
 from levada.records import Found, Lease, PageRecord, Refusal, Settled, Standing
@@ -20,11 +20,14 @@ __all__ = ["SqliteFrontier"]
 SITES_COUNTED = 2_000
 _DUE = """SELECT count(*) FROM (
     SELECT 1 FROM (SELECT id FROM sites WHERE due_at IS NOT NULL ORDER BY due_at LIMIT ?1) s
-    JOIN pages p ON p.site_id = s.id AND p.next_visit <= ?2
-    WHERE NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = p.id AND l.live = 1 AND l.expires_at > ?2)
+    JOIN visited v ON v.site_id = s.id AND v.next_visit <= ?2
+    WHERE NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = v.page_id AND l.live = 1 AND l.expires_at > ?2)
     LIMIT ?3)"""
 _LEASED = """SELECT (SELECT count(*) FROM leases WHERE live = 1 AND expires_at > ?),
     (SELECT min(expires_at) FROM leases WHERE live = 1), (SELECT min(due_at) FROM sites WHERE due_at IS NOT NULL)"""
+_WORKABLE = """SELECT EXISTS (SELECT 1 FROM sites s WHERE s.rest_until <= ?1 AND (
+    EXISTS (SELECT 1 FROM unvisited u WHERE u.site_id = s.id)
+    OR EXISTS (SELECT 1 FROM visited v WHERE v.site_id = s.id AND v.next_visit <= ?1)))"""
 _BYTES = "SELECT (SELECT page_count FROM pragma_page_count()) * (SELECT page_size FROM pragma_page_size())"
 
 
@@ -48,11 +51,11 @@ class SqliteFrontier:
         self._known.update(holding.held)
         return new
 
-    def lease(self, now: float, limit: int, seconds: float) -> list[Lease]:
+    def lease(self, now: float, limit: int, seconds: float, due: float | None = None) -> list[Lease]:
         if limit <= 0:
             return []
         with self._database.write("lease") as write:
-            return lease_pages(write, self._limits, now, limit, seconds)
+            return lease_pages(write, self._limits, now, limit, seconds, now if due is None else due)
 
     def settle(self, visits: Sequence[Settled]) -> list[bool]:
         if not visits:
@@ -69,6 +72,10 @@ class SqliteFrontier:
             with self._database.write("release") as write:
                 give_back(write, self._limits, leases)
 
+    def forget_leases(self) -> None:
+        with self._database.write("forget") as write:
+            forget_leases(write)
+
     def page(self, url: str) -> PageRecord | None:
         rows = self._database.rows(f"SELECT {PAGE_COLUMNS} WHERE p.url = ?", (plain_text(url),))
         return page_record(rows[0]) if rows else None
@@ -79,6 +86,7 @@ class SqliteFrontier:
             counts = read_counters(connection)
             (due,) = connection.execute(_DUE, (SITES_COUNTED, now, DUE_COUNTED)).fetchone()
             leased, expiry, turn = connection.execute(_LEASED, (now,)).fetchone()
+            (workable,) = connection.execute(_WORKABLE, (now,)).fetchone()
             (size,) = connection.execute(_BYTES).fetchone()
         states = _under("state.", counts)
         return Standing(
@@ -90,6 +98,7 @@ class SqliteFrontier:
             stored=counts.get("stored", 0),
             versions=counts.get("versions", 0),
             next_due=min((at for at in (expiry, turn) if at is not None), default=None),
+            workable=bool(workable),
             states=states,
             refused=_under("refused.", counts),
             bytes=size,

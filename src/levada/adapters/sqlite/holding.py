@@ -67,8 +67,10 @@ class Holding:
             return self._refuse_if_new(found)
         self.held.append(found.url)
         row = (site.id, found.url, KIND_CODE[found.kind], HOW_CODE[found.how], found.depth, found.hops)
-        if self._write.execute(_INSERT_PAGE, (*row, found.priority, now, found_on)).rowcount == 0:
+        inserted = self._write.execute(_INSERT_PAGE, (*row, found.priority, now, found_on))
+        if inserted.rowcount == 0:
             return False
+        self._write.execute("INSERT INTO unvisited VALUES (?, ?, ?)", (site.id, found.priority, inserted.lastrowid))
         site.pages += 1
         site.changed = True
         site.due_again(now)

@@ -11,23 +11,24 @@ from levada.adapters.sqlite.rows import PAGE_COLUMNS, page_record
 from levada.adapters.turns import Portion, SiteTurn, hand_out
 from levada.records import Lease
 
-__all__ = ["earliest_due", "give_back", "lease_pages"]
+__all__ = ["earliest_due", "forget_leases", "give_back", "lease_pages"]
 
-_NEW = """SELECT id FROM pages WHERE site_id = ? AND visits = 0
-    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = pages.id AND l.live = 1)
-    ORDER BY priority, id LIMIT ?"""
-_DUE = """SELECT id FROM pages WHERE site_id = ? AND next_visit <= ?
-    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = pages.id AND l.live = 1)
-    ORDER BY next_visit, id LIMIT ?"""
-_FIRST_NEW = """SELECT found_at FROM pages WHERE site_id = ? AND visits = 0
-    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = pages.id AND l.live = 1)
-    ORDER BY priority, id LIMIT 1"""
-_FIRST_DUE = """SELECT next_visit FROM pages WHERE site_id = ? AND next_visit > ?
-    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = pages.id AND l.live = 1)
+_NEW = """SELECT page_id FROM unvisited WHERE site_id = ?
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = unvisited.page_id AND l.live = 1)
+    ORDER BY priority, page_id LIMIT ?"""
+_DUE = """SELECT page_id FROM visited WHERE site_id = ? AND next_visit <= ?
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = visited.page_id AND l.live = 1)
+    ORDER BY next_visit, page_id LIMIT ?"""
+_FIRST_NEW = """SELECT p.found_at FROM unvisited u JOIN pages p ON p.id = u.page_id WHERE u.site_id = ?
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = u.page_id AND l.live = 1)
+    ORDER BY u.priority, u.page_id LIMIT 1"""
+_FIRST_DUE = """SELECT next_visit FROM visited WHERE site_id = ? AND next_visit > ?
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = visited.page_id AND l.live = 1)
     ORDER BY next_visit LIMIT 1"""
 _SITES = """SELECT id, coalesce(delay, ?), taken FROM sites WHERE due_at <= ?
     ORDER BY due_at, taken, id LIMIT ?"""
-_LAPSED = """SELECT coalesce(p.next_visit, p.found_at), p.site_id FROM leases l JOIN pages p ON p.id = l.page_id
+_LAPSED = """SELECT coalesce(v.next_visit, p.found_at), p.site_id FROM leases l
+    JOIN pages p ON p.id = l.page_id LEFT JOIN visited v ON v.page_id = l.page_id
     WHERE l.live = 1 AND l.expires_at <= ?"""
 _GRANT = """INSERT INTO leases (page_id, token, expires_at) VALUES (?, ?, ?)
     ON CONFLICT (page_id) DO UPDATE SET token = excluded.token, expires_at = excluded.expires_at, live = 1"""
@@ -37,7 +38,9 @@ _NEXT_TURN = """UPDATE sites SET turn_at = ?2, taken = taken + ?3, due_at = max(
 _EVER = float("-inf")
 
 
-def lease_pages(write: Write, limits: StoreLimits, now: float, limit: int, seconds: float) -> list[Lease]:
+def lease_pages(
+    write: Write, limits: StoreLimits, now: float, limit: int, seconds: float, due_by: float
+) -> list[Lease]:
     write.reach("lapse")
     _lapse(write, now)
     rows = write.execute(_SITES, (limits.delay, now, limit)).fetchall()
@@ -45,7 +48,7 @@ def lease_pages(write: Write, limits: StoreLimits, now: float, limit: int, secon
 
     def peek(site: int, count: int) -> tuple[list[int], list[int]]:
         new = write.execute(_NEW, (site, count)).fetchall()
-        due = write.execute(_DUE, (site, now, count)).fetchall()
+        due = write.execute(_DUE, (site, due_by, count)).fetchall()
         return [id for (id,) in new], [id for (id,) in due]
 
     portions = hand_out(sites, peek, limits, limit, seconds)
@@ -53,8 +56,14 @@ def lease_pages(write: Write, limits: StoreLimits, now: float, limit: int, secon
     leases = _grant(write, portions, now + seconds)
     write.reach("turns")
     for portion in portions:
-        _pass_turn(write, portion, now)
+        _pass_turn(write, portion, now, due_by)
     return leases
+
+
+def forget_leases(write: Write) -> None:
+    """Nobody holds anything: every page is free as if its lease had lapsed."""
+    write.reach("lapse")
+    _lapse(write, float("inf"))
 
 
 def give_back(write: Write, limits: StoreLimits, leases: Sequence[Lease]) -> None:
@@ -101,9 +110,9 @@ def _grant(write: Write, portions: Sequence[Portion], expires_at: float) -> list
     return leases
 
 
-def _pass_turn(write: Write, portion: Portion, now: float) -> None:
+def _pass_turn(write: Write, portion: Portion, now: float, due_by: float) -> None:
     """The site is due again when its pages can be had politely and there is one to have."""
-    earliest = now if portion.more else earliest_due(write, portion.site.id, now)
+    earliest = now if portion.more else earliest_due(write, portion.site.id, due_by)
     if portion.pages:
         write.execute(_NEXT_TURN, (portion.site.id, portion.next_turn(now), len(portion.pages), earliest))
     else:

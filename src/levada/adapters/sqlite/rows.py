@@ -15,10 +15,11 @@ KIND_CODE = {kind: code for code, kind in enumerate(KINDS)}
 HOW_CODE = {how: code for code, how in enumerate(HOWS)}
 STATE_CODE = {state: code for code, state in enumerate(STATES)}
 
-PAGE_COLUMNS = """p.id, p.url, s.site, p.kind, p.state, p.how, p.depth, p.hops, p.found_at, p.found_on, p.reason,
-    p.visits, p.history, p.interval, p.next_visit, p.failures,
-    d.version, d.etag, d.last_modified, d.body_digest, d.text_digest, d.sketch
-    FROM pages p JOIN sites s ON s.id = p.site_id LEFT JOIN documents d ON d.page_id = p.id"""
+PAGE_COLUMNS = """p.id, p.url, s.site, coalesce(v.kind, p.kind), coalesce(v.state, 0), p.how, p.depth, p.hops,
+    p.found_at, p.found_on, v.reason, coalesce(v.visits, 0), v.history, v.interval, v.next_visit,
+    coalesce(v.failures, 0), d.version, d.etag, d.last_modified, d.body_digest, d.text_digest, d.sketch
+    FROM pages p JOIN sites s ON s.id = p.site_id LEFT JOIN visited v ON v.page_id = p.id
+    LEFT JOIN documents d ON d.page_id = p.id"""
 
 _VISIT = struct.Struct("<dBB")
 _OUTCOMES = tuple(Outcome)
@@ -48,7 +49,7 @@ def page_record(row: Row) -> PageRecord:
         found_on,
         reason and Reason(reason),
         visits,
-        _history(history),
+        _history(history or b""),
         interval,
         next_visit if visits else found_at,
         failures,

@@ -1,8 +1,10 @@
 """How do pages, sites and documents lie in the database?
 
-`pages` is narrow, because leasing and settling touch a row each; contents lie apart in `versions`, and what is
-compared at a visit (validators, digests, sketch) in `documents`. Leases have a small table of their own, so that
-handing out a page rewrites neither its row nor an index. Two partial indexes are the queues of each site.
+`pages` is what was found and never changes. What a visit changes lies apart in `visited`, whose rows are narrow: a
+site's pages share few database pages, so that a batch of visits dirties few, however many URLs there are. The two
+queues of a site are `unvisited` and the index of `visited`; both answer a lease without any row. What is compared
+at a visit (validators, digests, sketch) is in `documents`, contents are in `versions`. Leases have a small table of
+their own, so that handing out a page rewrites none of these.
 Enumerations are stored by the numbers given here, which must never change their meaning.
 """
 
@@ -54,25 +56,33 @@ SCHEMA = (
         site_id INTEGER NOT NULL REFERENCES sites (id),
         url TEXT NOT NULL UNIQUE,
         kind INTEGER NOT NULL,
-        state INTEGER NOT NULL DEFAULT 0,
         how INTEGER NOT NULL,
         depth INTEGER NOT NULL,
         hops INTEGER NOT NULL,
         priority INTEGER NOT NULL,
         found_at REAL NOT NULL,
-        found_on INTEGER,
-        visits INTEGER NOT NULL DEFAULT 0,
-        failures INTEGER NOT NULL DEFAULT 0,
-        met_at REAL NOT NULL DEFAULT 0,
+        found_on INTEGER
+    )""",
+    """CREATE TABLE unvisited (
+        site_id INTEGER NOT NULL,
+        priority INTEGER NOT NULL,
+        page_id INTEGER NOT NULL REFERENCES pages (id),
+        PRIMARY KEY (site_id, priority, page_id)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE visited (
+        page_id INTEGER PRIMARY KEY REFERENCES pages (id),
+        site_id INTEGER NOT NULL,
+        kind INTEGER NOT NULL,
+        state INTEGER NOT NULL,
+        visits INTEGER NOT NULL,
+        failures INTEGER NOT NULL,
+        met_at REAL NOT NULL,
         interval REAL,
         next_visit REAL,
         reason TEXT,
-        history BLOB NOT NULL DEFAULT x''
+        history BLOB NOT NULL
     )""",
-    # Both queues answer a lease without the row: `visits` stands in the first only to make that so (0 takes no room),
-    # and a page never visited has no next visit.
-    "CREATE INDEX pages_new ON pages (site_id, priority, id, visits) WHERE visits = 0",
-    "CREATE INDEX pages_due ON pages (site_id, next_visit) WHERE next_visit IS NOT NULL",
+    "CREATE INDEX visited_due ON visited (site_id, next_visit) WHERE next_visit IS NOT NULL",
     """CREATE TABLE leases (
         page_id INTEGER PRIMARY KEY,
         token INTEGER NOT NULL,

@@ -16,8 +16,13 @@ from levada.records import NewVersion, PageState, Settled
 
 __all__ = ["settle_visits"]
 
-_UPDATE_PAGE = """UPDATE pages SET kind = ?, state = ?, reason = ?, visits = ?, history = ?,
-    met_at = coalesce(?, met_at), interval = ?, next_visit = ?, failures = ? WHERE id = ?"""
+_FIRST_VISIT = """INSERT INTO visited
+    (kind, state, reason, visits, history, met_at, interval, next_visit, failures, page_id, site_id)
+    VALUES (?, ?, ?, ?, ?, coalesce(?, 0), ?, ?, ?, ?, ?)"""
+_NO_LONGER_NEW = """DELETE FROM unvisited
+    WHERE page_id = ?1 AND site_id = ?2 AND priority = (SELECT priority FROM pages WHERE id = ?1)"""
+_VISIT_AGAIN = """UPDATE visited SET kind = ?, state = ?, reason = ?, visits = ?, history = ?,
+    met_at = coalesce(?, met_at), interval = ?, next_visit = ?, failures = ? WHERE page_id = ?"""
 _KEEP_VALIDATORS = """INSERT INTO documents (page_id, etag, last_modified, body_digest, text_digest)
     VALUES (?, ?, ?, ?, ?) ON CONFLICT (page_id) DO UPDATE SET etag = excluded.etag,
     last_modified = excluded.last_modified, body_digest = excluded.body_digest,
@@ -37,7 +42,7 @@ def settle_visits(write: Write, limits: StoreLimits, holding: Holding, visits: S
     current = [end_lease(write, settled.lease) for settled in visits]
     kept = [settled for settled, is_current in zip(visits, current, strict=True) if is_current]
     write.reach("page")
-    _update_pages(write, kept)
+    _update_pages(write, holding, kept)
     write.reach("version")
     for settled in kept:
         _keep_content(write, limits, settled)
@@ -49,11 +54,15 @@ def settle_visits(write: Write, limits: StoreLimits, holding: Holding, visits: S
     return current
 
 
-def _update_pages(write: Write, kept: Sequence[Settled]) -> None:
-    write.executemany(_UPDATE_PAGE, [_page_row(settled) for settled in kept])
+def _update_pages(write: Write, holding: Holding, kept: Sequence[Settled]) -> None:
+    again = [_page_row(settled) for settled in kept if settled.lease.page.visits]
+    write.executemany(_VISIT_AGAIN, again)
     for settled in kept:
         page = settled.lease.page
-        if page.visits == 0:
+        site = holding.site(page.site)
+        if page.visits == 0 and site is not None:
+            write.execute(_FIRST_VISIT, (*_page_row(settled), site.id))
+            write.execute(_NO_LONGER_NEW, (page.id, site.id))
             write.counters.add("unvisited", -1)
         if page.state is not settled.state:
             write.counters.add(f"state.{page.state}", -1)

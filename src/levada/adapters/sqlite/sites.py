@@ -18,7 +18,7 @@ __all__ = ["SqliteSites"]
 _COLUMNS = """s.id, s.site, s.admitted, s.pages, s.failures, s.rest_until, s.delay, r.records
     FROM sites s LEFT JOIN robots r ON r.site_id = s.id"""
 _SAVE = """INSERT INTO sites (site, admitted, failures, rest_until, delay) VALUES (?, ?, ?, ?, ?)
-    ON CONFLICT (site) DO UPDATE SET admitted = excluded.admitted, failures = excluded.failures,
+    ON CONFLICT (site) DO UPDATE SET admitted = max(admitted, excluded.admitted), failures = excluded.failures,
     rest_until = excluded.rest_until, delay = excluded.delay"""
 _SAVE_ROBOTS = """INSERT INTO robots (site_id, records) VALUES (?, ?)
     ON CONFLICT (site_id) DO UPDATE SET records = excluded.records"""

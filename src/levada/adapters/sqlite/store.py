@@ -66,14 +66,18 @@ class SqliteStore:
     def add(self, found: Sequence[Found], refused: Sequence[Refusal], now: float) -> int:
         return self._frontier.add(found, refused, now)
 
-    def lease(self, now: float, limit: int, seconds: float) -> list[Lease]:
-        return self._frontier.lease(now, limit, seconds)
+    def lease(self, now: float, limit: int, seconds: float, due: float | None = None) -> list[Lease]:
+        return self._frontier.lease(now, limit, seconds, due)
 
     def settle(self, visits: Sequence[Settled]) -> list[bool]:
         return self._frontier.settle(visits)
 
     def release(self, leases: Sequence[Lease]) -> None:
         self._frontier.release(leases)
+
+    def forget_leases(self) -> None:
+        """For whoever knows that it is the only one: pages leased by processes that died are free at once."""
+        self._frontier.forget_leases()
 
     def page(self, url: str) -> PageRecord | None:
         return self._frontier.page(url)
