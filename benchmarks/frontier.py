@@ -3,6 +3,8 @@
 Each round leases a batch of due pages and settles them unchanged, as a crawl that keeps its pages fresh does all
 day: every page has been stored before and comes back after an interval of its own, between an hour and a month.
 The two stores take turns round by round, so that neither has the machine's caches, or a quiet moment, to itself.
+The ratio depends much on how many pages of one site a lease takes in a row (`--run`, without a delay) and on
+politeness (`--delay`, which spreads a batch over as many sites as there are): the defaults are the store's own.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from msgspec.structs import replace
+
 from levada.adapters.limits import StoreLimits
 from levada.adapters.sqlite import SqliteStore
 from levada.records import Found, Lease, NewVersion, Outcome, PageState, Settled, Visit
@@ -32,16 +36,20 @@ VERSION = NewVersion("t", "en", "utf-8", 200, (), b"", b"", b"s" * 32, 100, 80, 
 class Crawl:
     """A store whose pages were all visited once, and its time."""
 
-    def __init__(self, path: Path, urls: int, per_site: int) -> None:
+    def __init__(self, path: Path, urls: int, limits: StoreLimits) -> None:
+        per_site = limits.max_pages_per_site
         self.urls = urls
         self.sites = -(-urls // per_site)
         self.cpu: list[float] = []
         self.wall: list[float] = []
         self._chance = random.Random(7)
         started = time.perf_counter()
-        self.store = SqliteStore(path, limits=StoreLimits(max_pages_per_site=per_site))
+        # Filled without a delay: politeness is part of what is measured, not of the filling.
+        self.store = SqliteStore(path, limits=replace(limits, delay=0.0))
         for start in range(0, urls, 20_000):
             self._fill(range(start, min(start + 20_000, urls)), per_site)
+        self.store.close()
+        self.store = SqliteStore(path, limits=limits)
         self.build_seconds = time.perf_counter() - started
         # From a backlog of some hours, time moves a little faster than pages can be visited.
         self._now = 20 * HOUR
@@ -121,11 +129,14 @@ def main() -> None:
     parser.add_argument("--small", type=int, default=10_000)
     parser.add_argument("--large", type=int, default=1_000_000)
     parser.add_argument("--per-site", type=int, default=1_000)
+    parser.add_argument("--run", type=int, default=StoreLimits().run)
+    parser.add_argument("--delay", type=float, default=StoreLimits().delay)
     parser.add_argument("--rounds", type=int, default=60)
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="levada-frontier-"))
     try:
-        crawls = [Crawl(folder / f"{urls}.db", urls, options.per_site) for urls in (options.small, options.large)]
+        limits = StoreLimits(max_pages_per_site=options.per_site, run=options.run, delay=options.delay)
+        crawls = [Crawl(folder / f"{urls}.db", urls, limits) for urls in (options.small, options.large)]
         run(crawls, options.rounds)
         report([crawl.row() for crawl in crawls], options.json)
         for crawl in crawls:

@@ -15,12 +15,14 @@ __all__ = ["check_invariants"]
 _LIVE = STATES.index(PageState.LIVE)
 
 NEVER = {
-    "a page visited has as many visits remembered as it had, ten at most": """
-        SELECT page_id FROM visited WHERE visits < 1 OR length(history) != 10 * min(visits, 10)""",
+    "no more visits are remembered than there were, ten at most": """
+        SELECT page_id FROM visited
+        WHERE visits < 1 OR length(history) % 10 != 0 OR length(history) > 10 * min(visits, 10)""",
     "a page is either visited or not": """
-        SELECT id FROM pages p WHERE (SELECT count(*) FROM visited v WHERE v.page_id = p.id AND v.site_id = p.site_id)
+        SELECT id FROM pages p WHERE 1 !=
+        (SELECT count(*) FROM visited v WHERE v.page_id = p.id AND v.site_id = p.site_id)
         + (SELECT count(*) FROM unvisited u WHERE u.page_id = p.id AND u.site_id = p.site_id
-           AND u.priority = p.priority) != 1""",
+           AND u.priority = p.priority)""",
     "a site counts its pages": """
         SELECT site FROM sites s WHERE pages != (SELECT count(*) FROM pages p WHERE p.site_id = s.id)""",
     "a document's version is stored": """
@@ -34,13 +36,15 @@ NEVER = {
     "a document that was stored has a place in the order of changes": """
         SELECT page_id FROM documents WHERE (version > 0) != (seq IS NOT NULL)""",
     "nothing live is gone": f"""
-        SELECT p.page_id FROM visited p JOIN documents d ON d.page_id = p.page_id WHERE p.state = {_LIVE} AND d.gone""",
+        SELECT v.page_id FROM visited v JOIN documents d ON d.page_id = v.page_id
+        WHERE v.state = {_LIVE} AND d.gone""",
     "a site with a page to lease has a turn, no later than the page may be had": """
         SELECT s.site FROM sites s JOIN pages p ON p.site_id = s.id LEFT JOIN visited v ON v.page_id = p.id
         WHERE (v.page_id IS NULL OR v.next_visit IS NOT NULL)
         AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = p.id AND l.live = 1)
         AND (s.due_at IS NULL OR s.due_at > max(s.turn_at, s.rest_until, coalesce(v.next_visit,
-             (SELECT max(n.found_at) FROM unvisited u JOIN pages n ON n.id = u.page_id WHERE u.site_id = s.id))))""",
+             (SELECT max(n.found_at) FROM unvisited u JOIN pages n ON n.id = u.page_id
+              WHERE u.site_id = s.id))))""",
     "tokens are never handed out twice": """
         SELECT token FROM leases GROUP BY token HAVING count(*) > 1
         UNION SELECT token FROM leases WHERE token > (SELECT n FROM counters WHERE name = 'token')""",

@@ -90,7 +90,7 @@ class Documents(Protocol):
         ...
 
     def changes(self, after: int, limit: int) -> list[Change]:
-        """The current state of documents that changed after step `after`, in order; for the index and feeds."""
+        """The current state of documents that changed after step `after`, in order, without their raw bodies."""
         ...
 
     def scan(self) -> Iterator[Document]:

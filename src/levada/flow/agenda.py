@@ -36,7 +36,13 @@ class _Line:
 
 class Agenda:
     def __init__(
-        self, delay: float, at_once: int, *, per_hour: float = 0, per_site_per_hour: float = 0, most_idle: int = 10_000
+        self,
+        delay: float,
+        at_once: int,
+        *,
+        per_hour: float = 0,
+        per_site_per_hour: float = 0,
+        most_idle: int = 10_000,
     ) -> None:
         self._delay = delay
         self._at_once = at_once
@@ -66,7 +72,8 @@ class Agenda:
             _, _, site = heappop(self._ready)
             line = self._lines[site]
             line.queued = False
-            self._drop_stale(line, now)
+            if line.waiting and line.waiting[0].expires_at <= now:
+                self._drop_stale(now)
             if not line.waiting:
                 continue
             if line.ready_at() > now:  # it was held back after it had been queued
@@ -102,7 +109,7 @@ class Agenda:
         """What the site itself asks for; never less than our own delay."""
         line = self._line(site)
         wanted = max(self._delay, delay or 0.0)
-        line.next_start += wanted - line.delay
+        line.next_start += max(0.0, wanted - line.delay)
         line.delay = wanted
 
     def hold(self, site: str, until: float) -> list[Lease]:
@@ -134,10 +141,12 @@ class Agenda:
         self._waiting = 0
         return leases
 
-    def _drop_stale(self, line: _Line, now: float) -> None:
-        while line.waiting and line.waiting[0].expires_at <= now:
-            self._stale.append(line.waiting.popleft())
-            self._waiting -= 1
+    def _drop_stale(self, now: float) -> None:
+        """One lease has ended, so others have: together they would keep fresh ones out."""
+        for line in self._lines.values():
+            while line.waiting and line.waiting[0].expires_at <= now:
+                self._stale.append(line.waiting.popleft())
+                self._waiting -= 1
 
     def _line(self, site: str) -> _Line:
         line = self._lines.get(site)

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 
 import msgspec
 
-from levada.errors import LevadaError
+from levada.errors import BadUrl, LevadaError, StoreError
 from levada.flow.agenda import Agenda
 from levada.flow.catalog import CatalogStep
 from levada.flow.duplicates import DuplicateBook
 from levada.flow.fetch import Fetched, FetchStep
-from levada.flow.parse import ParseStep
+from levada.flow.parse import ParseStep, Visited
 from levada.flow.progress import Progress, Report
 from levada.flow.robots import RobotsBook
 from levada.flow.settings import Settings
@@ -29,14 +30,19 @@ from levada.flow.sitebook import SiteBook
 from levada.flow.storekeeper import Storekeeper
 from levada.flow.weather import Weather
 from levada.pages.robots import RobotsRules
-from levada.pages.urls import site_of
+from levada.pages.urls import canonical, site_of
 from levada.ports import Clock, Documents, Fetcher, Frontier, Parser, RevisitPolicy, Sites
 from levada.reasons import Reason
-from levada.records import Found, How, Lease, PageKind, Settled, Standing
+from levada.records import Found, How, Lease, PageKind, PageRecord, Settled, Standing
 
 __all__ = ["Crawl", "CrawlPorts"]
 
 log = logging.getLogger(__name__)
+
+_TICK = 0.02  # seconds of the wall: nothing is looked at more often
+_LOOK = 60.0  # at least so often the frontier is asked, in case others write too
+_WATCH = 0.5  # seconds of the wall between two looks at the whole collection
+_MOST_SITEMAPS = 50  # of one robots.txt
 
 
 class CrawlPorts(msgspec.Struct, frozen=True):
@@ -60,6 +66,8 @@ class Crawl:
         once: bool = False,
         max_pages: int | None = None,
         on_committed: Callable[[Sequence[Settled]], None] = lambda visits: None,
+        keeper: Storekeeper | None = None,
+        watched: bool = True,
     ) -> None:
         self._ports = ports
         self._settings = settings
@@ -68,7 +76,8 @@ class Crawl:
         self._cutoff = self._started if once else None
         self._max_pages = max_pages
         self._listener = on_committed
-        self._keeper = Storekeeper()
+        self._keeper = keeper or Storekeeper()
+        self._watched = watched
         self.progress = Progress(self._started)
         self.standing = Standing()
         polite, budget = settings.politeness, settings.budget
@@ -77,20 +86,22 @@ class Crawl:
         )
         admitted = (record.site for record in ports.sites.sites() if record.admitted)
         self._sieve = LinkSieve(settings.crawl, admitted)
-        self._sites = SiteBook(ports.sites, self._keeper, polite)
+        self._sites = SiteBook(ports.sites, self._keeper, polite, self._sieve.admitted)
         self._weather = Weather(self._sites)
-        robots = RobotsBook(ports.fetcher, self._sites, self._clock, polite, self._read_robots)
-        self._fetch = FetchStep(ports.fetcher, robots, self._clock, polite)
+        self._robots = RobotsBook(ports.fetcher, self._sites, self._clock, polite, self._read_robots)
+        self._fetch = FetchStep(ports.fetcher, self._clock)
         self._parse = ParseStep(ports.parser)
         self._settler = Settler(settings, ports.policy, self._sieve, DuplicateBook(settings.crawl))
-        self.catalog = CatalogStep(
-            ports.frontier, self._keeper, self._sieve, settings.store.batch, self._committed
-        )
+        self.catalog = CatalogStep(ports.frontier, self._keeper, self._sieve, settings.store.batch, self._settled)
         self.parse_queue: asyncio.Queue[Fetched] = asyncio.Queue(maxsize=settings.fetch.slots)
         self.fetching = 0
         self._open: dict[int, Lease] = {}  # leased, and not yet committed
+        self._sizes: dict[int, int] = {}  # bytes fetched and not yet committed, by lease token
+        self._held_bytes = 0
+        self._visiting: set[asyncio.Task[None]] = set()
         self._begun = 0
         self._more_there = True  # the last lease brought something: another may bring more
+        self._worth_waiting = 0.0  # until then a crawl that goes once waits for a site that asked for patience
         self._news = asyncio.Event()
         self._alarm: asyncio.Task[None] | None = None
         self._alarm_at = float("inf")
@@ -104,66 +115,91 @@ class Crawl:
     async def run(self) -> Report:
         """Until stopped, or until everything is visited if asked for once."""
         try:
+            await self._run_steps()
+            standing = await self._keeper.run(self._ports.frontier.standing, self._clock.now())
+        finally:
+            self._keeper.close()
+        now = self._clock.now()
+        return self.progress.report(standing.stored, now, now - self._started, self._stopped)
+
+    async def _run_steps(self) -> None:
+        try:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
-                background = [tasks.create_task(self.catalog.run()), tasks.create_task(self._watch())]
-                background += [tasks.create_task(self._parse_for_ever()) for _ in range(self._settings.fetch.slots)]
+                tasks.create_task(self.catalog.run())
+                steps = [tasks.create_task(self._parse_for_ever()) for _ in range(self._settings.fetch.slots)]
+                if self._watched:
+                    steps.append(tasks.create_task(self._watch()))
                 await self._lease_until_done()
-                for task in [*background, *self._visits()]:
-                    task.cancel()
+                await _cancelled([*steps, *self._visiting])
+                await self.catalog.finish()  # last: what the other steps have brought so far is kept
         except* LevadaError as group:
             raise group.exceptions[0] from None
         finally:
             await self._give_back()
-        standing = await self._keeper.run(self._ports.frontier.standing, self._clock.now())
-        self._keeper.close()
-        now = self._clock.now()
-        return self.progress.report(standing.stored, now, now - self._started, self._stopped)
 
     # Leasing
 
     async def _lease_until_done(self) -> None:
-        tick = 0.02 * self._settings.clock.speed
         while not self._stopped:
             self._news.clear()
-            leases = await self._lease_some() if self._wants_more() else []
+            room = self._room()
+            if room <= 0 and self._open:
+                self._more_there = True
+                await self._wait_for_news(_LOOK)
+                continue
+            leases = await self._lease(room)
             self._more_there = bool(leases)
             for lease in leases:
                 self._open[lease.page.id] = lease
                 self.agenda.put(lease)
             self._pump()
-            if not leases:
-                if not self._open and await self._is_done():
-                    return self.stop("done" if self._max_pages is None or self._begun < self._max_pages else "limit")
-                await self._wait_for_news(max(tick, await self._until_next_due()))
+            if leases:
+                continue
+            if not self._open and await self._is_done():
+                self.stop("limit" if self._reached_limit() else "done")
+            else:
+                await self._wait_for_news(await self._until_next_due())
 
-    def _wants_more(self) -> bool:
-        return len(self.agenda) < self._settings.fetch.slots and len(self._open) < 6 * self._settings.fetch.slots
-
-    async def _lease_some(self) -> list[Lease]:
-        room = 4 * self._settings.fetch.slots - len(self.agenda)
+    def _room(self) -> int:
+        """How many pages to lease: enough to keep busy, no more than can be asked for before a lease ends."""
+        slots, budget, waiting = self._settings.fetch.slots, self._settings.budget, len(self.agenda)
+        if waiting >= slots or len(self._open) >= 6 * slots:
+            return 0
+        room = 4 * slots - waiting
+        if budget.per_hour:
+            room = min(room, 1 + int(budget.per_hour * self._lease_seconds() / 3600) - waiting)
         if self._max_pages is not None:
-            room = min(room, self._max_pages - self._begun - len(self.agenda))
-        if room <= 0:
-            return []
-        seconds = self._settings.store.lease_seconds * max(1.0, self._settings.clock.speed)
-        return await self._keeper.run(self._ports.frontier.lease, self._clock.now(), room, seconds, self._cutoff)
+            room = min(room, self._max_pages - self._begun - waiting)
+        return max(0, room)
+
+    async def _lease(self, room: int) -> list[Lease]:
+        now, seconds = self._clock.now(), self._lease_seconds()
+        return await self._keeper.run(self._ports.frontier.lease, now, room, seconds, self._cutoff)
+
+    def _lease_seconds(self) -> float:
+        return self._settings.store.lease_seconds * max(1.0, self._settings.clock.speed)
+
+    def _reached_limit(self) -> bool:
+        return self._max_pages is not None and self._begun >= self._max_pages
 
     async def _is_done(self) -> bool:
         """Nothing is under way: is there anything left that this crawl should wait for?"""
-        if self._max_pages is not None and self._begun >= self._max_pages:
+        if self._reached_limit():
             return True
-        if self._cutoff is None:
+        if self._cutoff is None or self._clock.now() <= self._worth_waiting:
             return False
         standing = await self._keeper.run(self._ports.frontier.standing, self._cutoff)
         return not standing.workable
 
     async def _until_next_due(self) -> float:
-        """How long nothing can be leased unless there is news; a minute at most, in case others write too."""
-        now = self._clock.now()
+        """How long nothing can be leased unless there is news."""
+        now, tick = self._clock.now(), _TICK * self._settings.clock.speed
         self.standing = await self._keeper.run(self._ports.frontier.standing, now)
         next_due = self.standing.next_due
-        return 60.0 if next_due is None else min(60.0, next_due - now)
+        if next_due is not None and next_due <= now:
+            return 25 * tick  # due, but not for this crawl
+        return _LOOK if next_due is None else min(_LOOK, max(tick, next_due - now))
 
     async def _wait_for_news(self, seconds: float) -> None:
         nap = asyncio.ensure_future(self._clock.sleep(seconds))
@@ -179,28 +215,44 @@ class Crawl:
     def _pump(self) -> None:
         """Start every visit that may start now, and wake up when the next one may."""
         now = self._clock.now()
-        while self.fetching < self._settings.fetch.slots and not self._stopped:
+        while self._has_room():
             lease = self.agenda.take(now)
             if lease is None:
                 break
             self.fetching += 1
             self._begun += 1
-            self._tasks.create_task(self._visit(lease), name="visit")
-        if self._more_there and self._wants_more():
+            self._start(self._visit(lease))
+        for lease in self.agenda.stale():
+            self._close(lease)
+        if self._more_there and self._room():
             self._more_there = False
             self._news.set()
         self._arm(now)
 
+    def _has_room(self) -> bool:
+        """Bodies that wait to be parsed or committed count like those under way: memory is one."""
+        return (
+            not self._stopped
+            and self.fetching < self._settings.fetch.slots
+            and self._held_bytes < self._settings.fetch.max_buffered_bytes // 2
+        )
+
+    def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = self._tasks.create_task(work)
+        self._visiting.add(task)
+        task.add_done_callback(self._visiting.discard)
+        return task
+
     def _arm(self, now: float) -> None:
         ready = self.agenda.next_ready()
-        if ready is None or self.fetching >= self._settings.fetch.slots:
+        if ready is None or not self._has_room():
             return
         if self._alarm is not None and not self._alarm.done():
             if self._alarm_at <= ready:
                 return
             self._alarm.cancel()
         self._alarm_at = ready
-        self._alarm = self._tasks.create_task(self._ring(max(0.0, ready - now)), name="visit")
+        self._alarm = self._start(self._ring(max(0.001, ready - now)))
 
     async def _ring(self, seconds: float) -> None:
         await self._clock.sleep(seconds)
@@ -208,74 +260,139 @@ class Crawl:
         self._pump()
 
     async def _visit(self, lease: Lease) -> None:
-        site = lease.page.site
-        try:
-            fetched = await self._fetch(lease)
-            until = await self._weather.after(fetched)
-        finally:
-            self.fetching -= 1
-            self.agenda.finished(site, self._clock.now())
+        fetched = await self._ask(lease)
+        if fetched is None:
+            self._begun -= 1
+            self.agenda.postpone(lease, self._clock.now())
+        else:
+            await self._take_answer(fetched)
+        # The slot is free only now: a slow parser slows the fetching down.
+        self.fetching -= 1
+        self._pump()
+
+    async def _take_answer(self, fetched: Fetched) -> None:
+        site = fetched.lease.page.site
+        until = await self._weather.after(fetched)
+        self.agenda.finished(site, self._clock.now())
         if until is not None:
             await self._rest(site, until)
-        self._pump()
+        self._hold_bytes(fetched)
         await self.parse_queue.put(fetched)
 
+    async def _ask(self, lease: Lease) -> Fetched | None:
+        """What the site answers; None if the site's turn was spent on its robots.txt."""
+        page = lease.page
+        try:
+            verdict = await self._robots.verdict(page.url)
+            self.agenda.set_delay(page.site, verdict.delay)
+            if verdict.reason is not None:
+                return Fetched(lease, self._clock.now(), refused=verdict.reason)
+            return None if verdict.asked else await self._fetch(lease)
+        except StoreError:
+            raise
+        except Exception:
+            log.exception("fetching %s", page.url)
+            return Fetched(lease, self._clock.now(), refused=Reason.INTERNAL)
+
+    def _hold_bytes(self, fetched: Fetched) -> None:
+        size = len(fetched.response.body) if fetched.response is not None else 0
+        self._sizes[fetched.lease.token] = size
+        self._held_bytes += size
+
     async def _rest(self, site: str, until: float) -> None:
+        if until - self._clock.now() < self._settings.politeness.rest:
+            self._worth_waiting = max(self._worth_waiting, until)
         held = self.agenda.hold(site, until)
         for lease in held:
-            self._open.pop(lease.page.id, None)
+            self._close(lease)
         if held:
             await self._keeper.run(self._ports.frontier.release, held)
+        self._news.set()
 
     async def _read_robots(self, origin: str, rules: RobotsRules) -> None:
-        """A robots.txt was read: obey its delay, and hold the sitemaps that it names."""
-        site = site_of(origin)
-        if (delay := rules.delay(self._settings.politeness.agent)) is not None:
-            self.agenda.set_delay(site, delay)
-        if self._settings.crawl.sitemaps and (site in self._sieve.admitted or self._settings.crawl.scope == "any"):
-            urls = rules.sitemaps() or [f"{origin}/sitemap.xml"]
-            found = [
-                Found(url, site_of(url), PageKind.SITEMAP, How.SITEMAP, priority=priority(How.SITEMAP, 0, PageKind.SITEMAP))
-                for url in urls[:50]
-                if site_of(url) == site
-            ]
-            await self._keeper.run(self._ports.frontier.add, found, [], self._clock.now())
+        """A robots.txt was read: hold the sitemaps that it names, or the usual one."""
+        if not self._settings.crawl.sitemaps or not self._sieve.goes_to(site_of(origin)):
+            return
+        urls = _canonical(rules.sitemaps()[:_MOST_SITEMAPS]) or [f"{origin}/sitemap.xml"]
+        urgency = priority(How.SITEMAP, 0, PageKind.SITEMAP)
+        found = [
+            Found(url, site_of(url), PageKind.SITEMAP, How.SITEMAP, priority=urgency)
+            for url in urls
+            if self._sieve.goes_to(site_of(url))
+        ]
+        await self._keeper.run(self._ports.frontier.add, found, [], self._clock.now())
+        self._news.set()
 
     # Parsing, settling, committing
 
     async def _parse_for_ever(self) -> None:
         while True:
             fetched = await self.parse_queue.get()
+            await self.catalog.put(await self._read_and_settle(fetched))
+
+    async def _read_and_settle(self, fetched: Fetched) -> Settled:
+        try:
             visited = await self._parse(fetched)
             self.progress.answered(visited)
-            try:
-                settled = self._settler.settle(visited)
-            except Exception:
-                log.exception("settling %s", fetched.lease.page.url)
-                settled = self._settler.trouble(fetched.lease, fetched.at, Reason.INTERNAL)
-            await self.catalog.put(settled)
+            return self._settler.settle(visited, await self._rival(visited))
+        except LevadaError:
+            raise  # the store or the parser itself does not work: that is no page's fault
+        except Exception:
+            log.exception("settling %s", fetched.lease.page.url)
+            return self._settler.trouble(fetched.lease, fetched.at, Reason.INTERNAL)
 
-    def _committed(self, visits: Sequence[Settled]) -> None:
+    async def _rival(self, visited: Visited) -> PageRecord | None:
+        """What is known of the page that this one names canonical."""
+        url = visited.parsed.canonical if visited.parsed is not None else None
+        if not url or url == visited.fetched.lease.page.url:
+            return None
+        return await self._keeper.run(self._ports.frontier.page, url)
+
+    def _settled(self, visits: Sequence[Settled], accepted: Sequence[bool]) -> None:
         for settled in visits:
-            self._open.pop(settled.lease.page.id, None)
+            self._close(settled.lease)
+            self._held_bytes -= self._sizes.pop(settled.lease.token, 0)
+        committed = [settled for settled, is_stored in zip(visits, accepted, strict=True) if is_stored]
+        for settled in committed:
             self.progress.committed(settled)
-        self._listener(visits)
+        self._listener(committed)
+        self._pump()
         self._news.set()
 
     async def _watch(self) -> None:
-        """Twice a second of the wall: where the whole collection stands, for whoever looks."""
+        """Where the whole collection stands, for whoever looks."""
         while True:
             self.standing = await self._keeper.run(self._ports.frontier.standing, self._clock.now())
-            await self._clock.sleep(0.5 * self._settings.clock.speed)
+            await self._clock.sleep(_WATCH * self._settings.clock.speed)
 
     # Ending
 
-    def _visits(self) -> list[asyncio.Task[None]]:
-        return [task for task in asyncio.all_tasks() if task.get_name() == "visit"]
+    def _close(self, lease: Lease) -> None:
+        """This lease is over; the page may be open under a newer one."""
+        held = self._open.get(lease.page.id)
+        if held is not None and held.token == lease.token:
+            del self._open[lease.page.id]
 
     async def _give_back(self) -> None:
         left = list(self._open.values())
         self._open.clear()
         self.agenda.drain()
         if left:
-            await self._keeper.run(self._ports.frontier.release, left)
+            with suppress(StoreError):  # leases end by themselves; why the crawl ended is what counts
+                await self._keeper.run(self._ports.frontier.release, left)
+
+
+async def _cancelled(tasks: Iterable[asyncio.Task[None]]) -> None:
+    waited = list(tasks)
+    for task in waited:
+        task.cancel()
+    if waited:
+        await asyncio.wait(waited)
+
+
+def _canonical(addresses: Iterable[str]) -> list[str]:
+    found = []
+    for address in addresses:
+        with suppress(BadUrl):
+            found.append(canonical(address))
+    return found

@@ -1,8 +1,8 @@
 """Is this new page only a copy of one that we hold?
 
-Exact copies are told by the digest of the main text, per site; runs of near copies (calendars, session ids, filters)
-by their sketches under one URL pattern. Both memories are bounded and live as long as the process: forgetting costs
-a stored copy, never a page.
+Exact copies are told by the digest of the main text, per site; runs of near copies (calendars, session ids,
+filters) by their sketches under one URL pattern. Both memories are bounded and live as long as the process:
+forgetting costs a stored copy, never a page.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """`reason` is None if the page may be fetched; `asked` if robots.txt had to be fetched or waited for just now."""
+    """`reason` is None if the page may be fetched; `asked` if robots.txt was fetched or waited for just now."""
 
     reason: Reason | None
     asked: bool = False

@@ -7,6 +7,8 @@ that is down for a day, or a sitemap that fails, takes nothing out of the collec
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from levada.errors import BadUrl
 from levada.flow.duplicates import DuplicateBook
 from levada.flow.parse import Visited
@@ -24,6 +26,7 @@ from levada.records import (
     NewVersion,
     Outcome,
     PageKind,
+    PageRecord,
     PageState,
     ParsedPage,
     Refusal,
@@ -55,15 +58,22 @@ PASSING = frozenset(
     }
 )
 
+_KILLS = frozenset({Reason.PARSER_DIED, Reason.PARSE_SECONDS, Reason.PARSE_MEMORY})
+_MAY_STAND_FOR_OTHERS = frozenset({PageState.NEW, PageState.LIVE, PageState.FAILED})
+_SOONEST = 1.0  # seconds between two visits of a page
+
 
 class Settler:
-    def __init__(self, settings: Settings, policy: RevisitPolicy, sieve: LinkSieve, duplicates: DuplicateBook) -> None:
+    def __init__(
+        self, settings: Settings, policy: RevisitPolicy, sieve: LinkSieve, duplicates: DuplicateBook
+    ) -> None:
         self._settings = settings
         self._policy = policy
         self._sieve = sieve
         self._duplicates = duplicates
 
-    def settle(self, visited: Visited) -> Settled:
+    def settle(self, visited: Visited, rival: PageRecord | None = None) -> Settled:
+        """`rival` is what is known of the page that this one names canonical."""
         fetched = visited.fetched
         lease, at, response = fetched.lease, fetched.at, fetched.response
         if response is None:
@@ -78,7 +88,7 @@ class Settler:
             return self._error_status(lease, at, response)
         if visited.killed_parser is not None:
             return self._killed_parser(lease, at, visited.killed_parser)
-        return self._content(visited, lease, at, response)
+        return self._content(visited, lease, at, response, rival)
 
     # What stored nothing
 
@@ -117,6 +127,7 @@ class Settler:
 
     def _gone(self, lease: Lease, at: float) -> Settled:
         page = lease.page
+        self._duplicates.forget(page)
         failures = page.failures + 1
         pause = doubling(self._settings.revisit.gone, failures - 1, self._settings.revisit.ceiling, page.url)
         return Settled(
@@ -131,9 +142,11 @@ class Settler:
         )
 
     def _killed_parser(self, lease: Lease, at: float, how: Reason) -> Settled:
-        if lease.page.failures + 1 < self._settings.parse.kills:
-            return self.trouble(lease, at, how)
         page = lease.page
+        if page.reason not in _KILLS:  # failures of another kind do not count
+            page = replace(page, failures=0)
+        if page.failures + 1 < self._settings.parse.kills:
+            return self.trouble(replace(lease, page=page), at, how)
         return Settled(
             lease,
             Visit(at, Outcome.REFUSED),
@@ -149,10 +162,15 @@ class Settler:
     # What leads elsewhere
 
     def _redirect(self, lease: Lease, at: float, response: Response) -> Settled:
+        location = response.header("location")
+        if not location:
+            return self.trouble(lease, at, Reason.PROTOCOL)
         try:
-            target = canonical(response.header("location") or "", lease.page.url)
+            target = canonical(location, lease.page.url)
         except BadUrl:
             return self.trouble(lease, at, Reason.BAD_URL)
+        if target == lease.page.url:
+            return self.trouble(lease, at, Reason.REDIRECTS)
         if not target.startswith(("http://", "https://")):
             return self.trouble(lease, at, Reason.SCHEME)
         return self._elsewhere(lease, at, Link(target, How.REDIRECT), Reason.REDIRECTED)
@@ -160,14 +178,13 @@ class Settler:
     def _elsewhere(self, lease: Lease, at: float, link: Link | None, reason: Reason) -> Settled:
         """The content lives under another address; this one is looked at again, but holds nothing."""
         page = lease.page
+        self._duplicates.forget(page)
         found, refused = self._sieve.sift(page, [link] if link else [], at, nofollow=False)
-        first = page.interval is None
-        interval = self._policy.next_interval(
-            page.interval, page.history, Outcome.FIRST if first else Outcome.UNCHANGED
-        )
+        outcome = Outcome.FIRST if page.interval is None else Outcome.UNCHANGED
+        interval = self._interval(page, outcome)
         return Settled(
             lease,
-            Visit(at, Outcome.FIRST if first else Outcome.UNCHANGED),
+            Visit(at, outcome),
             PageState.ELSEWHERE,
             interval,
             at + interval,
@@ -185,15 +202,19 @@ class Settler:
             return self.trouble(lease, at, Reason.PROTOCOL)
         return self._unchanged(lease, at, page.body_digest, page.etag, page.last_modified)
 
-    def _content(self, visited: Visited, lease: Lease, at: float, response: Response) -> Settled:
+    def _content(
+        self, visited: Visited, lease: Lease, at: float, response: Response, rival: PageRecord | None
+    ) -> Settled:
         parsed, page, digest = visited.parsed, lease.page, visited.body_digest
         etag, modified = response.header("etag"), response.header("last-modified")
         assert digest is not None
         if parsed is None:
             return self._unchanged(lease, at, digest, etag, modified)
+        if parsed.reason is Reason.PARSE_MEMORY:
+            return self._killed_parser(lease, at, parsed.reason)
         if parsed.reason is not None and not parsed.links:
             return self.trouble(lease, at, parsed.reason)
-        if target := self._copy_of(lease, parsed):
+        if target := self._copy_of(page, parsed, at, rival):
             return self._elsewhere(lease, at, Link(target, How.CANONICAL), Reason.DUPLICATE)
         if parsed.kind is PageKind.PAGE and self._duplicates.holds(page, parsed):
             return self._elsewhere(lease, at, None, Reason.DUPLICATE)
@@ -201,19 +222,19 @@ class Settler:
             return self.trouble(lease, at, Reason.NEAR_DUPLICATES)
         return self._read(lease, at, response, parsed, digest)
 
-    def _copy_of(self, lease: Lease, parsed: ParsedPage) -> str | None:
-        """The canonical address, if it is another one that we may hold; two that name each other are both kept."""
-        target, page = parsed.canonical, lease.page
-        if not target or target == page.url or page.how is How.CANONICAL:
+    def _copy_of(self, page: PageRecord, parsed: ParsedPage, at: float, rival: PageRecord | None) -> str | None:
+        """The canonical address, if it is another one that we may hold and that does not lead away itself."""
+        target = parsed.canonical
+        if not target or page.how is How.CANONICAL or _without_scheme(target) == _without_scheme(page.url):
             return None
-        found, _ = self._sieve.sift(page, [Link(target, How.CANONICAL)], lease.expires_at, nofollow=False)
+        if rival is not None:  # two that name each other, or one that leads back here: then this page is kept
+            return target if rival.state in _MAY_STAND_FOR_OTHERS else None
+        found, _ = self._sieve.sift(page, [Link(target, How.CANONICAL)], at, nofollow=False)
         return target if found or self._sieve.holds(target) else None
 
-    def _unchanged(
-        self, lease: Lease, at: float, digest: bytes, etag: str | None, modified: str | None
-    ) -> Settled:
+    def _unchanged(self, lease: Lease, at: float, digest: bytes, etag: str | None, modified: str | None) -> Settled:
         page = lease.page
-        interval = self._policy.next_interval(page.interval, page.history, Outcome.UNCHANGED)
+        interval = self._interval(page, Outcome.UNCHANGED)
         return Settled(
             lease,
             Visit(at, Outcome.UNCHANGED),
@@ -221,6 +242,7 @@ class Settler:
             interval,
             at + interval,
             kind=page.kind,
+            reason=Reason.NOINDEX if page.reason is Reason.NOINDEX else None,
             etag=etag,
             last_modified=modified,
             body_digest=digest,
@@ -231,8 +253,10 @@ class Settler:
         page = lease.page
         outcome, similarity = judge(page, response.status, digest, parsed)
         found, refused = self._sieve.sift(page, parsed.links, at, parsed.nofollow)
-        interval = self._policy.next_interval(page.interval, page.history, outcome)
-        version = _version(response, parsed, similarity) if parsed.text_zstd else None
+        if outcome is Outcome.CHANGED:
+            self._duplicates.forget(page)
+        interval = self._interval(page, outcome)
+        is_new = outcome is not Outcome.UNCHANGED or parsed.noindex != (page.reason is Reason.NOINDEX)
         return Settled(
             lease,
             Visit(at, outcome, similarity),
@@ -245,10 +269,20 @@ class Settler:
             last_modified=response.header("last-modified"),
             body_digest=digest,
             text_digest=parsed.text_digest,
-            version=version if outcome is not Outcome.UNCHANGED else None,
+            version=_version(response, parsed, similarity) if is_new and parsed.text_zstd else None,
             found=tuple(found),
             refused=(*parsed.refused, *refused),
         )
+
+    def _interval(self, page: PageRecord, outcome: Outcome) -> float:
+        """What the policy says, but finite and in the future whatever it says: nothing is due for ever."""
+        compared = [visit for visit in page.history if visit.outcome <= Outcome.CHANGED]
+        interval = self._policy.next_interval(page.interval, compared, outcome)
+        return min(max(interval, _SOONEST), max(self._settings.revisit.ceiling, _SOONEST))
+
+
+def _without_scheme(url: str) -> str:
+    return url.partition("://")[2]
 
 
 def _version(response: Response, parsed: ParsedPage, similarity: float) -> NewVersion:

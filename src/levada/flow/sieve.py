@@ -58,6 +58,9 @@ class LinkSieve:
     def holds(self, url: str) -> bool:
         return url in self._known
 
+    def goes_to(self, site: str) -> bool:
+        return self._settings.scope == "any" or site in self.admitted
+
     def stored(self, found: Iterable[Found]) -> None:
         """These are committed: no need to offer them again."""
         for item in found:
@@ -78,7 +81,7 @@ class LinkSieve:
         return trap(link.url, now, self._depth(link, page), self._limits)
 
     def _in_scope(self, link: Link, page: PageRecord) -> bool:
-        if self._settings.scope == "any" or site_of(link.url) in self.admitted:
+        if self.goes_to(site_of(link.url)):
             return True
         # A start address that redirects (to https, to www) takes its scope along.
         return link.how is How.REDIRECT and page.how is How.SEED

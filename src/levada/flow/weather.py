@@ -13,7 +13,15 @@ from levada.reasons import Reason
 __all__ = ["Weather"]
 
 _SITE_TROUBLE = frozenset(
-    {Reason.DNS, Reason.CONNECT, Reason.TLS, Reason.PROTOCOL, Reason.SECONDS, Reason.MIN_RATE, Reason.ROBOTS_UNREACHABLE}
+    {
+        Reason.DNS,
+        Reason.CONNECT,
+        Reason.TLS,
+        Reason.PROTOCOL,
+        Reason.SECONDS,
+        Reason.MIN_RATE,
+        Reason.ROBOTS_UNREACHABLE,
+    }
 )
 _MOST_WAIT = 86_400.0
 
@@ -32,7 +40,9 @@ class Weather:
             if wait is not None:
                 await self._sites.told_to_wait(site, now + wait)
                 return now + wait
-        if trouble in _SITE_TROUBLE or (response is not None and (response.status >= 500 or response.status == 429)):
+        if trouble in _SITE_TROUBLE or (
+            response is not None and (response.status >= 500 or response.status == 429)
+        ):
             return await self._sites.failed(site, now)
         if response is not None and response.status:
             await self._sites.answered(site)

@@ -1,0 +1,92 @@
+"""CPU per page of Levada and of a tuned Scrapy, on the same local web, in the same run.
+
+    python benchmarks/crawl.py [--json] [--pages 3200] [--rounds 3]
+
+The two take turns. What is counted is the CPU of the whole program and its children, start-up included, per page;
+the web runs beside them and does not count. Both read pages with the same function. `fetch_parse_hash` is Scrapy's CPU
+per page over Levada's without a store; `with_store_and_index` with SQLite (zstd) and tantivy on both sides.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from table import show
+
+HERE = Path(__file__).parent
+PEERS = {
+    ("scrapy", False): ["peers/scrapy_crawl.py"],
+    ("levada", False): ["peers/levada_crawl.py"],
+    ("scrapy", True): ["peers/scrapy_crawl.py", "--store"],
+    ("levada", True): ["peers/levada_crawl.py", "--store"],
+}
+
+
+@contextmanager
+def web(pages: int) -> Iterator[dict[str, Any]]:
+    command = [sys.executable, str(HERE / "web.py"), "--pages", str(pages)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None and server.stdin is not None
+        try:
+            yield json.loads(server.stdout.readline())
+        finally:
+            server.stdin.close()
+
+
+def run(program: list[str], starts: list[str]) -> tuple[int, float]:
+    """Pages crawled, and CPU seconds of the program and all its children."""
+    command = [sys.executable, str(HERE / program[0]), *program[1:], *starts]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    said = process.stdout.read()
+    process.stdout.close()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"{' '.join(command[1:3])} failed with status {process.returncode}")
+    return json.loads(said.splitlines()[-1])["pages"], usage.ru_utime + usage.ru_stime
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--pages", type=int, default=3200)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    costs: dict[tuple[str, bool], list[float]] = {peer: [] for peer in PEERS}
+    crawled: dict[tuple[str, bool], int] = {}
+    with web(options.pages) as site:
+        for _ in range(options.rounds):
+            for peer, program in PEERS.items():
+                crawled[peer], seconds = run(program, site["sites"])
+                costs[peer].append(1000 * seconds / crawled[peer])
+    rows = [
+        {
+            "program": name,
+            "store and index": "yes" if stored else "no",
+            "pages": crawled[name, stored],
+            "page bytes": site["bytes"],
+            "CPU ms per page": median(costs[name, stored]),
+            "least": min(costs[name, stored]),
+            "most": max(costs[name, stored]),
+        }
+        for name, stored in PEERS
+    ]
+    ratios = {
+        name: median(costs["scrapy", stored]) / median(costs["levada", stored])
+        for name, stored in (("fetch_parse_hash", False), ("with_store_and_index", True))
+    }
+    show("crawl", rows, ratios, as_json=options.json)
+
+
+if __name__ == "__main__":
+    main()

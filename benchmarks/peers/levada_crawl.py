@@ -1,0 +1,70 @@
+"""Levada's own loop: with the memory family, or with its real store and index (`--store`)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+import uvloop
+
+from levada.adapters.memory import MemoryStore
+from levada.assemble.crawling import open_crawl, seeds
+from levada.assemble.folder import DataFolder
+from levada.assemble.parts import make_clock, make_fetcher, make_parser, make_policy
+from levada.flow.crawl import Crawl, CrawlPorts
+from levada.flow.progress import Report
+from levada.flow.settings import (
+    CrawlSettings,
+    FetchSettings,
+    GuardSettings,
+    ParseSettings,
+    PolitenessSettings,
+    Settings,
+)
+
+
+def settings_for(starts: list[str]) -> Settings:
+    """As many exchanges at once as the peer may make, and no delay; everything else as it comes."""
+    return Settings(
+        guard=GuardSettings(allow=tuple(start.removeprefix("http://").rstrip("/") for start in starts)),
+        politeness=PolitenessSettings(delay=0, at_once=16),
+        fetch=FetchSettings(slots=64),
+        parse=ParseSettings(children=1),
+        crawl=CrawlSettings(sitemaps=False),
+    )
+
+
+async def in_memory(starts: list[str]) -> Report:
+    settings = settings_for(starts)
+    clock = make_clock(settings.clock)
+    store = MemoryStore()
+    store.add(seeds(starts), [], clock.now())
+    fetcher, parser = make_fetcher(settings), make_parser(settings.parse)
+    ports = CrawlPorts(clock, store, store, store, fetcher, parser, make_policy(settings.revisit))
+    try:
+        return await Crawl(ports, settings, once=True).run()
+    finally:
+        await fetcher.close()
+        await parser.close()
+
+
+async def on_disk(starts: list[str], folder: Path) -> Report:
+    async with open_crawl(DataFolder(folder), settings_for(starts), seeds(starts), once=True) as crawl:
+        return await crawl.run()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--store", action="store_true")
+    parser.add_argument("starts", nargs="+")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        work = on_disk(options.starts, Path(folder)) if options.store else in_memory(options.starts)
+        report = uvloop.run(work)
+    print(json.dumps({"pages": report.new}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Scrapy, tuned: asyncio reactor on uvloop, Levada's own page reading, own seen-set; store and index if asked.
+
+Kept: what Levada does too (robots, retry, redirects, depth, URL length, compression, time-outs, size limits). Switched
+off: cookies, referer, telnet, statistics, logging, the duplicate filter (a set takes its place), auto-throttle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sqlite3
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import scrapy
+import tantivy
+import zstandard
+from scrapy.crawler import CrawlerProcess
+
+from levada.hashing import content_digest
+from levada.pages.parse import parse_page
+from levada.records import ParsedPage, RawPage
+
+SETTINGS = {
+    "TWISTED_REACTOR": "twisted.internet.asyncioreactor.AsyncioSelectorReactor",
+    "ASYNCIO_EVENT_LOOP": "uvloop.Loop",
+    "ROBOTSTXT_OBEY": True,
+    "CONCURRENT_REQUESTS": 64,
+    "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
+    "DOWNLOAD_DELAY": 0,
+    "COOKIES_ENABLED": False,
+    "REFERER_ENABLED": False,
+    "TELNETCONSOLE_ENABLED": False,
+    "LOG_ENABLED": False,
+    "STATS_CLASS": "scrapy.statscollectors.DummyStatsCollector",
+    "DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter",
+    "EXTENSIONS_BASE": {},
+    "USER_AGENT": "benchmark",
+}
+
+
+class Shelf:
+    """What a Scrapy user would write to keep pages: SQLite in batches, zstd, and a tantivy index."""
+
+    def __init__(self, folder: Path) -> None:
+        self._database = sqlite3.connect(folder / "pages.db", isolation_level=None)
+        self._database.execute("PRAGMA journal_mode=WAL")
+        self._database.execute("PRAGMA synchronous=FULL")
+        self._database.execute("CREATE TABLE pages (url TEXT PRIMARY KEY, title, digest, text, body)")
+        schema = tantivy.SchemaBuilder()
+        schema.add_text_field("url", stored=True, tokenizer_name="raw")
+        schema.add_text_field("title", stored=True, tokenizer_name="en_stem")
+        schema.add_text_field("text", tokenizer_name="en_stem")
+        (folder / "index").mkdir()
+        self._index = tantivy.Index(schema.build(), str(folder / "index"))
+        self._writer = self._index.writer(64 << 20, 1)
+        self._unpack = zstandard.ZstdDecompressor().decompress
+        self._waiting: list[tuple[Any, ...]] = []
+        self._count = 0
+
+    def keep(self, url: str, page: ParsedPage, body_digest: bytes) -> None:
+        text = self._unpack(page.text_zstd).decode() if page.text_zstd else ""
+        self._writer.add_document(tantivy.Document(url=[url], title=[page.title], text=[text]))
+        self._waiting.append((url, page.title, body_digest, page.text_zstd, page.body_zstd))
+        self._count += 1
+        if self._count % 200 == 0:
+            self._flush()
+        if self._count % 1000 == 0:
+            self._writer.commit()
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.commit()
+        self._writer.wait_merging_threads()
+        self._database.close()
+
+    def _flush(self) -> None:
+        self._database.execute("BEGIN")
+        self._database.executemany("INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?)", self._waiting)
+        self._database.execute("COMMIT")
+        self._waiting.clear()
+
+
+class Spider(scrapy.Spider):  # type: ignore[misc]
+    name = "peer"
+
+    def __init__(self, starts: list[str], shelf: Shelf | None) -> None:
+        super().__init__()
+        self._starts = starts
+        self._origins = tuple(starts)
+        self._seen = set(starts)
+        self._shelf = shelf
+        self.pages = 0
+
+    async def start(self) -> AsyncIterator[Any]:
+        for url in self._starts:
+            yield scrapy.Request(url, dont_filter=True)
+
+    def parse(self, response: Any) -> Iterator[Any]:
+        body_digest = content_digest(response.body)
+        kind = response.headers.get("Content-Type", b"").decode()
+        page = parse_page(RawPage(response.url, response.body, kind))
+        self.pages += 1
+        if self._shelf is not None:
+            self._shelf.keep(response.url, page, body_digest)
+        for link in page.links:
+            if link.url not in self._seen and link.url.startswith(self._origins):
+                self._seen.add(link.url)
+                yield scrapy.Request(link.url, dont_filter=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--store", action="store_true")
+    parser.add_argument("starts", nargs="+")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        shelf = Shelf(Path(folder)) if options.store else None
+        process = CrawlerProcess(SETTINGS)
+        crawler = process.create_crawler(Spider)
+        process.crawl(crawler, starts=options.starts, shelf=shelf)
+        process.start()
+        if shelf is not None:
+            shelf.close()
+        print(json.dumps({"pages": crawler.spider.pages}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""A still web for benchmarks: the bundled web's pages, rendered beforehand, one loopback port per site.
+
+Run as a program it prints one line of JSON, {sites: [URL, ...], pages: N, bytes: mean}, and serves until its standard
+input closes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from typing import cast
+
+import uvloop
+
+from levada.demo.html import render
+from levada.demo.model import World
+
+ROBOTS = b"User-agent: *\nDisallow: /hesap/\nDisallow: /account/\nDisallow: /konto/\n"
+
+
+def answer(status: str, kind: str, body: bytes) -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
+    return head.encode() + b"Server: still\r\nCache-Control: max-age=60\r\n\r\n" + body
+
+
+MISSING = answer("404 Not Found", "text/plain", b"not here\n")
+
+
+class Still(asyncio.Protocol):
+    """Answers from a dictionary, as cheaply as may be."""
+
+    def __init__(self, answers: dict[bytes, bytes]) -> None:
+        self._answers = answers
+        self._data = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        while (end := self._data.find(b"\r\n\r\n")) >= 0:
+            path = self._data.split(b" ", 2)[1]
+            self._data = self._data[end + 4 :]
+            self._transport.write(self._answers.get(path, MISSING))
+
+
+def answers_of_sites(pages: int, page_bytes: int) -> tuple[list[dict[bytes, bytes]], int, int]:
+    world = World.build(1, pages, page_bytes=page_bytes)
+    sites: list[dict[bytes, bytes]] = []
+    total = 0
+    for site in world.sites:
+        answers = {b"/robots.txt": answer("200 OK", "text/plain", ROBOTS)}
+        for page in site.pages:
+            body = render(world, page, 1)
+            total += len(body)
+            answers[page.path.encode()] = answer("200 OK", "text/html; charset=utf-8", body)
+        sites.append(answers)
+    return sites, len(world.pages), total
+
+
+async def serve(pages: int, page_bytes: int) -> None:
+    sites, count, total = answers_of_sites(pages, page_bytes)
+    loop = asyncio.get_running_loop()
+    starts = []
+    for answers in sites:
+        server = await loop.create_server(lambda answers=answers: Still(answers), "127.0.0.1", 0, backlog=512)
+        starts.append(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+    print(json.dumps({"sites": starts, "pages": count, "bytes": total // count}), flush=True)
+    ended = asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), lambda: None if os.read(sys.stdin.fileno(), 4096) else ended.set())
+    await ended.wait()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pages", type=int, default=3200)
+    parser.add_argument("--page-bytes", type=int, default=27_000)
+    options = parser.parse_args()
+    uvloop.run(serve(options.pages, options.page_bytes))

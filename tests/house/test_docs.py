@@ -1,0 +1,155 @@
+"""Do the words and the program say the same?"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import typer
+
+from levada.adapters.exports.rows import Row
+from levada.cli.root import app
+from levada.flow.progress import Report
+from levada.flow.settings import Settings, parse_settings
+from levada.reasons import Reason
+from tests.house.tree import HOUSE, TEXTS, fenced
+
+DOCS = HOUSE / "docs"
+COMMANDS: dict[str, Any] = dict(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+SECTIONS = {field.name: field.type for field in msgspec.structs.fields(Settings)}
+
+_LINK = re.compile(r"(?<!`)!?\[[^\]]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_ROW = re.compile(r"^\| `([^`]+)` \| (?:`([^`]*)` \|)?", re.MULTILINE)
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def options_of(command: str) -> set[str]:
+    params = COMMANDS[command].params
+    own = {flag for param in params for flag in (*param.opts, *param.secondary_opts) if flag.startswith("-")}
+    return own | {"--help", "-h"}
+
+
+def chapter(path: Path, heading: str) -> str:
+    """What stands under a second-level heading."""
+    found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text_of(path), re.MULTILINE | re.DOTALL)
+    assert found, f"{path.name} has no chapter {heading!r}"
+    return found[1]
+
+
+def commands_in(block: str) -> list[list[str]]:
+    """The `levada` command lines of a block, as words; what a shell would do after them is left out."""
+    lines = (line.strip().removeprefix("$ ") for line in block.replace("\\\n", " ").splitlines())
+    found = []
+    for line in lines:
+        if line.startswith("levada ") and "·" not in line:
+            lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>")
+            lexer.whitespace_split = True
+            words = list(lexer)
+            ends = [place for place, word in enumerate(words) if set(word) <= set("|&;<>")]
+            found.append(words[: min(ends, default=len(words))])
+    return found
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_a_command_and_all_its_options_are_described(command: str) -> None:
+    told = chapter(DOCS / "commands.md", f"levada {command}")
+    missing = {option for option in options_of(command) - {"-h", "--help"} if f"`{option}" not in told}
+    assert not missing
+
+
+def test_no_command_is_described_that_is_not_there() -> None:
+    told = re.findall(r"^## levada (\S+)$", text_of(DOCS / "commands.md"), re.MULTILINE)
+    assert sorted(told) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
+def test_every_example_names_a_command_and_options_that_exist(path: Path) -> None:
+    for block in fenced(path):
+        for words in commands_in(block):
+            if words[1].startswith("-"):
+                assert words[1] in ("--help", "-h", "--version")
+                continue
+            assert words[1] in COMMANDS, words
+            known = options_of(words[1])
+            given = {word.partition("=")[0] for word in words[2:] if re.match(r"--?[a-z]", word)}
+            assert given <= known, words
+
+
+def test_the_examples_of_the_docs_are_seen_by_this_test() -> None:
+    seen = {words[1] for path in TEXTS for block in fenced(path) for words in commands_in(block)}
+    assert seen >= set(COMMANDS)
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_setting_is_described_with_its_default(section: str) -> None:
+    told = {
+        key: tomllib.loads(f"value = {default}")["value"]
+        for key, default in _ROW.findall(chapter(DOCS / "settings.md", f"[{section}]"))
+    }
+    defaults = msgspec.to_builtins(SECTIONS[section]())
+    assert told == {key: list(value) if isinstance(value, tuple) else value for key, value in defaults.items()}
+
+
+def test_no_section_is_described_that_is_not_there() -> None:
+    told = re.findall(r"^## \[(\w+)\]$", text_of(DOCS / "settings.md"), re.MULTILINE)
+    assert told == list(SECTIONS)
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
+def test_every_settings_file_in_the_docs_is_valid(path: Path) -> None:
+    for block in fenced(path, "toml"):
+        parse_settings(block, path.name)
+
+
+def test_every_reason_is_described_once_and_no_other() -> None:
+    told = [key for key, _ in _ROW.findall(text_of(DOCS / "reasons.md"))]
+    assert sorted(told) == sorted(Reason)
+
+
+@pytest.mark.parametrize("fields", [Report, Row], ids=lambda fields: str(fields.__name__))
+def test_every_field_that_a_program_reads_is_described(fields: Any) -> None:
+    told = text_of(DOCS / "commands.md")
+    assert [name for name in fields.__struct_fields__ if f"`{name}`" not in told] == []
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
+def test_every_link_leads_somewhere(path: Path) -> None:
+    for target in _LINK.findall(text_of(path)):
+        if target.startswith(("https://", "http://", "mailto:")):
+            continue
+        file, _, anchor = target.partition("#")
+        there = (path.parent / file).resolve() if file else path
+        assert there.exists(), target
+        if anchor:
+            assert anchor in {_anchor(heading) for heading in _HEADING.findall(text_of(there))}, target
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("path", [*TEXTS, *DOCS.glob("*.py"), *DOCS.glob("images/*")], ids=lambda path: path.name)
+def test_the_docs_name_no_path_of_a_machine_where_they_were_written(path: Path) -> None:
+    assert re.findall(r"(?<![\w.~])/(?:work|root|home/\w+|Users/\w+)\b[^\s`]*", text_of(path)) == []
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.glob("images/*.svg")), ids=lambda path: path.name)
+def test_a_picture_needs_nothing_from_elsewhere(path: Path) -> None:
+    picture = text_of(path)
+    assert "@font-face" not in picture
+    assert re.findall(r"(?:href|src)\s*=|url\((?!#)", picture) == []
+
+
+def test_the_readme_begins_with_the_two_commands() -> None:
+    assert next(fenced(HOUSE / "README.md")).split("\n")[:2] == ["make demo", "make test"]
+    makefile = text_of(HOUSE / "Makefile")
+    assert all(f"\n{target}:" in makefile for target in ("demo", "test", "setup", "check", "bench"))

@@ -1,0 +1,38 @@
+"""Where do the project's own files lie, and what is in them?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+__all__ = ["HOUSE", "SOURCE", "TEXTS", "fenced", "module_name", "modules", "tree_of"]
+
+HOUSE = Path(__file__).parents[2]
+SOURCE = HOUSE / "src" / "levada"
+TEXTS = sorted([*HOUSE.glob("*.md"), *(HOUSE / "docs").glob("*.md")])
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def modules() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def fenced(path: Path, language: str | None = None) -> Iterator[str]:
+    """The blocks of code in a text, those of one language if it is named."""
+    for found, block in _FENCE.findall(path.read_text(encoding="utf-8")):
+        if language is None or found == language:
+            yield block
