@@ -2,30 +2,36 @@
 
 Each round leases a batch of due pages and settles them unchanged, as a crawl that keeps its pages fresh does all
 day: every page has been stored before and comes back after an interval of its own, between an hour and a month.
-The two stores take turns round by round, so that neither has the machine's caches, or a quiet moment, to itself.
-The ratio depends much on how many pages of one site a lease takes in a row (`--run`, without a delay) and on
-politeness (`--delay`, which spreads a batch over as many sites as there are): the defaults are the store's own.
+Two stores take turns round by round, so that neither has the machine's caches, or a quiet moment, to itself; a
+repeat is many rounds, so that each bears its share of checkpoints, and a ratio is the median of the repeats' own.
+
+`cost_1m_vs_10k` asks whether the cost grows with the number of URLs: 1,000 sites, of 10 pages or of 1,000. The
+other ratios are harder on the large store. Against 10 sites of 1,000 pages it has more sites as well, and with a
+politeness delay of a second, which spreads a batch over as many sites as it has pages, no two pages of a batch
+are neighbours.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from math import exp, log
 from pathlib import Path
-from statistics import median
-from typing import Any
-
-from msgspec.structs import replace
+from statistics import mean, median
+from typing import Any, NamedTuple
 
 from levada.adapters.limits import StoreLimits
 from levada.adapters.sqlite import SqliteStore
 from levada.records import Found, Lease, NewVersion, Outcome, PageState, Settled, Visit
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.table import show
 
 BATCH = 200
 HOUR = 3600.0
@@ -33,55 +39,58 @@ SHORTEST, LONGEST = HOUR, 30 * 24 * HOUR
 VERSION = NewVersion("t", "en", "utf-8", 200, (), b"", b"", b"s" * 32, 100, 80, 0.0)
 
 
+class Shape(NamedTuple):
+    sites: int
+    pages_per_site: int
+
+    @property
+    def urls(self) -> int:
+        return self.sites * self.pages_per_site
+
+
+class Comparison(NamedTuple):
+    ratio: str
+    small: Shape
+    large: Shape
+    delay: float
+
+
 class Crawl:
     """A store whose pages were all visited once, and its time."""
 
-    def __init__(self, path: Path, urls: int, limits: StoreLimits) -> None:
-        per_site = limits.max_pages_per_site
-        self.urls = urls
-        self.sites = -(-urls // per_site)
-        self.cpu: list[float] = []
-        self.wall: list[float] = []
+    def __init__(self, folder: Path, shape: Shape) -> None:
+        self.shape = shape
+        self.store = SqliteStore(folder / f"{shape.sites}x{shape.pages_per_site}.db", limits=StoreLimits())
         self._chance = random.Random(7)
         started = time.perf_counter()
-        # Filled without a delay: politeness is part of what is measured, not of the filling.
-        self.store = SqliteStore(path, limits=replace(limits, delay=0.0))
-        for start in range(0, urls, 20_000):
-            self._fill(range(start, min(start + 20_000, urls)), per_site)
-        self.store.close()
-        self.store = SqliteStore(path, limits=limits)
+        for start in range(0, shape.urls, 20_000):
+            self._fill(range(start, min(start + 20_000, shape.urls)))
         self.build_seconds = time.perf_counter() - started
         # From a backlog of some hours, time moves a little faster than pages can be visited.
         self._now = 20 * HOUR
-        self._step = 1.6 * BATCH / urls * SHORTEST * log(LONGEST / SHORTEST)
+        self._step = 1.6 * BATCH / shape.urls * SHORTEST * log(LONGEST / SHORTEST)
 
-    def round(self) -> None:
+    def reopen(self, limits: StoreLimits) -> None:
+        """The same pages under other limits: politeness is part of what is measured, not of the filling."""
+        self.store.close()
+        self.store = SqliteStore(self.store.path, limits=limits)
+
+    def round(self) -> tuple[float, float]:
+        """CPU and wall seconds per page."""
         cpu, wall = time.process_time(), time.perf_counter()
         leases = self.store.lease(self._now, BATCH, 600.0)
         self.store.settle([_unchanged(lease, self._now) for lease in leases])
-        self.cpu.append((time.process_time() - cpu) / BATCH)
-        self.wall.append((time.perf_counter() - wall) / BATCH)
+        spent = (time.process_time() - cpu) / BATCH, (time.perf_counter() - wall) / BATCH
         self._now += self._step
         if len(leases) != BATCH:
-            raise SystemExit(f"only {len(leases)} of {self.urls} pages were due")
+            raise SystemExit(f"only {len(leases)} of {self.shape.urls} pages were due")
+        return spent
 
-    def forget_rounds(self) -> None:
-        self.cpu.clear()
-        self.wall.clear()
+    def megabytes(self) -> float:
+        return self.store.standing(self._now).bytes / 1e6
 
-    def row(self) -> dict[str, Any]:
-        return {
-            "urls": self.urls,
-            "sites": self.sites,
-            "build_seconds": round(self.build_seconds, 1),
-            "database_mb": round(self.store.standing(self._now).bytes / 1e6, 1),
-            "cpu_mean_us": round(sum(self.cpu) / len(self.cpu) * 1e6, 1),
-            "cpu_median_us": round(median(self.cpu) * 1e6, 1),
-            "wall_mean_us": round(sum(self.wall) / len(self.wall) * 1e6, 1),
-        }
-
-    def _fill(self, numbers: range, per_site: int) -> None:
-        self.store.add([_found(number, per_site) for number in numbers], [], 0.0)
+    def _fill(self, numbers: range) -> None:
+        self.store.add([_found(number, self.shape.pages_per_site) for number in numbers], [], 0.0)
         while leases := self.store.lease(0.0, 5_000, LONGEST):
             self.store.settle([self._first(lease) for lease in leases])
 
@@ -89,10 +98,9 @@ class Crawl:
         interval = SHORTEST * exp(self._chance.random() * log(LONGEST / SHORTEST))
         next_visit = 1.0 + interval * self._chance.random()
         digest = lease.page.id.to_bytes(16, "big")
-        visit = Visit(0.0, Outcome.FIRST)
         return Settled(
             lease,
-            visit,
+            Visit(0.0, Outcome.FIRST),
             PageState.LIVE,
             interval,
             next_visit,
@@ -114,45 +122,94 @@ def _unchanged(lease: Lease, now: float) -> Settled:
     return Settled(lease, Visit(now, Outcome.UNCHANGED), PageState.LIVE, interval, now + interval, etag=page.etag)
 
 
-def run(crawls: Sequence[Crawl], rounds: int) -> None:
-    for warm_up in (max(5, rounds // 2), rounds):
-        for crawl in crawls:
-            crawl.forget_rounds()
-        for _ in range(warm_up):
-            for crawl in crawls:
-                crawl.round()
+class Repeats:
+    """What each repeat of one store cost, in microseconds per page."""
+
+    def __init__(self) -> None:
+        self.cpu: list[float] = []
+        self.wall: list[float] = []
+
+    def add(self, rounds: Sequence[tuple[float, float]]) -> None:
+        self.cpu.append(mean(cpu for cpu, _ in rounds) * 1e6)
+        self.wall.append(mean(wall for _, wall in rounds) * 1e6)
+
+
+def measure(crawls: Sequence[Crawl], repeats: int, rounds: int) -> list[Repeats]:
+    spent = [Repeats() for _ in crawls]
+    for repeat in range(-1, repeats):  # the first warms up
+        taken: list[list[tuple[float, float]]] = [[] for _ in crawls]
+        for _ in range(rounds):
+            for crawl, times in zip(crawls, taken, strict=True):
+                times.append(crawl.round())
+        if repeat >= 0:
+            for each, times in zip(spent, taken, strict=True):
+                each.add(times)
+    return spent
+
+
+def compare(
+    comparison: Comparison, crawls: dict[Shape, Crawl], options: argparse.Namespace
+) -> tuple[list[dict[str, Any]], float]:
+    chosen = [crawls[comparison.small], crawls[comparison.large]]
+    for crawl in chosen:
+        crawl.reopen(StoreLimits(run=options.run, delay=comparison.delay))
+    small, large = measure(chosen, options.repeats, options.rounds)
+    ratios = [there / here for here, there in zip(small.cpu, large.cpu, strict=True)]
+    spread = f"{min(ratios):.2f}-{max(ratios):.2f}"
+    rows = [
+        {
+            "compared for": comparison.ratio,
+            "urls": crawl.shape.urls,
+            "sites": crawl.shape.sites,
+            "delay": comparison.delay,
+            "cpu_us": round(median(each.cpu), 1),
+            "cpu_us_spread": f"{min(each.cpu):.1f}-{max(each.cpu):.1f}",
+            "wall_us": round(median(each.wall), 1),
+            "megabytes": round(crawl.megabytes(), 1),
+            "build_s": round(crawl.build_seconds, 1),
+            "ratio_spread": spread,
+        }
+        for crawl, each in zip(chosen, (small, large), strict=True)
+    ]
+    return rows, round(median(ratios), 3)
+
+
+def comparisons(small: int, large: int, sites: int) -> list[Comparison]:
+    big, thin = Shape(sites, large // sites), Shape(sites, max(1, small // sites))
+    few = Shape(max(1, sites * small // large), large // sites)
+    return [
+        Comparison("cost_1m_vs_10k", thin, big, 0.0),
+        Comparison("cost_1m_vs_10k_of_10_sites", few, big, 0.0),
+        Comparison("cost_1m_vs_10k_delay_1s", thin, big, 1.0),
+    ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="lease + settle per page, small store against large")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--small", type=int, default=10_000)
-    parser.add_argument("--large", type=int, default=1_000_000)
-    parser.add_argument("--per-site", type=int, default=1_000)
-    parser.add_argument("--run", type=int, default=StoreLimits().run)
-    parser.add_argument("--delay", type=float, default=StoreLimits().delay)
-    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--small", type=int, default=10_000, help="URLs of the small stores")
+    parser.add_argument("--large", type=int, default=1_000_000, help="URLs of the large store")
+    parser.add_argument("--sites", type=int, default=1_000, help="sites of the large store")
+    parser.add_argument("--run", type=int, default=StoreLimits().run, help="pages of one site in a row")
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=20, help="batches of 200 pages per repeat")
     options = parser.parse_args()
+    planned = comparisons(options.small, options.large, options.sites)
     folder = Path(tempfile.mkdtemp(prefix="levada-frontier-"))
     try:
-        limits = StoreLimits(max_pages_per_site=options.per_site, run=options.run, delay=options.delay)
-        crawls = [Crawl(folder / f"{urls}.db", urls, limits) for urls in (options.small, options.large)]
-        run(crawls, options.rounds)
-        report([crawl.row() for crawl in crawls], options.json)
-        for crawl in crawls:
+        shapes = dict.fromkeys(shape for each in planned for shape in (each.small, each.large))
+        crawls = {shape: Crawl(folder, shape) for shape in shapes}
+        results = [(each.ratio, *compare(each, crawls, options)) for each in planned]
+        for crawl in crawls.values():
             crawl.store.close()
     finally:
         shutil.rmtree(folder)
-
-
-def report(rows: list[dict[str, Any]], as_json: bool) -> None:
-    ratio = round(rows[1]["cpu_mean_us"] / rows[0]["cpu_mean_us"], 3)
-    if as_json:
-        print(json.dumps({"name": "frontier", "rows": rows, "ratios": {"cost_1m_vs_10k": ratio}}))
-        return
-    for key in rows[0]:
-        print(f"{key:>16}", *(f"{row[key]:>12,}" for row in rows))
-    print(f"{'cost_1m_vs_10k':>16} {ratio:>25}   (CPU of lease + settle per page, mean; at most 1.3)")
+    show(
+        "frontier",
+        [row for _, rows, _ in results for row in rows],
+        {ratio: value for ratio, _, value in results},
+        as_json=options.json,
+    )
 
 
 if __name__ == "__main__":

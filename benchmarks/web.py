@@ -1,5 +1,8 @@
 """A still web for benchmarks: the bundled web's pages, rendered beforehand, one loopback port per site.
 
+A page has some thousand words, as the bundled web's have, and around them what pages of today carry: a menu with classes,
+a side bar, scripts, styles and structured data, 20 to 40 KB in all.
+
 Run as a program it prints one line of JSON, {sites: [URL, ...], pages: N, bytes: mean}, and serves until its standard
 input closes.
 """
@@ -47,14 +50,38 @@ class Still(asyncio.Protocol):
             self._transport.write(self._answers.get(path, MISSING))
 
 
+def furnished(body: bytes, links: list[str], number: int) -> bytes:
+    """A page with what surrounds the words of a page nowadays."""
+    near = [links[(number * 7 + step) % len(links)] for step in range(24)]
+    menu = "".join(
+        f'<li class="menu__item menu__item--level-1"><a class="menu__link" href="{link}" data-track="m{place}">'
+        f'<span class="menu__label">Menu {place}</span></a></li>'
+        for place, link in enumerate(links[:16])
+    )
+    side = "".join(
+        f'<article class="card card--small" data-id="{number}{place}"><a class="card__link" href="{link}">'
+        f'<img class="card__image" loading="lazy" width="320" height="180" alt="" src="/static/{place}.webp">'
+        f'<h3 class="card__title">Related story number {place}</h3></a></article>'
+        for place, link in enumerate(near)
+    )
+    rules = "".join(f".card--{place}{{margin:{place}px;padding:0 {place}px;color:#{place:06x}}}" for place in range(60))
+    script = "".join(f'window.q.push({{"event":"v{place}","page":{number},"at":{place * 37}}});' for place in range(70))
+    head = f"<style>{rules}</style><script>window.q=[];{script}</script>"
+    before = f'<nav class="menu" aria-label="Main"><ul class="menu__list">{menu}</ul></nav>'
+    after = f'<aside class="sidebar">{side}</aside>'
+    page = body.replace(b"</head>", head.encode() + b"</head>", 1).replace(b"<body>", b"<body>" + before.encode(), 1)
+    return page.replace(b"</body>", after.encode() + b"</body>", 1)
+
+
 def answers_of_sites(pages: int, page_bytes: int) -> tuple[list[dict[bytes, bytes]], int, int]:
     world = World.build(1, pages, page_bytes=page_bytes)
     sites: list[dict[bytes, bytes]] = []
     total = 0
     for site in world.sites:
         answers = {b"/robots.txt": answer("200 OK", "text/plain", ROBOTS)}
-        for page in site.pages:
-            body = render(world, page, 1)
+        links = [page.path for page in site.pages]
+        for number, page in enumerate(site.pages):
+            body = furnished(render(world, page, 1), links, number)
             total += len(body)
             answers[page.path.encode()] = answer("200 OK", "text/html; charset=utf-8", body)
         sites.append(answers)
@@ -77,6 +104,6 @@ async def serve(pages: int, page_bytes: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=int, default=3200)
-    parser.add_argument("--page-bytes", type=int, default=27_000)
+    parser.add_argument("--page-bytes", type=int, default=8_000)
     options = parser.parse_args()
     uvloop.run(serve(options.pages, options.page_bytes))

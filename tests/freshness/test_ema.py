@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from importlib.resources import files
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -45,8 +46,7 @@ def test_every_interval_of_the_papers_trace_is_met_within_print_rounding() -> No
 
 def test_the_trace_holds_each_rows_outcomes_after_the_one_before() -> None:
     rows = [last_ten for last_ten, _ in trace()]
-    broken = [n for n in range(1, len(rows)) if rows[n][:-1] != rows[n - 1][1:]]
-    assert broken == [10] or broken == []
+    assert all(later[:-1] == sooner[1:] for sooner, later in pairwise(rows))
 
 
 def test_the_first_visit_is_followed_by_the_first_interval() -> None:
@@ -90,10 +90,10 @@ def test_floor_and_ceiling_hold_whatever_happens(met: list[Outcome], floor: floa
         assert floor <= interval <= ceiling
 
 
-@given(st.lists(outcomes, min_size=3_000, max_size=3_000) | st.just([Outcome.UNCHANGED] * 10_000))
-def test_a_rule_without_bounds_stays_finite_and_positive(met: list[Outcome]) -> None:
+@pytest.mark.parametrize("outcome", [Outcome.UNCHANGED, Outcome.CHANGED])
+def test_a_rule_without_bounds_stays_finite_and_positive(outcome: Outcome) -> None:
     rule, interval = EmaRevisit(), 3600.0
-    for outcome in met:
+    for _ in range(10_000):
         interval = rule.next_interval(interval, [], outcome)
     assert math.isfinite(interval)
     assert interval > 0

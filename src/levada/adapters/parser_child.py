@@ -1,7 +1,7 @@
 """The process that reads untrusted pages, under limits of CPU and memory.
 
-Started by `parser_pool` with a socket; ends when the socket does. The CPU limit is a timer of the kernel that ends the
-process even inside C code; the memory limit is the address space.
+Started by `parser_pool` with a socket; ends when the socket does. The CPU limit is a timer of the kernel that ends
+the process even inside C code; the memory limit is the address space.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ import resource
 import signal
 import socket
 import sys
+from contextlib import suppress
 
 import msgspec
 
-from levada.adapters.parser_wire import HEAD, decode_page, frame
+from levada.adapters.parser_wire import HEAD, READY, decode_page, frame
 from levada.pages.parse import ParseLimits, parse_page
 from levada.reasons import Reason
-from levada.records import ParsedPage, RawPage
+from levada.records import PageKind, ParsedPage, RawPage
 
 __all__ = ["main"]
 
 _M_TRIM_THRESHOLD = -1  # of malloc.h
 _KEPT_BYTES = 32 * 1024 * 1024
+_TRIAL = RawPage("http://invalid/", b"<title>ready</title><p>" + b"words and more " * 10_000, "text/html")
 
 
 def main(arguments: list[str]) -> None:
@@ -35,24 +37,27 @@ def main(arguments: list[str]) -> None:
     _keep_freed_memory()
     limits = msgspec.convert({"main_text": main_text}, ParseLimits)
     with socket.socket(fileno=int(descriptor)) as parent:
+        parse_page(_TRIAL, limits)  # a child that cannot read this under its limits is not ready
+        parent.sendall(READY)
         while message := _receive(parent):
-            parent.sendall(frame(_read(decode_page(message), limits, float(cpu_seconds))))
+            parent.sendall(_answer(message, limits, float(cpu_seconds)))
 
 
 def _keep_freed_memory() -> None:
-    """Every page needs a tree of a few megabytes; giving that back to the kernel each time costs a third of the CPU."""
-    try:
+    """Every page needs a tree of some megabytes; giving that back each time costs a third of the CPU."""
+    with suppress(AttributeError, OSError):  # another C library: only slower
         ctypes.CDLL(None).mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
-    except (AttributeError, OSError):
-        pass  # not glibc: whatever its allocator does
 
 
-def _read(page: RawPage, limits: ParseLimits, cpu_seconds: float) -> ParsedPage:
+def _answer(message: bytearray, limits: ParseLimits, cpu_seconds: float) -> bytes:
     signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
+    kind = PageKind.PAGE
     try:
-        return parse_page(page, limits)
+        page = decode_page(message)
+        kind = page.kind
+        return frame(parse_page(page, limits))
     except MemoryError:
-        return ParsedPage(page.kind, reason=Reason.PARSE_MEMORY)
+        return frame(ParsedPage(kind, reason=Reason.PARSE_MEMORY))
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
 

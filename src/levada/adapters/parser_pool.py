@@ -1,7 +1,8 @@
 """Parse pages in child processes, so that no page can hurt the crawler.
 
-A child reads one page after another. If it dies, the page that it was reading is to blame (the oldest one without an
-answer); the others are read again by another child. Children are started as they are needed, up to `children`.
+A child says that it is ready, then reads one page after another. If it dies, the page that it was reading is to
+blame (the oldest one without an answer); the others are read again by another child. One that dies before it was
+ready is no page's fault. Children are started as they are needed, up to `children`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ import socket
 import subprocess
 import sys
 from collections import deque
+from collections.abc import Sequence
 from typing import cast
+
+import msgspec
 
 from levada.adapters.parser_wire import HEAD, decode_parsed, frame
 from levada.errors import LevadaError, ParserDied
@@ -21,6 +25,9 @@ from levada.records import ParsedPage, RawPage
 __all__ = ["ParserPool"]
 
 _AHEAD = 4  # pages that a child is given before it has answered
+_STARTS = 3  # failed starts in a row after which no more are tried
+_MOST_ANSWER = 256 * 1024 * 1024  # bytes: no page has that much on it
+_CHILD = ("-m", "levada.adapters.parser_child")
 
 
 class _Job:
@@ -40,8 +47,10 @@ class ParserPool:
         memory: int = 1024 * 1024 * 1024,
         cpu_seconds: float = 5.0,
         main_text: str = "builtin",
+        program: Sequence[str] = _CHILD,
     ) -> None:
         self._most = children
+        self._program = program
         self._arguments = (str(memory), str(cpu_seconds), main_text)
         self._children: list[_Child] = []
         self._waiting: deque[_Job] = deque()
@@ -51,17 +60,22 @@ class ParserPool:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def parse(self, page: RawPage) -> ParsedPage:
+        if self._closed:
+            raise LevadaError("the parser is closed")
         answer: asyncio.Future[ParsedPage] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Job(page.url, frame(page), answer))
         self._hand_out()
         return await answer
 
     async def close(self) -> None:
+        """No child is left when this returns; whoever still waits is told so."""
         self._closed = True
-        for child in list(self._children):
+        self._fail_waiting(LevadaError("the parser is closed"))
+        await asyncio.gather(*self._tasks)
+        children = list(self._children)
+        for child in children:
             child.close()
-        for task in list(self._tasks):
-            await task
+        await asyncio.gather(*(child.ended for child in children))
 
     def pids(self) -> list[int]:
         return [child.process.pid for child in self._children]
@@ -88,42 +102,39 @@ class ParserPool:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                process = _spawn(theirs.fileno(), self._arguments)
+                process = _spawn(self._program, theirs.fileno(), self._arguments)
             child = _Child(process, self)
             await asyncio.get_running_loop().create_connection(lambda: child, sock=ours)
-            self._children.append(child)
         except OSError as error:
             ours.close()
             self._fail_waiting(LevadaError(f"the parser child cannot be started: {error}"))
             return
         finally:
             self._starting -= 1
-        if self._closed:
-            child.close()
+        self._children.append(child)
         self._hand_out()
 
-    def answered(self, child: _Child) -> None:
+    def ready(self) -> None:
         self._failed_starts = 0
+
+    def answered(self) -> None:
         if self._waiting:
             self._hand_out()
 
-    def lost(self, child: _Child) -> None:
+    def lost(self, child: _Child, status: int) -> None:
         """A child is gone: blame the page that it was reading, hand the others out again."""
         self._children.remove(child)
-        status = child.process.wait()
         jobs = list(child.jobs)
-        if jobs and not child.has_answered and not self._closed:
-            self._failed_starts += 1
         if self._closed:
-            self._fail(jobs, ParserDied("the parser was closed"))
-        elif self._failed_starts >= 5:
-            # Five fresh children in a row died on their first page: it is not the pages.
-            error = LevadaError(f"the parser child does not start (status {status})")
-            self._fail(jobs, error)
-            self._fail_waiting(error)
+            self._fail(jobs, LevadaError("the parser is closed"))
+            return
+        if not child.is_ready:
+            self._failed_starts += 1
         elif jobs:
-            self._fail(jobs[:1], _death(status, jobs[0].url))
-            self._waiting.extendleft(reversed(jobs[1:]))
+            self._fail(jobs[:1], _death(status, jobs.pop(0).url))
+        self._waiting.extendleft(reversed(jobs))
+        if self._failed_starts >= _STARTS:
+            self._fail_waiting(LevadaError(f"the parser child does not start (status {status}): run levada doctor"))
         self._hand_out()
 
     def _fail_waiting(self, error: LevadaError) -> None:
@@ -140,7 +151,8 @@ class _Child(asyncio.Protocol):
     def __init__(self, process: subprocess.Popen[bytes], pool: ParserPool) -> None:
         self.process = process
         self.jobs: deque[_Job] = deque()
-        self.has_answered = False
+        self.is_ready = False
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._pool = pool
         self._buffer = bytearray()
 
@@ -153,38 +165,53 @@ class _Child(asyncio.Protocol):
 
     def close(self) -> None:
         self.process.kill()
-        self._transport.close()
+        self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's is one without saying so
 
     def data_received(self, data: bytes) -> None:
-        buffer = self._buffer
-        buffer += data
-        start = 0
+        self._buffer += data
+        try:
+            self._read_answers()
+        except (msgspec.MsgspecError, ValueError):
+            self.close()  # whatever speaks there is no longer our child
+
+    def _read_answers(self) -> None:
+        buffer, start = self._buffer, 0
         while len(buffer) - start >= HEAD.size:
-            end = start + HEAD.size + HEAD.unpack_from(buffer, start)[0]
+            size = HEAD.unpack_from(buffer, start)[0]
+            if size > _MOST_ANSWER:
+                raise ValueError(f"an answer of {size} bytes")
+            end = start + HEAD.size + size
             if len(buffer) < end:
                 break
-            self._answer(decode_parsed(memoryview(buffer)[start + HEAD.size : end]))
+            self._answer(bytes(buffer[start + HEAD.size : end]))
             start = end
-        if start:
-            del buffer[:start]
+        del buffer[:start]
 
-    def _answer(self, parsed: ParsedPage) -> None:
-        self.has_answered = True
+    def _answer(self, message: bytes) -> None:
+        if not self.is_ready:
+            self.is_ready = True
+            self._pool.ready()
+            return
+        if not self.jobs:
+            raise ValueError("an answer that nobody asked for")
+        parsed = decode_parsed(message)
         job = self.jobs.popleft()
         if not job.answer.done():
             job.answer.set_result(parsed)
-        self._pool.answered(self)
+        self._pool.answered()
 
     def connection_lost(self, error: Exception | None) -> None:
         self.process.kill()
-        self._pool.lost(self)
+        self._pool.lost(self, self.process.wait())
+        if not self.ended.done():
+            self.ended.set_result(None)
 
 
-def _spawn(descriptor: int, arguments: tuple[str, ...]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-I", "-m", "levada.adapters.parser_child", str(descriptor), *arguments]
+def _spawn(program: Sequence[str], descriptor: int, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-I", *program, str(descriptor), *arguments]
     return subprocess.Popen(command, pass_fds=(descriptor,), stdin=subprocess.DEVNULL)  # noqa: S603
 
 

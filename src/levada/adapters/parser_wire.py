@@ -8,9 +8,10 @@ import msgspec
 
 from levada.records import ParsedPage, RawPage
 
-__all__ = ["HEAD", "decode_page", "decode_parsed", "frame"]
+__all__ = ["HEAD", "READY", "decode_page", "decode_parsed", "frame"]
 
 HEAD = Struct("<I")
+READY = HEAD.pack(0)  # what a child says first
 _encoder = msgspec.msgpack.Encoder()
 decode_page = msgspec.msgpack.Decoder(RawPage).decode
 decode_parsed = msgspec.msgpack.Decoder(ParsedPage).decode

@@ -19,6 +19,8 @@ from levada.records import Outcome, Visit
 
 __all__ = ["EmaRevisit"]
 
+_LEAST, _MOST = 1e-3, 1e10  # where even a rule without bounds stops: a millisecond, three centuries
+
 
 class EmaRevisit:
     """Visits in proportion to the change rate (about 47% of its visits meet a change); has no budget knob."""
@@ -38,4 +40,4 @@ class EmaRevisit:
             interval /= 1.3 + 0.08 * changes
         else:
             interval *= 1.2 + 0.08 * changes
-        return min(max(interval, self.floor), self.ceiling)
+        return min(max(interval, self.floor, _LEAST), self.ceiling, _MOST)

@@ -1,0 +1,494 @@
+"""What each answer means, as a table; and the laws that hold for all of them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from levada.adapters.parser_inline import InlineParser
+from levada.flow.duplicates import DuplicateBook
+from levada.flow.fetch import Fetched
+from levada.flow.parse import ParseStep, Visited
+from levada.flow.settings import Settings, parse_settings
+from levada.flow.settling import PASSING, Settler
+from levada.flow.sieve import LinkSieve
+from levada.freshness import EmaRevisit
+from levada.hashing import content_digest
+from levada.pages.parse import parse_page
+from levada.ports import RevisitPolicy
+from levada.reasons import Reason
+from levada.records import (
+    How,
+    Lease,
+    Outcome,
+    PageKind,
+    PageRecord,
+    PageState,
+    RawPage,
+    Response,
+    Settled,
+    Visit,
+)
+from tests.flow.world import DAY, START, failing, html, page, status, text
+
+URL = "http://a.test/page"
+AT = START + 1000.0
+FIRST = 3600.0
+
+
+def known(url: str = URL, **facts: object) -> PageRecord:
+    record = PageRecord(1, url, "a.test", PageKind.PAGE, PageState.NEW, How.LINK, 1, 0, START)
+    return replace(record, **facts)
+
+
+def stored(url: str = URL, title: str = "old", **facts: object) -> PageRecord:
+    """A page that was stored with this title's text."""
+    body = html(title)
+    parsed = parse_page(RawPage(url, body, "text/html"))
+    return known(
+        url,
+        **{
+            "state": PageState.LIVE,
+            "visits": 1,
+            "version": 1,
+            "interval": FIRST,
+            "history": (Visit(START, Outcome.FIRST, 0.0),),
+            "etag": '"old"',
+            "body_digest": content_digest(body),
+            "text_digest": parsed.text_digest,
+            "sketch": parsed.sketch,
+            **facts,
+        },
+    )
+
+
+class Judge:
+    """A settler with its memories, and the parse step before it."""
+
+    def __init__(self, toml: str = "", policy: RevisitPolicy | None = None) -> None:
+        self.settings: Settings = parse_settings(toml, "the test")
+        self.sieve = LinkSieve(self.settings.crawl, ["a.test"])
+        duplicates = DuplicateBook(self.settings.crawl)
+        self.settler = Settler(self.settings, policy or EmaRevisit(floor=300.0), self.sieve, duplicates)
+
+    def __call__(self, record: PageRecord, response: Response, rival: PageRecord | None = None) -> Settled:
+        fetched = Fetched(Lease(record, 7, AT + 600), AT, response)
+        coroutine = ParseStep(InlineParser())(fetched)
+        try:
+            coroutine.send(None)
+        except StopIteration as done:
+            return check(self.settler.settle(done.value, rival))
+        raise AssertionError("the inline parser does not wait")
+
+    def refused(self, record: PageRecord, reason: Reason) -> Settled:
+        return check(self.settler.settle(Visited(Fetched(Lease(record, 7, AT + 600), AT, refused=reason))))
+
+    def killed(self, record: PageRecord, how: Reason) -> Settled:
+        fetched = Fetched(Lease(record, 7, AT + 600), AT, page("x"))
+        return check(self.settler.settle(Visited(fetched, b"digest", killed_parser=how)))
+
+
+def check(settled: Settled) -> Settled:
+    """The laws of every visit."""
+    assert settled.lease.token == 7
+    assert settled.visit.at == AT
+    assert 0.0 <= settled.visit.similarity <= 1.0
+    if settled.next_visit is None:
+        assert settled.state is PageState.QUARANTINED
+    else:
+        assert math.isfinite(settled.next_visit)
+        assert settled.next_visit > AT
+    if settled.version is not None:
+        assert settled.state is PageState.LIVE
+        assert settled.body_digest is not None
+    if settled.visit.outcome is Outcome.FAILED:
+        assert settled.reason in PASSING
+    return settled
+
+
+# Content
+
+
+def test_the_first_answer_is_stored() -> None:
+    settled = Judge()(known(), page("new", "/a", etag='"e"', last_modified="today"))
+    assert (settled.visit.outcome, settled.state, settled.reason) == (Outcome.FIRST, PageState.LIVE, None)
+    assert settled.visit.similarity == 0.0
+    assert settled.version is not None
+    assert settled.version.title == "new"
+    assert (settled.etag, settled.last_modified) == ('"e"', "today")
+    assert [found.url for found in settled.found] == ["http://a.test/a"]
+    assert settled.next_visit == AT + FIRST
+
+
+def test_a_changed_text_is_a_new_version_and_a_sooner_visit() -> None:
+    settled = Judge()(stored(), page("new"))
+    assert settled.visit.outcome is Outcome.CHANGED
+    assert settled.version is not None
+    assert settled.interval == pytest.approx(FIRST / 1.3)
+
+
+def test_a_small_change_is_more_similar_than_a_large_one() -> None:
+    judge = Judge()
+    small = judge(stored(), page("other title", words=text("old", 59) + " one")).visit.similarity
+    large = judge(stored(), page("new")).visit.similarity
+    assert 0.0 <= large < 0.2 < 0.8 < small < 1.0
+
+
+@pytest.mark.parametrize("response", [page("old"), status(304)])
+def test_the_same_bytes_or_304_are_unchanged(response: Response) -> None:
+    settled = Judge()(stored(), response)
+    assert (settled.visit.outcome, settled.state, settled.version) == (Outcome.UNCHANGED, PageState.LIVE, None)
+    assert settled.visit.similarity == 1.0
+    assert settled.interval == pytest.approx(FIRST * 1.2)
+
+
+def test_the_same_text_in_other_bytes_is_unchanged_and_its_links_are_taken() -> None:
+    body = (
+        html("old")
+        .replace(b"<body>", b'<body class="new">')
+        .replace(b"</body>", b"<nav><a href=/n>n</a></nav></body>")
+    )
+    settled = Judge()(stored(), status(200, body, content_type="text/html"))
+    assert (settled.visit.outcome, settled.version) == (Outcome.UNCHANGED, None)
+    assert settled.body_digest == content_digest(body)
+    assert [found.url for found in settled.found] == ["http://a.test/n"]
+
+
+def test_304_without_a_stored_copy_is_a_failure() -> None:
+    settled = Judge()(known(), status(304))
+    assert (settled.visit.outcome, settled.state) == (Outcome.FAILED, PageState.FAILED)
+    assert settled.reason is Reason.PROTOCOL
+
+
+@pytest.mark.parametrize("was", [PageState.GONE, PageState.ELSEWHERE])
+@pytest.mark.parametrize("response", [page("old"), status(304), page("new")])
+def test_a_page_that_was_away_is_live_again_when_it_answers(was: PageState, response: Response) -> None:
+    settled = Judge()(stored(state=was, interval=None, failures=3), response)
+    assert (settled.state, settled.failures) == (PageState.LIVE, 0)
+
+
+# Redirects
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        ("/other", "http://a.test/other"),
+        ("other?b=1#there", "http://a.test/other?b=1"),
+        ("//a.test/x", "http://a.test/x"),
+        ("https://a.test/page", "https://a.test/page"),
+    ],
+)
+def test_a_redirect_leads_elsewhere(code: int, location: str, target: str) -> None:
+    settled = Judge()(known(), status(code, location=location))
+    assert (settled.state, settled.reason) == (PageState.ELSEWHERE, Reason.REDIRECTED)
+    assert [(found.url, found.how, found.hops, found.depth) for found in settled.found] == [
+        (target, How.REDIRECT, 1, 1)
+    ]
+    assert settled.version is None
+
+
+@pytest.mark.parametrize("location", ["http://b.test/", "https://www.a.test/page", "http://127.0.0.1/"])
+def test_a_redirect_out_of_scope_is_said_so(location: str) -> None:
+    settled = Judge()(known(), status(301, location=location))
+    assert settled.found == ()
+    assert [refusal.reason for refusal in settled.refused] == [Reason.SCOPE]
+
+
+def test_a_redirect_to_another_site_brings_its_front_page_too() -> None:
+    settled = Judge('[crawl]\nscope = "any"')(known(), status(302, location="http://b.test/x"))
+    assert [(found.url, found.how) for found in settled.found] == [
+        ("http://b.test/", How.FRONT),
+        ("http://b.test/x", How.REDIRECT),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("location", "reason", "outcome"),
+    [
+        ("file:///etc/passwd", Reason.SCHEME, Outcome.REFUSED),
+        ("data:text/html,hello", Reason.SCHEME, Outcome.REFUSED),
+        ("ftp://a.test/x", Reason.SCHEME, Outcome.REFUSED),
+        ("javascript:alert(1)", Reason.SCHEME, Outcome.REFUSED),
+        ("http://", Reason.BAD_URL, Outcome.REFUSED),
+        ("http://[::1", Reason.BAD_URL, Outcome.REFUSED),
+        ("http://user:secret@a.test/", Reason.BAD_URL, Outcome.REFUSED),
+        ("/page", Reason.REDIRECTS, Outcome.REFUSED),
+        ("#top", Reason.REDIRECTS, Outcome.REFUSED),
+        ("", Reason.PROTOCOL, Outcome.FAILED),
+    ],
+)
+def test_a_redirect_that_leads_nowhere_is_a_recorded_reason(
+    location: str, reason: Reason, outcome: Outcome
+) -> None:
+    settled = Judge()(known(), status(302, location=location))
+    assert (settled.reason, settled.visit.outcome, settled.found) == (reason, outcome, ())
+
+
+def test_a_redirect_without_location_is_a_failure() -> None:
+    assert Judge()(known(), status(301)).reason is Reason.PROTOCOL
+
+
+def test_redirects_in_a_row_are_bounded() -> None:
+    settled = Judge()(known(hops=5), status(301, location="/next"))
+    assert settled.found == ()
+    assert [refusal.reason for refusal in settled.refused] == [Reason.REDIRECTS]
+
+
+# Errors
+
+
+@pytest.mark.parametrize("code", [404, 410])
+def test_a_page_that_is_gone_says_so_and_is_looked_at_again_later(code: int) -> None:
+    judge = Judge()
+    settled = judge(stored(), status(code))
+    assert (settled.visit.outcome, settled.state, settled.reason) == (Outcome.GONE, PageState.GONE, Reason.GONE)
+    again = judge(stored(state=PageState.GONE, failures=1), status(code))
+    assert settled.next_visit is not None
+    assert again.next_visit is not None
+    assert 0.8 * DAY < settled.next_visit - AT < again.next_visit - AT
+
+
+@pytest.mark.parametrize(
+    ("response", "reason", "outcome", "least"),
+    [
+        (status(400), Reason.HTTP_4XX, Outcome.REFUSED, 0.8 * DAY),
+        (status(401), Reason.HTTP_4XX, Outcome.REFUSED, 0.8 * DAY),
+        (status(403), Reason.HTTP_4XX, Outcome.REFUSED, 0.8 * DAY),
+        (status(451), Reason.HTTP_4XX, Outcome.REFUSED, 0.8 * DAY),
+        (status(429), Reason.RETRY_AFTER, Outcome.FAILED, 250),
+        (status(429, retry_after="7200"), Reason.RETRY_AFTER, Outcome.FAILED, 7200),
+        (status(429, retry_after="99999999999999999999"), Reason.RETRY_AFTER, Outcome.FAILED, DAY),
+        (status(429, retry_after="Wed, 15 Nov 2023 00:00:00 GMT"), Reason.RETRY_AFTER, Outcome.FAILED, 5000),
+        (status(429, retry_after="Wed, 15 Nov 1993 00:00:00 GMT"), Reason.RETRY_AFTER, Outcome.FAILED, 250),
+        (status(429, retry_after="soon, promise"), Reason.RETRY_AFTER, Outcome.FAILED, 250),
+        (status(429, retry_after="-5"), Reason.RETRY_AFTER, Outcome.FAILED, 250),
+        (status(500), Reason.HTTP_5XX, Outcome.FAILED, 250),
+        (status(503), Reason.HTTP_5XX, Outcome.FAILED, 250),
+        (status(503, retry_after="7200"), Reason.RETRY_AFTER, Outcome.FAILED, 7200),
+        (status(503, retry_after="later"), Reason.HTTP_5XX, Outcome.FAILED, 250),
+        (status(599), Reason.HTTP_5XX, Outcome.FAILED, 250),
+        (status(100), Reason.HTTP_4XX, Outcome.REFUSED, 250),
+    ],
+)
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_an_error_is_recorded_and_what_is_stored_stays(
+    response: Response, reason: Reason, outcome: Outcome, least: float, is_stored: bool
+) -> None:
+    settled = Judge()(stored() if is_stored else known(), response)
+    assert (settled.visit.outcome, settled.reason, settled.failures) == (outcome, reason, 1)
+    assert settled.state is (PageState.LIVE if is_stored else PageState(outcome.name.lower()))
+    assert settled.next_visit is not None
+    assert settled.next_visit - AT >= least
+    assert bool(settled.refused) == (outcome is Outcome.REFUSED)
+
+
+@pytest.mark.parametrize("reason", list(Reason))
+def test_every_reason_of_a_failed_fetch_settles(reason: Reason) -> None:
+    for settled in (Judge()(known(), failing(reason)), Judge().refused(stored(), reason)):
+        assert settled.reason is reason
+        assert settled.visit.outcome is (Outcome.FAILED if reason in PASSING else Outcome.REFUSED)
+        assert settled.version is None
+
+
+def test_waits_double_up_to_their_bound() -> None:
+    judge = Judge()
+    waits = [(judge(known(failures=n), status(500)).next_visit or 0) - AT for n in range(100)]
+    assert waits == sorted(waits)
+    assert waits[1] == pytest.approx(2 * waits[0])
+    assert waits[-1] <= 1.1 * DAY
+
+
+# Copies
+
+
+def canonical_to(url: str, title: str = "copy", **headers: str) -> Response:
+    return page(title, "/linked", head=f'<link rel="canonical" href="{url}">', **headers)
+
+
+@pytest.mark.parametrize("target", [URL, "/page", "https://a.test/page", URL + "#part"])
+def test_a_page_that_names_itself_canonical_is_stored(target: str) -> None:
+    assert Judge()(known(), canonical_to(target)).version is not None
+
+
+def test_a_page_that_names_another_canonical_leads_there() -> None:
+    settled = Judge()(known(), canonical_to("/real"))
+    assert (settled.state, settled.reason) == (PageState.ELSEWHERE, Reason.DUPLICATE)
+    assert [(found.url, found.how) for found in settled.found] == [("http://a.test/real", How.CANONICAL)]
+
+
+def test_a_canonical_on_a_site_out_of_scope_is_not_followed_and_the_page_is_kept() -> None:
+    settled = Judge()(known(), canonical_to("http://elsewhere.test/"))
+    assert settled.version is not None
+
+
+def test_a_canonical_on_another_site_brings_its_front_page_too() -> None:
+    settled = Judge('[crawl]\nscope = "any"')(known(), canonical_to("http://b.test/x"))
+    assert [found.url for found in settled.found] == ["http://b.test/", "http://b.test/x"]
+
+
+@pytest.mark.parametrize("state", list(PageState))
+def test_a_canonical_that_leads_away_itself_is_not_believed(state: PageState) -> None:
+    """Two pages that name each other, a canonical that redirects back, or is gone: the content is kept."""
+    rival = known("http://a.test/real", state=state)
+    settled = Judge()(known(), canonical_to("/real"), rival)
+    is_kept = state in (PageState.GONE, PageState.REFUSED, PageState.ELSEWHERE, PageState.QUARANTINED)
+    assert (settled.version is not None) == is_kept
+
+
+def test_an_exact_copy_is_not_stored_until_the_other_is_gone() -> None:
+    judge = Judge()
+    first, second = known(), replace(known("http://a.test/copy"), id=2)
+    original = judge(first, page("same", words=text("same")))
+    copy = judge(second, page("other title", words=text("same")))
+    assert original.version is not None
+    assert (copy.state, copy.reason, copy.version) == (PageState.ELSEWHERE, Reason.DUPLICATE, None)
+    held = stored(body_digest=original.body_digest, text_digest=original.text_digest)
+    judge(held, status(404))
+    assert judge(second, page("other title", words=text("same"))).version is not None
+
+
+def test_short_pages_are_not_taken_for_copies() -> None:
+    judge = Judge()
+    assert judge(known(), page("a", words="not found")).version is not None
+    assert judge(known("http://a.test/b"), page("b", words="not found")).version is not None
+
+
+def test_a_run_of_near_copies_ends_with_a_reason() -> None:
+    judge = Judge("[crawl]\nnear_duplicate_run = 5")
+    reasons = [
+        judge(known(f"http://a.test/day/{n}"), page("day", words=text("calendar", 100) + f" day{n}")).reason
+        for n in range(8)
+    ]
+    assert reasons == [None] * 4 + [Reason.NEAR_DUPLICATES] * 4
+
+
+# What the page asks for
+
+
+def test_noindex_is_stored_but_not_searchable_and_its_links_are_followed() -> None:
+    settled = Judge()(known(), page("x", "/a", head='<meta name="robots" content="noindex">'))
+    assert settled.version is not None
+    assert not settled.version.searchable
+    assert (settled.state, settled.reason) == (PageState.LIVE, Reason.NOINDEX)
+    assert settled.found
+
+
+def test_nofollow_is_obeyed_and_said_so() -> None:
+    settled = Judge()(known(), page("x", "/a", "/b", head='<meta name="robots" content="nofollow">'))
+    assert settled.found == ()
+    assert [refusal.reason for refusal in settled.refused] == [Reason.NOFOLLOW]
+    assert settled.version is not None
+
+
+def test_a_page_that_turns_noindex_or_back_is_stored_anew_though_its_text_is_the_same() -> None:
+    hidden = page("old", head='<meta name="robots" content="noindex">')
+    now_hidden = Judge()(stored(), hidden)
+    assert now_hidden.version is not None
+    assert not now_hidden.version.searchable
+    assert now_hidden.visit.outcome is Outcome.UNCHANGED
+    now_shown = Judge()(stored(reason=Reason.NOINDEX, body_digest=b"other"), page("old"))
+    assert now_shown.version is not None
+    assert now_shown.version.searchable
+    assert Judge()(stored(reason=Reason.NOINDEX), status(304)).reason is Reason.NOINDEX
+
+
+def test_a_page_without_text_but_with_links_leads_on() -> None:
+    body = b'<html><body><a href="/a"><img src=x></a><a href="/b"><img src=y></a></body></html>'
+    settled = Judge()(known(), status(200, body, content_type="text/html"))
+    assert [found.url for found in settled.found] == ["http://a.test/a", "http://a.test/b"]
+    assert settled.state is PageState.LIVE
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "reason"),
+    [
+        (b"", "text/html", Reason.EMPTY),
+        (b"   ", "text/html", Reason.EMPTY),
+        (b"\x89PNG\r\n\x1a\n" + bytes(100), "image/png", Reason.CONTENT_TYPE),
+    ],
+)
+def test_an_answer_with_nothing_on_it_is_a_recorded_reason(body: bytes, kind: str, reason: Reason) -> None:
+    settled = Judge()(known(), status(200, body, content_type=kind))
+    assert (settled.state, settled.reason) == (PageState.REFUSED, reason)
+
+
+SITEMAP = (
+    b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://a.test/%s</loc></url></urlset>'
+)
+FEED = b"<rss version='2.0'><channel><item><link>http://a.test/%s</link></item></channel></rss>"
+
+
+@pytest.mark.parametrize(("body", "kind"), [(SITEMAP, PageKind.SITEMAP), (FEED, PageKind.FEED)])
+def test_sitemaps_and_feeds_lead_on_and_are_no_documents(body: bytes, kind: PageKind) -> None:
+    judge = Judge()
+    settled = judge(known(kind=kind), status(200, body % b"one", content_type="application/xml"))
+    assert (settled.state, settled.kind, settled.version) == (PageState.LIVE, kind, None)
+    assert [found.url for found in settled.found] == ["http://a.test/one"]
+    again = known(
+        kind=kind, text_digest=settled.text_digest, body_digest=settled.body_digest, interval=FIRST, visits=1
+    )
+    assert judge(again, status(200, body % b"one")).visit.outcome is Outcome.UNCHANGED
+    assert judge(again, status(200, body % b"two")).visit.outcome is Outcome.CHANGED
+    assert judge(again, status(500)).found == ()
+
+
+# Pages that kill their parser
+
+
+@pytest.mark.parametrize("how", [Reason.PARSER_DIED, Reason.PARSE_SECONDS])
+def test_the_third_kill_quarantines(how: Reason) -> None:
+    judge = Judge()
+    record = known()
+    for failures in (1, 2):
+        settled = judge.killed(record, how)
+        assert (settled.state, settled.reason, settled.failures) == (PageState.FAILED, how, failures)
+        record = known(state=settled.state, reason=settled.reason, failures=settled.failures, visits=failures)
+    settled = judge.killed(record, how)
+    assert (settled.state, settled.reason, settled.next_visit) == (PageState.QUARANTINED, Reason.QUARANTINED, None)
+    assert [refusal.reason for refusal in settled.refused] == [Reason.QUARANTINED]
+
+
+def test_failures_of_another_kind_do_not_count_as_kills() -> None:
+    settled = Judge().killed(known(failures=9, reason=Reason.CONNECT), Reason.PARSER_DIED)
+    assert (settled.state, settled.failures) == (PageState.FAILED, 1)
+
+
+# Laws
+
+
+class Wild:
+    """A policy that says whatever it was told."""
+
+    def __init__(self, answer: float) -> None:
+        self.answer = answer
+
+    def next_interval(self, interval: float | None, history: object, outcome: Outcome) -> float:
+        return self.answer
+
+
+@given(st.floats(allow_nan=True, allow_infinity=True))
+def test_no_policy_can_put_a_visit_into_the_past_or_beyond_the_ceiling(answer: float) -> None:
+    judge = Judge(policy=Wild(answer))
+    for response in (page("new"), page("old"), status(304), status(301, location="/x")):
+        settled = judge(stored(), response)
+        assert settled.next_visit is not None
+        assert AT < settled.next_visit <= AT + judge.settings.revisit.ceiling
+
+
+@given(
+    st.integers(100, 599),
+    st.binary(max_size=200),
+    st.lists(st.tuples(st.sampled_from(["location", "retry-after", "etag", "content-type"]), st.text(max_size=30))),
+    st.sampled_from(["new", "stored", "gone"]),
+)
+def test_any_answer_settles(code: int, body: bytes, headers: list[tuple[str, str]], before: str) -> None:
+    record = known() if before == "new" else stored()
+    if before == "gone":
+        record = replace(record, state=PageState.GONE, interval=None)
+    Judge()(record, Response("", code, tuple(headers), body))
