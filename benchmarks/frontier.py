@@ -90,7 +90,7 @@ class Crawl:
         return self.store.standing(self._now).bytes / 1e6
 
     def _fill(self, numbers: range) -> None:
-        self.store.add([_found(number, self.shape.pages_per_site) for number in numbers], [], 0.0)
+        self.store.add([_found(number, self.shape.sites) for number in numbers], [], 0.0)
         while leases := self.store.lease(0.0, 5_000, LONGEST):
             self.store.settle([self._first(lease) for lease in leases])
 
@@ -111,8 +111,9 @@ class Crawl:
         )
 
 
-def _found(number: int, per_site: int) -> Found:
-    site = f"www.site-{number // per_site}.example"
+def _found(number: int, sites: int) -> Found:
+    """Sites are found side by side, as a crawl finds them: the pages of one have no neighbouring numbers."""
+    site = f"www.site-{number % sites}.example"
     return Found(f"https://{site}/section-{number % 37}/an-article-of-some-length-{number}.html", site)
 
 

@@ -103,7 +103,7 @@ async def serve(pages: int, page_bytes: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pages", type=int, default=3200)
+    parser.add_argument("--pages", type=int, default=6000)
     parser.add_argument("--page-bytes", type=int, default=8_000)
     options = parser.parse_args()
     uvloop.run(serve(options.pages, options.page_bytes))

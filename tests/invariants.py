@@ -26,18 +26,18 @@ NEVER = {
     "a site counts its pages": """
         SELECT site FROM sites s WHERE pages != (SELECT count(*) FROM pages p WHERE p.site_id = s.id)""",
     "a document's version is stored": """
-        SELECT page_id FROM documents d WHERE version > 0
-        AND NOT EXISTS (SELECT 1 FROM versions v WHERE v.page_id = d.page_id AND v.version = d.version)""",
+        SELECT id FROM pages p WHERE version > 0
+        AND NOT EXISTS (SELECT 1 FROM versions v WHERE v.page_id = p.id AND v.version = p.version)""",
     "the newest version is the document's": """
         SELECT page_id FROM versions v GROUP BY page_id
-        HAVING max(version) != (SELECT version FROM documents d WHERE d.page_id = v.page_id)""",
+        HAVING max(version) != (SELECT version FROM pages p WHERE p.id = v.page_id)""",
     "versions are kept without a gap": """
         SELECT page_id FROM versions GROUP BY page_id HAVING count(*) != max(version) - min(version) + 1""",
     "a document that was stored has a place in the order of changes": """
-        SELECT page_id FROM documents WHERE (version > 0) != (seq IS NOT NULL)""",
+        SELECT id FROM pages WHERE (version > 0) != (seq IS NOT NULL)""",
     "nothing live is gone": f"""
-        SELECT v.page_id FROM visited v JOIN documents d ON d.page_id = v.page_id
-        WHERE v.state = {_LIVE} AND d.gone""",
+        SELECT v.page_id FROM visited v JOIN pages p ON p.id = v.page_id
+        WHERE v.state = {_LIVE} AND p.gone""",
     "a site with a page to lease has a turn, no later than the page may be had": """
         SELECT s.site FROM sites s JOIN pages p ON p.site_id = s.id LEFT JOIN visited v ON v.page_id = p.id
         WHERE (v.page_id IS NULL OR v.next_visit IS NOT NULL)
@@ -49,13 +49,13 @@ NEVER = {
         SELECT token FROM leases GROUP BY token HAVING count(*) > 1
         UNION SELECT token FROM leases WHERE token > (SELECT n FROM counters WHERE name = 'token')""",
     "seq counts every change": """
-        SELECT seq FROM documents WHERE seq > (SELECT n FROM counters WHERE name = 'seq')""",
+        SELECT seq FROM pages WHERE seq > (SELECT n FROM counters WHERE name = 'seq')""",
 }
 
 COUNTED = {
     "sites": "SELECT count(*) FROM sites",
     "unvisited": "SELECT count(*) FROM unvisited",
-    "stored": "SELECT count(*) FROM documents WHERE version > 0 AND NOT gone",
+    "stored": "SELECT count(*) FROM pages WHERE version > 0 AND NOT gone",
     "versions": "SELECT count(*) FROM versions",
 }
 

@@ -14,6 +14,7 @@ __all__ = ["Store", "changed", "failed", "first", "gone", "links", "new_version"
 
 class Store(Frontier, Sites, Documents, Protocol):
     def close(self) -> None: ...
+    def forget_leases(self) -> None: ...
 
 
 def links(site: str, count: int, start: int = 0) -> list[Found]:

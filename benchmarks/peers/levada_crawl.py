@@ -1,4 +1,4 @@
-"""Levada's own loop: with the memory family, or with its real store and index (`--store`)."""
+"""Levada's own loop: with the memory family and a plain reading, or whole, with its store and index (`--store`)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 import uvloop
 
 from levada.adapters.memory import MemoryStore
+from levada.adapters.parser_pool import ParserPool
 from levada.assemble.crawling import open_crawl, seeds
 from levada.assemble.folder import DataFolder
-from levada.assemble.parts import make_clock, make_fetcher, make_parser, make_policy
+from levada.assemble.parts import make_clock, make_fetcher, make_policy
 from levada.flow.crawl import Crawl, CrawlPorts
 from levada.flow.progress import Report
 from levada.flow.settings import (
@@ -23,6 +24,9 @@ from levada.flow.settings import (
     PolitenessSettings,
     Settings,
 )
+
+
+LEAN_CHILD = str(Path(__file__).parent / "lean_child.py")
 
 
 def settings_for(starts: list[str]) -> Settings:
@@ -41,10 +45,10 @@ async def in_memory(starts: list[str]) -> Report:
     clock = make_clock(settings.clock)
     store = MemoryStore()
     store.add(seeds(starts), [], clock.now())
-    fetcher, parser = make_fetcher(settings), make_parser(settings.parse)
+    fetcher, parser = make_fetcher(settings), ParserPool(1, program=[LEAN_CHILD])
     ports = CrawlPorts(clock, store, store, store, fetcher, parser, make_policy(settings.revisit))
     try:
-        return await Crawl(ports, settings, once=True).run()
+        return await Crawl(ports, settings, once=True, watched=False).run()
     finally:
         await fetcher.close()
         await parser.close()

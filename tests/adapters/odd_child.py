@@ -29,6 +29,6 @@ def read(page: RawPage, limits: ParseLimits) -> ParsedPage:
     return parse_page(page, limits)
 
 
-parser_child.parse_page = read  # type: ignore[attr-defined]
+parser_child.parse_page = read  # type: ignore[assignment,attr-defined]
 if __name__ == "__main__":
     parser_child.main(sys.argv[1:])

@@ -73,10 +73,15 @@ class StoresAgree(RuleBasedStateMachine):
     def add(self, found: list[Found], refused: list[Refusal]) -> None:
         assert self.sqlite.add(found, refused, self.now) == self.memory.add(found, refused, self.now)
 
-    @rule(limit=st.integers(0, 8), seconds=st.sampled_from([5.0, 50.0]))
-    def lease(self, limit: int, seconds: float) -> None:
-        leases = self.memory.lease(self.now, limit, seconds)
-        assert self.sqlite.lease(self.now, limit, seconds) == leases
+    @rule(
+        limit=st.integers(0, 8),
+        seconds=st.sampled_from([5.0, 50.0]),
+        early=st.sampled_from([None, 0.0, 1.0, 20.0, 100.0]),
+    )
+    def lease(self, limit: int, seconds: float, early: float | None) -> None:
+        due = None if early is None else self.now - early
+        leases = self.memory.lease(self.now, limit, seconds, due)
+        assert self.sqlite.lease(self.now, limit, seconds, due) == leases
         self.leases += leases
 
     @precondition(lambda self: self.leases)
@@ -105,6 +110,11 @@ class StoresAgree(RuleBasedStateMachine):
         leases = data.draw(st.lists(st.sampled_from(self.leases), max_size=3))
         self.memory.release(leases)
         self.sqlite.release(leases)
+
+    @rule()
+    def forget_leases(self) -> None:
+        self.memory.forget_leases()
+        self.sqlite.forget_leases()
 
     @rule(
         site=st.sampled_from(SITES),

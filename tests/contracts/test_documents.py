@@ -149,7 +149,7 @@ def test_a_scan_gives_every_current_document_once(store: Store) -> None:
     store.add(links("a", 100), [], 0.0)
     store.settle([first(lease, 0.0, f"text {lease.page.id}") for lease in store.lease(0.0, 100, 30.0)])
     scanned = list(store.scan())
-    assert [document.page_id for document in scanned] == list(range(1, 101))
+    assert [document.url for document in scanned] == [found.url for found in links("a", 100)]
     assert all(document.text == f"text {document.page_id}" for document in scanned)
     assert all(document.body for document in scanned)
 

@@ -8,7 +8,7 @@ from levada.adapters.limits import StoreLimits
 from levada.reasons import Reason
 from levada.records import Found, How, Outcome, PageKind, PageState, Refusal, Settled, SiteRecord, Visit
 from tests.contracts.conftest import OpenStore
-from tests.visits import Store, changed, failed, first, gone, links, unchanged
+from tests.visits import Store, changed, failed, first, gone, links, unchanged, visited
 
 
 def test_a_url_is_held_once_however_often_it_is_found(store: Store) -> None:
@@ -231,6 +231,32 @@ def test_due_pages_fill_up_where_there_are_no_new_ones(store: Store) -> None:
     store.add(links("a", 4), [], 0.0)
     store.settle([first(lease, 0.0, "x", interval=10.0) for lease in store.lease(0.0, 4, 60.0)])
     assert len(store.lease(20.0, 4, 60.0)) == 4
+
+
+def test_with_a_cutoff_pages_due_after_it_wait(store: Store) -> None:
+    store.add(links("a", 2), [], 0.0)
+    one, two = store.lease(0.0, 2, 60.0)
+    store.settle([first(one, 0.0, "x", interval=10.0), first(two, 0.0, "y", interval=30.0)])
+    assert [lease.page.url for lease in store.lease(50.0, 10, 60.0, 20.0)] == ["http://a/0"]
+    assert store.lease(50.0, 10, 60.0, 20.0) == []
+    assert [lease.page.url for lease in store.lease(50.0, 10, 60.0)] == ["http://a/1"]
+
+
+def test_sites_with_nothing_before_the_cutoff_do_not_hide_the_others(store: Store) -> None:
+    for site in "abc":
+        visited(store, f"http://{site}/", site, "x", 0.0)
+    store.add(links("new", 1), [], 90.0)
+    assert [lease.page.site for lease in store.lease(100.0, 1, 60.0, 50.0)] == ["new"]
+
+
+def test_forgotten_leases_are_free_at_once_and_end_with_the_next_one(store: Store) -> None:
+    store.add(links("a", 2), [], 0.0)
+    one, two = store.lease(0.0, 2, 600.0)
+    store.forget_leases()
+    assert store.standing(1.0).leased == 0
+    (again,) = store.lease(1.0, 1, 600.0)
+    assert again.page.id == one.page.id
+    assert store.settle([first(one, 2.0, "x"), first(two, 2.0, "y")]) == [False, True]
 
 
 def test_over_a_sites_page_limit_urls_are_refused_and_counted(open_store: OpenStore) -> None:

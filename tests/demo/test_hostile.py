@@ -12,6 +12,7 @@ from levada.demo.hostile import HOSTILE_CASES, HOSTILE_HOST, HostileCase, answer
 from levada.demo.server import Running
 from levada.demo.streams import gzip_bomb
 from levada.demo.wire import Answer, Asked, Stream
+from levada.reasons import Reason
 from tests.demo.test_server import exchange, get, with_web
 
 _CASES = {case.name: case for case in HOSTILE_CASES}
@@ -37,7 +38,9 @@ def test_the_start_page_links_to_every_case() -> None:
     start = answer_hostile(Asked("GET", HOSTILE_HOST, ":8000", "/"))
     assert isinstance(start, Answer)
     assert set(_links(start)) == {f"http://{case.host}:8000/" for case in HOSTILE_CASES}
-    assert set(start_urls(8000)) == {f"http://{HOSTILE_HOST}:8000/", *_links(start)}
+    to_the_guard = {case.url(8000) for case in HOSTILE_CASES if case.reasons == {Reason.ADDRESS}}
+    assert len(to_the_guard) == 4
+    assert set(start_urls(8000)) == {f"http://{HOSTILE_HOST}:8000/", *_links(start), *to_the_guard}
 
 
 @pytest.mark.parametrize("case", HOSTILE_CASES, ids=lambda case: case.name)

@@ -78,7 +78,7 @@ class _TimedFetcher(MemoryFetcher):
         self.times: list[tuple[float, str]] = []
         self.at_once: Counter[str] = Counter()
         self._clock = clock
-        self._seconds = seconds
+        self.seconds = seconds
         self._under_way: Counter[str] = Counter()
 
     async def fetch(self, request: Request) -> Response:
@@ -87,7 +87,7 @@ class _TimedFetcher(MemoryFetcher):
         self._under_way[site] += 1
         self.at_once[site] = max(self.at_once[site], self._under_way[site])
         try:
-            await self._clock.sleep(self._seconds)
+            await self._clock.sleep(self.seconds)
             return await super().fetch(request)
         finally:
             self._under_way[site] -= 1

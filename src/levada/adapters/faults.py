@@ -1,11 +1,18 @@
-"""What if the disk fails or the process dies exactly here? Fault ports for tests."""
+"""What if the disk fails or the process dies exactly here? Fault ports."""
 
 from __future__ import annotations
 
 import os
 import signal
 
-__all__ = ["FaultAt", "KillAt", "PointLog"]
+__all__ = ["FaultAt", "KillAt", "NoFaults", "PointLog"]
+
+
+class NoFaults:
+    """The disk works and the process lives."""
+
+    def reach(self, point: str) -> None:
+        pass
 
 
 class FaultAt:

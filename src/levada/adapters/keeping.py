@@ -14,8 +14,10 @@ __all__ = [
     "Validators",
     "example_of",
     "holdable",
+    "is_full",
     "is_removed",
     "met_content",
+    "page_number",
     "plain_text",
     "refused_for",
     "remember",
@@ -28,6 +30,7 @@ DUE_COUNTED = 10_000
 """`Standing.due` is exact up to this many."""
 
 EXAMPLE_LENGTH = 500
+_PAGE_BITS = 24
 LARGEST_CONTENT = 1 << 28
 
 
@@ -38,6 +41,16 @@ class Validators(msgspec.Struct, frozen=True):
     last_modified: str | None
     body_digest: bytes | None
     text_digest: bytes | None
+
+
+def page_number(site_id: int, nth: int) -> int:
+    """The id of the nth page of a site: pages of one site are neighbours, whenever they were found."""
+    return site_id << _PAGE_BITS | nth
+
+
+def is_full(pages: int, limit: int) -> bool:
+    """Does a site with so many pages take no more?"""
+    return pages >= min(limit, (1 << _PAGE_BITS) - 1)
 
 
 def remember(history: tuple[Visit, ...], visit: Visit) -> tuple[Visit, ...]:

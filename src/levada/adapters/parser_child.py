@@ -30,7 +30,8 @@ _TRIAL = RawPage("http://invalid/", b"<title>ready</title><p>" + b"words and mor
 
 def main(arguments: list[str]) -> None:
     descriptor, memory, cpu_seconds, main_text = arguments
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    for number in (signal.SIGINT, signal.SIGTERM):  # sent to all at once, they are the parent's to handle
+        signal.signal(number, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     gc.freeze()

@@ -15,7 +15,7 @@ import msgspec
 
 from levada.adapters.limits import StoreLimits
 
-__all__ = ["Peek", "Portion", "SiteTurn", "hand_out", "mix"]
+__all__ = ["Peek", "Portion", "SiteTurn", "first_portions", "hand_out", "mix"]
 
 Peek = Callable[[int, int], tuple[Sequence[int], Sequence[int]]]
 """At most n page ids of a site that may be leased: never visited, and due again; each in order."""
@@ -37,6 +37,22 @@ class Portion(msgspec.Struct, frozen=True):
     def next_turn(self, now: float) -> float:
         """Not before the pages handed out can have been fetched politely."""
         return now + len(self.pages) * self.site.delay
+
+
+def first_portions(
+    sites_from: Callable[[int], Sequence[SiteTurn]], peek: Peek, limits: StoreLimits, limit: int, seconds: float
+) -> list[Portion]:
+    """Portions of the sites in order, `limit` sites at a time, until there is a page in one or no site is left.
+
+    Sites whose turn has come may have nothing that was due early enough; those behind them must not wait for it.
+    """
+    looked: list[Portion] = []
+    while sites := sites_from(len(looked)):
+        portions = hand_out(sites, peek, limits, limit, seconds)
+        looked += portions
+        if len(sites) < limit or any(portion.pages for portion in portions):
+            break
+    return looked
 
 
 def hand_out(

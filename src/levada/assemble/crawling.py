@@ -11,7 +11,7 @@ from levada.adapters.sqlite import SqliteStore
 from levada.assemble.folder import DataFolder
 from levada.assemble.indexer import IndexerChild
 from levada.assemble.parts import make_clock, make_fetcher, make_parser, make_policy
-from levada.errors import StoreError
+from levada.errors import BadUrl, StoreError
 from levada.flow.crawl import Crawl, CrawlPorts
 from levada.flow.settings import Settings
 from levada.pages.urls import canonical, site_of
@@ -23,11 +23,15 @@ __all__ = ["open_crawl", "seeds"]
 
 def seeds(urls: Sequence[str]) -> list[Found]:
     """The addresses that a user asked for; `BadUrl` if one is none."""
-    found = []
-    for url in urls:
-        address = canonical(url if "://" in url else f"https://{url}")
-        found.append(Found(address, site_of(address), how=How.SEED, admit=True))
-    return found
+    addresses = [_address(url) for url in urls]
+    return [Found(address, site_of(address), how=How.SEED, admit=True) for address in addresses]
+
+
+def _address(typed: str) -> str:
+    address = canonical(typed if "://" in typed else f"https://{typed}") if typed.strip() else ""
+    if not address.startswith(("http://", "https://")):
+        raise BadUrl(f"{typed[:200]!r} is not an http or https address: write it like https://example.org")
+    return address
 
 
 @asynccontextmanager
@@ -43,23 +47,23 @@ async def open_crawl(
     faults: Faults | None = None,
 ) -> AsyncIterator[Crawl]:
     """A crawl that is ready to run; on leaving, everything is closed and searchable."""
+    # First what may be wrong in the settings: then nothing has been touched yet.
+    clock, policy, parser = make_clock(settings.clock), make_policy(settings.revisit), make_parser(settings.parse)
+    fetch = fetcher or make_fetcher(settings)
     folder.make()
     with folder.locked():
         store = SqliteStore(folder.database, limits=_store_limits(settings), faults=faults or NoFaults())
         try:
             folder.save_settings(settings)
             store.forget_leases()  # whoever held them is dead: the lock is ours
-            clock = make_clock(settings.clock)
             store.add(start, [], clock.now())
             indexer = IndexerChild(folder, settings.index.batch, settings.index.heap)
-            fetch = fetcher or make_fetcher(settings)
-            parser = make_parser(settings.parse)
 
             def committed(visits: Sequence[Settled]) -> None:
                 indexer.wake()
                 on_committed(visits)
 
-            ports = CrawlPorts(clock, store, store, store, fetch, parser, make_policy(settings.revisit))
+            ports = CrawlPorts(clock, store, store, store, fetch, parser, policy)
             try:
                 yield Crawl(ports, settings, once=once, max_pages=max_pages, on_committed=committed)
             finally:

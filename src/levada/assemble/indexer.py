@@ -8,6 +8,7 @@ anew from the documents.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from levada.flow.index import catch_up
 __all__ = ["IndexerChild", "main", "open_writer"]
 
 _LOCK_SECONDS = 20.0
-_GATHER_SECONDS = 0.25  # a commit costs tens of milliseconds: let some documents gather
+_GATHER_SECONDS = 1.5  # between commits: each costs tens of milliseconds, and merges later on
 
 
 class IndexerChild:
@@ -42,7 +43,9 @@ class IndexerChild:
         _, said = self._process.communicate()
         if self._process.returncode == 0:
             return None
-        return said.decode("utf-8", "replace").strip() or f"the indexer ended with status {self._process.returncode}"
+        return (
+            said.decode("utf-8", "replace").strip() or f"the indexer ended with status {self._process.returncode}"
+        )
 
     def _say(self, line: bytes) -> None:
         assert self._process.stdin is not None
@@ -67,7 +70,8 @@ def open_writer(folder: DataFolder, heap: int) -> TantivyIndex:
 
 def main(arguments: list[str]) -> None:
     path, batch, heap = arguments
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the crawl's to handle
+    for number in (signal.SIGINT, signal.SIGTERM):  # sent to all at once, they are the crawl's to handle
+        signal.signal(number, signal.SIG_IGN)
     folder = DataFolder(Path(path))
     store = SqliteStore.open_reader(folder.database)
     try:
@@ -84,8 +88,22 @@ def _follow(store: SqliteStore, index: TantivyIndex, batch: int) -> None:
         catch_up(store, index, batch)
         if b"q" in said:
             return
-        time.sleep(_GATHER_SECONDS)
-        said = os.read(sys.stdin.fileno(), 65536)
+        said = _next_words()
+
+
+def _next_words() -> bytes:
+    """What the crawl says, once some documents have gathered or it is about to end; nothing if it has died."""
+    said = b""
+    until = time.monotonic() + _GATHER_SECONDS
+    while b"q" not in said:
+        left = until - time.monotonic() if said else None
+        if left is not None and (left <= 0 or not select.select([sys.stdin], [], [], left)[0]):
+            break
+        heard = os.read(sys.stdin.fileno(), 65536)
+        if not heard:
+            return b""
+        said += heard
+    return said
 
 
 if __name__ == "__main__":

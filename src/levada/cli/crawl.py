@@ -20,15 +20,18 @@ def register(app: typer.Typer) -> None:
 
 
 def crawl(
-    urls: Annotated[list[str] | None, typer.Argument(metavar="[URL]...", help="Where to start.")] = None,
+    urls: Annotated[list[str] | None, typer.Argument(metavar="URL", help="Where to start.")] = None,
     data: DataOption = Path("levada-data"),
     config: ConfigOption = None,
-    once: Annotated[bool, typer.Option("--once", help="Visit all that is due or newly found once, then end.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Visit all that is due or newly found once, then end.")
+    ] = False,
     max_pages: Annotated[
         int | None, typer.Option("--max-pages", min=1, metavar="N", help="End after N visits.")
     ] = None,
     scope: Annotated[
-        str | None, typer.Option("--scope", metavar="sites|any", help="Stay on the start sites, or follow any link.")
+        str | None,
+        typer.Option("--scope", metavar="sites|any", help="Stay on the start sites, or follow any link."),
     ] = None,
     delay: Annotated[
         float | None, typer.Option("--delay", min=0, metavar="SECONDS", help="Between two requests to a site.")
@@ -40,8 +43,8 @@ def crawl(
 ) -> None:
     """Crawls from the URLs given, keeps every page, and comes back when it is worth it.
 
-    Runs until Ctrl-C. The same command goes on where it was, however it ended; without URLs it goes on with what the
-    data folder holds.
+    Runs until Ctrl-C. The same command goes on where it was, however it ended; without URLs it goes on with what
+    the data folder holds.
 
     Examples:
 
@@ -55,7 +58,8 @@ def crawl(
     """
     from levada.assemble.crawling import seeds
     from levada.assemble.folder import DataFolder
-    from levada.cli.running import run_crawl
+    from levada.cli.running import INTERRUPTED, run_crawl
+    from levada.cli.start_trouble import tell_trouble
     from levada.errors import UsageError
 
     settings = _overridden(read_settings(config), scope, delay, per_hour)
@@ -66,8 +70,10 @@ def crawl(
     outcome = run_crawl(folder, settings, start, once=once, max_pages=max_pages, quiet=json)
     if json:
         print_json(outcome)
-    if start and outcome.pages == 0:
-        raise typer.Exit(3 if outcome.refused and not outcome.failed else 1)
+    if outcome.stopped == "interrupted":
+        # Ctrl-C is how a crawl that goes on for ever ends; one that was to end by itself was cut short.
+        raise typer.Exit(INTERRUPTED if once or max_pages else 0)
+    tell_trouble(folder, start)
 
 
 def read_settings(config: Path | None) -> Settings:
@@ -82,7 +88,7 @@ def read_settings(config: Path | None) -> Settings:
 def _overridden(settings: Settings, scope: str | None, delay: float | None, per_hour: int | None) -> Settings:
     import msgspec
 
-    from levada.errors import UsageError
+    from levada.flow.settings import convert_settings
 
     values = msgspec.to_builtins(settings)
     for section, key, value in (
@@ -92,7 +98,4 @@ def _overridden(settings: Settings, scope: str | None, delay: float | None, per_
     ):
         if value is not None:
             values[section][key] = value
-    try:
-        return msgspec.convert(values, type(settings))
-    except msgspec.ValidationError as error:
-        raise UsageError(f"that flag's value does not fit: {error}") from None
+    return convert_settings(values, "a flag")

@@ -35,7 +35,7 @@ def demo(
     no_open: Annotated[bool, typer.Option("--no-open", help="Open nothing beside the terminal.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Crawls a small web that comes with Levada, offline: 23 sites that change at known rates, and a hostile corner.
+    """Crawls a small web that comes with Levada, offline: 23 sites that change at known rates, and a hostile one.
 
     The web knows every change, so it can be told how fresh the collection really was, beside a crawler that
     visits in turn with as many fetches.

@@ -97,12 +97,18 @@ def told(story: Story) -> None:
     _refusals(console, report)
     console.print(f"\nA search for [bold]{QUESTION}[/]: {story.hits.total} pages, first of all")
     for hit in story.hits.hits:
-        console.print(Text.assemble("  ", (hit.title, "bold"), "  ", (hit.url, "dim")), no_wrap=True, overflow="ellipsis")
+        console.print(
+            Text.assemble("  ", (hit.title, "bold"), "  ", (hit.url, "dim")), no_wrap=True, overflow="ellipsis"
+        )
     url = story.hits.hits[0].url if story.hits.hits else "URL"
     console.print("\nNow try:")
-    for command in (f'search "words" --data {story.folder}', f"diff {url} --data {story.folder}",
-                    f"why {url} --data {story.folder}", f"export --jsonl --data {story.folder} --out pages.jsonl",
-                    "crawl https://example.org"):
+    for command in (
+        f'search "words" --data {story.folder}',
+        f"diff {url} --data {story.folder}",
+        f"why {url} --data {story.folder}",
+        f"export --jsonl --data {story.folder} --out pages.jsonl",
+        "crawl https://example.org",
+    ):
         console.print(f"  levada {command}", markup=False)
 
 

@@ -54,7 +54,7 @@ def _database(folder: DataFolder, store: SqliteStore) -> Iterator[Check]:
     store.check()
     with closing(Database(folder.database, StoreLimits(), NoFaults(), read_only=True)) as database:
         (format,) = database.rows("PRAGMA user_version")[0]
-        (newest,) = database.rows("SELECT coalesce(max(seq), 0) FROM documents")[0]
+        (newest,) = database.rows("SELECT coalesce(max(seq), 0) FROM pages")[0]
     standing = store.standing(SystemClock().now())
     held = f"{plural(standing.stored, 'page')} stored of {standing.known:,} known, {size(standing.bytes)}"
     yield fine("database", f"sound; format {format}; {held}")

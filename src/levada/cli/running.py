@@ -6,7 +6,9 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+
+import typer
 
 from levada.assemble.crawling import open_crawl
 from levada.assemble.folder import DataFolder
@@ -14,9 +16,12 @@ from levada.cli.screen import LiveScreen, PlainLines, Watcher, summary
 from levada.flow.crawl import Crawl
 from levada.flow.progress import Report
 from levada.flow.settings import Settings
-from levada.records import Found, Settled
+from levada.records import Found
 
-__all__ = ["run_crawl", "run_loop"]
+__all__ = ["make_watcher", "run_crawl", "run_loop", "watch"]
+
+INTERRUPTED = 130
+_LOOK = 0.25  # seconds between two looks at whether there is anything to do
 
 
 def run_crawl(
@@ -32,7 +37,7 @@ def run_crawl(
 
     async def crawl() -> Report:
         async with open_crawl(folder, settings, start, once=once, max_pages=max_pages) as work:
-            return await watch(work, watcher)
+            return await _unless_hopeless(work, watch(work, watcher))
 
     report = run_loop(crawl)
     if not quiet:
@@ -46,7 +51,10 @@ def run_loop(work: Callable[[], Awaitable[Report]]) -> Report:
     async def main() -> Report:
         return await work()
 
-    return uvloop.run(main())
+    try:
+        return uvloop.run(main())
+    except KeyboardInterrupt:  # so early that nothing had begun
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def make_watcher(quiet: bool) -> Watcher | None:
@@ -78,4 +86,18 @@ async def _show(work: Crawl, watcher: Watcher) -> None:
         await asyncio.sleep(watcher.every)
 
 
-Listener = Callable[[Sequence[Settled]], None]
+async def _unless_hopeless(work: Crawl, run: Coroutine[None, None, Report]) -> Report:
+    """A crawl that never stored a page, and knows of none that it has not tried, is over: nobody waits for it."""
+    giving_up = asyncio.create_task(_give_up(work))
+    try:
+        return await run
+    finally:
+        giving_up.cancel()
+
+
+async def _give_up(work: Crawl) -> None:
+    while True:
+        await asyncio.sleep(_LOOK)
+        standing = work.standing
+        if standing.known and not (standing.versions or standing.unvisited or standing.leased):
+            work.stop("done")

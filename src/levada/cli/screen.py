@@ -49,6 +49,8 @@ class PlainLines:
 
     def show(self, work: Crawl, now: float) -> None:
         progress, standing = work.progress, work.standing
+        if not standing.known:
+            return  # it has only just begun
         fresh = progress.belief.share(work.clock.now())
         print(
             f"visits {progress.visits} ({progress.pace(now):.0f}/s)  stored {standing.stored}  "
@@ -127,7 +129,9 @@ def _trouble(work: Crawl) -> Text:
 def _recent(work: Crawl) -> Table:
     table = Table.grid(padding=(0, 2))
     for _, what, url in list(work.progress.recent)[-5:]:
-        table.add_row(Text(what, style=_STYLE.get(what, "red")), Text(harmless(url), overflow="ellipsis", no_wrap=True))
+        table.add_row(
+            Text(what, style=_STYLE.get(what, "red")), Text(harmless(url), overflow="ellipsis", no_wrap=True)
+        )
     return table
 
 
@@ -140,7 +144,8 @@ def summary(report: Report, folder: str) -> str:
     for name, counts in (("failed", report.failed), ("refused", report.refused)):
         if counts:
             lines.append(f"{name}: " + ", ".join(f"{reason} {number}" for reason, number in counts.items()))
-    lines.append(f'next: levada search "words" --data {folder}   ·   levada why URL --data {folder}')
+    if report.pages:
+        lines.append(f'next: levada search "words" --data {folder}   ·   levada why URL --data {folder}')
     return "\n".join(lines)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from levada.demo import traps
 from levada.demo.cases import HOSTILE_CASES, HOSTILE_HOST, HostileCase
 from levada.demo.wire import Answer, Asked, Stream
+from levada.reasons import Reason
 
 __all__ = ["HOSTILE_CASES", "HOSTILE_HOST", "HostileCase", "answer_hostile", "is_hostile", "start_urls"]
 
@@ -20,9 +21,13 @@ def is_hostile(host: str) -> bool:
 
 
 def start_urls(port: int | None = None) -> list[str]:
-    """The start page, and the front pages of the hosts that it links to: a crawl keeps to the sites it is given."""
+    """The start page, and the front pages of the hosts that it links to: a crawl keeps to the sites it is given.
+
+    It leaves them only where a start address redirects; so those that lead to a private address are among them.
+    """
     suffix = f":{port}" if port else ""
-    return [f"http://{host}{suffix}/" for host in (HOSTILE_HOST, *_BY_HOST)]
+    fronts = [f"http://{host}{suffix}/" for host in (HOSTILE_HOST, *_BY_HOST)]
+    return fronts + [case.url(port) for case in HOSTILE_CASES if case.reasons == {Reason.ADDRESS}]
 
 
 def answer_hostile(asked: Asked) -> Answer | Stream:

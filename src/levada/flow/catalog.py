@@ -1,7 +1,7 @@
 """The catalog step: visits in, one commit for all that have gathered.
 
-While one batch is on its way to the disk the next one gathers, so the slower the disk, the larger the batch: the
-commit's cost is shared without anybody waiting for a timer.
+A commit costs as much for one visit as for fifty, so a moment is left for some to gather; while a batch is on its
+way to the disk the next one gathers anyway.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from levada.flow.settings import Settings
 from levada.flow.sieve import LinkSieve
 from levada.flow.storekeeper import Storekeeper
-from levada.ports import Frontier
+from levada.ports import Clock, Frontier
 from levada.records import Settled
 
 __all__ = ["CatalogStep"]
@@ -23,15 +24,18 @@ class CatalogStep:
         frontier: Frontier,
         keeper: Storekeeper,
         sieve: LinkSieve,
-        batch: int,
+        clock: Clock,
+        settings: Settings,
         on_settled: Callable[[Sequence[Settled], Sequence[bool]], None],
     ) -> None:
         self._frontier = frontier
         self._keeper = keeper
         self._sieve = sieve
-        self._batch = batch
+        self._clock = clock
+        self._batch = settings.store.batch
+        self._gather_seconds = settings.store.gather_seconds * settings.clock.speed
         self._on_settled = on_settled
-        self._gathered: asyncio.Queue[Settled | None] = asyncio.Queue(maxsize=2 * batch)
+        self._gathered: asyncio.Queue[Settled | None] = asyncio.Queue(maxsize=2 * self._batch)
 
     async def put(self, settled: Settled) -> None:
         await self._gathered.put(settled)
@@ -48,6 +52,8 @@ class CatalogStep:
         going_on = True
         while going_on:
             batch = [await self._gathered.get()]
+            if batch[0] is not None and self._gathered.qsize() < self._batch:
+                await self._clock.sleep(self._gather_seconds)
             while len(batch) < self._batch and not self._gathered.empty():
                 batch.append(self._gathered.get_nowait())
             going_on = batch[-1] is not None  # nothing comes after the end

@@ -15,25 +15,26 @@ from contextlib import suppress
 
 import msgspec
 
-from levada.errors import BadUrl, LevadaError, StoreError
+from levada.errors import LevadaError, StoreError
 from levada.flow.agenda import Agenda
 from levada.flow.catalog import CatalogStep
 from levada.flow.duplicates import DuplicateBook
 from levada.flow.fetch import Fetched, FetchStep
+from levada.flow.holding import OpenLeases
 from levada.flow.parse import ParseStep, Visited
 from levada.flow.progress import Progress, Report
 from levada.flow.robots import RobotsBook
 from levada.flow.settings import Settings
 from levada.flow.settling import Settler
-from levada.flow.sieve import LinkSieve, priority
+from levada.flow.sieve import LinkSieve
 from levada.flow.sitebook import SiteBook
+from levada.flow.sitemaps import named_sitemaps
 from levada.flow.storekeeper import Storekeeper
-from levada.flow.weather import Weather
+from levada.flow.weather import Rest, Weather
 from levada.pages.robots import RobotsRules
-from levada.pages.urls import canonical, site_of
 from levada.ports import Clock, Documents, Fetcher, Frontier, Parser, RevisitPolicy, Sites
 from levada.reasons import Reason
-from levada.records import Found, How, Lease, PageKind, PageRecord, Settled, Standing
+from levada.records import Lease, PageRecord, Settled, Standing
 
 __all__ = ["Crawl", "CrawlPorts"]
 
@@ -42,7 +43,6 @@ log = logging.getLogger(__name__)
 _TICK = 0.02  # seconds of the wall: nothing is looked at more often
 _LOOK = 60.0  # at least so often the frontier is asked, in case others write too
 _WATCH = 0.5  # seconds of the wall between two looks at the whole collection
-_MOST_SITEMAPS = 50  # of one robots.txt
 
 
 class CrawlPorts(msgspec.Struct, frozen=True):
@@ -92,12 +92,10 @@ class Crawl:
         self._fetch = FetchStep(ports.fetcher, self._clock)
         self._parse = ParseStep(ports.parser)
         self._settler = Settler(settings, ports.policy, self._sieve, DuplicateBook(settings.crawl))
-        self.catalog = CatalogStep(ports.frontier, self._keeper, self._sieve, settings.store.batch, self._settled)
+        self.catalog = CatalogStep(ports.frontier, self._keeper, self._sieve, self._clock, settings, self._settled)
         self.parse_queue: asyncio.Queue[Fetched] = asyncio.Queue(maxsize=settings.fetch.slots)
         self.fetching = 0
-        self._open: dict[int, Lease] = {}  # leased, and not yet committed
-        self._sizes: dict[int, int] = {}  # bytes fetched and not yet committed, by lease token
-        self._held_bytes = 0
+        self._open = OpenLeases()
         self._visiting: set[asyncio.Task[None]] = set()
         self._begun = 0
         self._more_there = True  # the last lease brought something: another may bring more
@@ -151,8 +149,8 @@ class Crawl:
             leases = await self._lease(room)
             self._more_there = bool(leases)
             for lease in leases:
-                self._open[lease.page.id] = lease
-                self.agenda.put(lease)
+                if self._open.take(lease):
+                    self.agenda.put(lease)
             self._pump()
             if leases:
                 continue
@@ -223,7 +221,9 @@ class Crawl:
             self._begun += 1
             self._start(self._visit(lease))
         for lease in self.agenda.stale():
-            self._close(lease)
+            if renewed := self._open.renewed(lease):
+                self.agenda.put(renewed)
+            self._open.close(lease)
         if self._more_there and self._room():
             self._more_there = False
             self._news.set()
@@ -234,7 +234,7 @@ class Crawl:
         return (
             not self._stopped
             and self.fetching < self._settings.fetch.slots
-            and self._held_bytes < self._settings.fetch.max_buffered_bytes // 2
+            and self._open.held_bytes < self._settings.fetch.max_buffered_bytes // 2
         )
 
     def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
@@ -272,11 +272,11 @@ class Crawl:
 
     async def _take_answer(self, fetched: Fetched) -> None:
         site = fetched.lease.page.site
-        until = await self._weather.after(fetched)
+        rest = await self._weather.after(fetched)
         self.agenda.finished(site, self._clock.now())
-        if until is not None:
-            await self._rest(site, until)
-        self._hold_bytes(fetched)
+        if rest is not None:
+            await self._rest(site, rest)
+        self._open.weigh(fetched.lease, len(fetched.response.body) if fetched.response is not None else 0)
         await self.parse_queue.put(fetched)
 
     async def _ask(self, lease: Lease) -> Fetched | None:
@@ -294,41 +294,27 @@ class Crawl:
             log.exception("fetching %s", page.url)
             return Fetched(lease, self._clock.now(), refused=Reason.INTERNAL)
 
-    def _hold_bytes(self, fetched: Fetched) -> None:
-        size = len(fetched.response.body) if fetched.response is not None else 0
-        self._sizes[fetched.lease.token] = size
-        self._held_bytes += size
-
-    async def _rest(self, site: str, until: float) -> None:
-        if until - self._clock.now() < self._settings.politeness.rest:
-            self._worth_waiting = max(self._worth_waiting, until)
-        held = self.agenda.hold(site, until)
-        for lease in held:
-            self._close(lease)
+    async def _rest(self, site: str, rest: Rest) -> None:
+        if rest.was_asked_for and rest.until - self._clock.now() <= self._settings.politeness.rest:
+            self._worth_waiting = max(self._worth_waiting, rest.until)
+        held = [self._open.let_go(lease) for lease in self.agenda.hold(site, rest.until)]
         if held:
             await self._keeper.run(self._ports.frontier.release, held)
         self._news.set()
 
     async def _read_robots(self, origin: str, rules: RobotsRules) -> None:
-        """A robots.txt was read: hold the sitemaps that it names, or the usual one."""
-        if not self._settings.crawl.sitemaps or not self._sieve.goes_to(site_of(origin)):
-            return
-        urls = _canonical(rules.sitemaps()[:_MOST_SITEMAPS]) or [f"{origin}/sitemap.xml"]
-        urgency = priority(How.SITEMAP, 0, PageKind.SITEMAP)
-        found = [
-            Found(url, site_of(url), PageKind.SITEMAP, How.SITEMAP, priority=urgency)
-            for url in urls
-            if self._sieve.goes_to(site_of(url))
-        ]
-        await self._keeper.run(self._ports.frontier.add, found, [], self._clock.now())
-        self._news.set()
+        if self._settings.crawl.sitemaps:
+            found = named_sitemaps(origin, rules, self._sieve)
+            await self._keeper.run(self._ports.frontier.add, found, [], self._clock.now())
+            self._news.set()
 
     # Parsing, settling, committing
 
     async def _parse_for_ever(self) -> None:
         while True:
             fetched = await self.parse_queue.get()
-            await self.catalog.put(await self._read_and_settle(fetched))
+            settled = await self._read_and_settle(fetched)
+            await self.catalog.put(self._open.under_newest(settled))
 
     async def _read_and_settle(self, fetched: Fetched) -> Settled:
         try:
@@ -349,10 +335,15 @@ class Crawl:
         return await self._keeper.run(self._ports.frontier.page, url)
 
     def _settled(self, visits: Sequence[Settled], accepted: Sequence[bool]) -> None:
-        for settled in visits:
-            self._close(settled.lease)
-            self._held_bytes -= self._sizes.pop(settled.lease.token, 0)
-        committed = [settled for settled, is_stored in zip(visits, accepted, strict=True) if is_stored]
+        committed = []
+        for settled, is_stored in zip(visits, accepted, strict=True):
+            renewed = settled if is_stored else self._open.under_newest(settled)
+            if renewed is not settled:  # its lease ended on the way to the store, and is ours again
+                self._start(self.catalog.put(renewed))
+                continue
+            self._open.close(settled.lease)
+            if is_stored:
+                committed.append(settled)
         for settled in committed:
             self.progress.committed(settled)
         self._listener(committed)
@@ -367,15 +358,8 @@ class Crawl:
 
     # Ending
 
-    def _close(self, lease: Lease) -> None:
-        """This lease is over; the page may be open under a newer one."""
-        held = self._open.get(lease.page.id)
-        if held is not None and held.token == lease.token:
-            del self._open[lease.page.id]
-
     async def _give_back(self) -> None:
-        left = list(self._open.values())
-        self._open.clear()
+        left = self._open.drain()
         self.agenda.drain()
         if left:
             with suppress(StoreError):  # leases end by themselves; why the crawl ended is what counts
@@ -388,11 +372,3 @@ async def _cancelled(tasks: Iterable[asyncio.Task[None]]) -> None:
         task.cancel()
     if waited:
         await asyncio.wait(waited)
-
-
-def _canonical(addresses: Iterable[str]) -> list[str]:
-    found = []
-    for address in addresses:
-        with suppress(BadUrl):
-            found.append(canonical(address))
-    return found

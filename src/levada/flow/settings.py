@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
@@ -28,12 +28,13 @@ __all__ = [
     "RevisitSettings",
     "Settings",
     "StoreSettings",
+    "convert_settings",
     "load_settings",
     "parse_settings",
 ]
 
-Positive = Annotated[float, Meta(gt=0)]
-NotNegative = Annotated[float, Meta(ge=0)]
+Positive = Annotated[float, Meta(gt=0, le=1e10)]  # three centuries of seconds: nothing is infinite
+NotNegative = Annotated[float, Meta(ge=0, le=1e10)]
 Count = Annotated[int, Meta(ge=1)]
 CountOrNone = Annotated[int, Meta(ge=0)]
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
@@ -79,7 +80,7 @@ class PolitenessSettings(_Section, frozen=True):
 class FetchSettings(_Section, frozen=True):
     """What may one exchange cost?"""
 
-    slots: Count = 64  # exchanges at the same time
+    slots: Annotated[int, Meta(ge=1, le=10_000)] = 64  # exchanges at the same time
     max_bytes: Count = 5 * 1024 * 1024
     max_decoded_bytes: Count = 10 * 1024 * 1024
     max_header_bytes: Count = 64 * 1024
@@ -115,6 +116,7 @@ class StoreSettings(_Section, frozen=True):
     new_share: Annotated[float, Meta(ge=0, le=1)] = 0.5  # of the fetches, for pages never visited, while both wait
     lease_seconds: Positive = 10 * MINUTE
     batch: Count = 200  # visits that share a commit, at most
+    gather_seconds: NotNegative = 0.03  # that the first of them waits for others
 
 
 class IndexSettings(_Section, frozen=True):
@@ -140,8 +142,8 @@ class ClockSettings(_Section, frozen=True):
     """How fast does time go? Only the bundled web changes this."""
 
     speed: Positive = 1.0
-    origin: float = 0.0  # world time at `started`; used if speed is not 1
-    started: float = 0.0
+    origin: NotNegative = 0.0  # world time at `started`; used if speed is not 1
+    started: NotNegative = 0.0
 
 
 class Settings(_Section, frozen=True):
@@ -177,6 +179,11 @@ def parse_settings(text: str, where: str) -> Settings:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{where} is not TOML: {error}") from None
+    return convert_settings(values, where)
+
+
+def convert_settings(values: dict[str, Any], where: str) -> Settings:
+    """Settings from plain values; `SettingsError` names the key and what fits there."""
     _refuse_unknown(values, where)
     try:
         return msgspec.convert(values, Settings, strict=True)
@@ -205,5 +212,12 @@ def _refuse_key(key: str, known: list[str], where: str, what: str) -> None:
 def _readable(message: str) -> str:
     """`Expected `int` - at `$.fetch.slots`` -> `fetch.slots: expected int`."""
     said, _, place = message.partition(" - at `$.")
-    said = said.replace("`", "")
-    return f"{place.rstrip('`')}: {said[:1].lower()}{said[1:]}" if place else said
+    said, place = said.replace("`", ""), place.rstrip("`")
+    return f"{place}: {said[:1].lower()}{said[1:]}{_choices(place)}" if place else said
+
+
+def _choices(place: str) -> str:
+    """What fits, where that is one of a few words."""
+    section, _, key = place.partition(".")
+    kinds = {field.name: field.type for field in msgspec.structs.fields(getattr(Settings(), section, Settings()))}
+    return f"; it is one of {', '.join(get_args(kinds[key]))}" if get_origin(kinds.get(key)) is Literal else ""

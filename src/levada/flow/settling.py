@@ -278,7 +278,9 @@ class Settler:
         """What the policy says, but finite and in the future whatever it says: nothing is due for ever."""
         compared = [visit for visit in page.history if visit.outcome <= Outcome.CHANGED]
         interval = self._policy.next_interval(page.interval, compared, outcome)
-        return min(max(interval, _SOONEST), max(self._settings.revisit.ceiling, _SOONEST))
+        return min(
+            max(_SOONEST, interval), max(_SOONEST, self._settings.revisit.ceiling)
+        )  # in this order also for nan
 
 
 def _without_scheme(url: str) -> str:

@@ -76,6 +76,8 @@ def follow_links(tree: LexborHTMLParser, head: Head, links: LinkCollector) -> No
     """Hand every link of the page to the collector: the head's, then `a` and `area`, in document order."""
     if head.base:
         links.rebase(head.base)
+    if head.canonical and links.address(head.canonical) is None:
+        links.add(head.canonical)  # no address that we may ask: only its reason is kept
     for href, kind in head.links:
         links.add_as(href, How.LINK, kind=kind)
     for node in tree.css("a[href],area[href]"):

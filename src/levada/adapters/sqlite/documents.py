@@ -14,16 +14,15 @@ from levada.records import Change, Document, VersionInfo
 __all__ = ["SqliteDocuments"]
 
 _DOCUMENT = """p.id, p.url, s.site, v.version, v.title, v.language, v.charset, v.status, v.fetched_at, h.met_at,
-    v.words, v.similarity, v.searchable, d.gone, d.version, v.headers, v.text_zstd"""
-_TABLES = """FROM documents d JOIN pages p ON p.id = d.page_id JOIN sites s ON s.id = p.site_id
-    JOIN visited h ON h.page_id = d.page_id
-    JOIN versions v ON v.page_id = d.page_id"""
-_BY_URL = f"SELECT {_DOCUMENT}, v.body_zstd {_TABLES} AND v.version = coalesce(?, d.version) WHERE p.url = ?"
+    v.words, v.similarity, v.searchable, p.gone, p.version, v.headers, v.text_zstd"""
+_TABLES = """FROM pages p JOIN sites s ON s.id = p.site_id JOIN visited h ON h.page_id = p.id
+    JOIN versions v ON v.page_id = p.id"""
+_BY_URL = f"SELECT {_DOCUMENT}, v.body_zstd {_TABLES} AND v.version = coalesce(?, p.version) WHERE p.url = ?"
 # Without bodies: the index has no use for them, and they are most of what would be read.
-_CHANGED = f"""SELECT d.seq, {_DOCUMENT} {_TABLES} AND v.version = d.version
-    WHERE d.seq > ? ORDER BY d.seq LIMIT ?"""
-_SCAN = f"""SELECT {_DOCUMENT}, v.body_zstd {_TABLES} AND v.version = d.version
-    WHERE d.page_id > ? AND d.gone = 0 ORDER BY d.page_id LIMIT ?"""
+_CHANGED = f"""SELECT p.seq, {_DOCUMENT} {_TABLES} AND v.version = p.version
+    WHERE p.seq > ? ORDER BY p.seq LIMIT ?"""
+_SCAN = f"""SELECT {_DOCUMENT}, v.body_zstd {_TABLES} AND v.version = p.version
+    WHERE p.id > ? AND p.gone = 0 ORDER BY p.id LIMIT ?"""
 _VERSIONS = """SELECT v.version, v.fetched_at, v.title, v.words, v.similarity FROM versions v
     JOIN pages p ON p.id = v.page_id WHERE p.url = ? ORDER BY v.version DESC"""
 _SCANNED_AT_ONCE = 32

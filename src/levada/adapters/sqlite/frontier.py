@@ -11,13 +11,14 @@ from levada.adapters.sqlite.database import Database
 from levada.adapters.sqlite.holding import Holding
 from levada.adapters.sqlite.known import KnownUrls
 from levada.adapters.sqlite.leasing import forget_leases, give_back, lease_pages
-from levada.adapters.sqlite.rows import PAGE_COLUMNS, page_record
+from levada.adapters.sqlite.rows import PAGE_COLUMNS, PAGE_TABLES, page_record
 from levada.adapters.sqlite.settling import settle_visits
 from levada.records import Found, Lease, PageRecord, Refusal, Settled, Standing
 
 __all__ = ["SqliteFrontier"]
 
 SITES_COUNTED = 2_000
+_BY_URL = f"SELECT {PAGE_COLUMNS} FROM pages p {PAGE_TABLES} WHERE p.url = ?"
 _DUE = """SELECT count(*) FROM (
     SELECT 1 FROM (SELECT id FROM sites WHERE due_at IS NOT NULL ORDER BY due_at LIMIT ?1) s
     JOIN visited v ON v.site_id = s.id AND v.next_visit <= ?2
@@ -77,7 +78,7 @@ class SqliteFrontier:
             forget_leases(write)
 
     def page(self, url: str) -> PageRecord | None:
-        rows = self._database.rows(f"SELECT {PAGE_COLUMNS} WHERE p.url = ?", (plain_text(url),))
+        rows = self._database.rows(_BY_URL, (plain_text(url),))
         return page_record(rows[0]) if rows else None
 
     def standing(self, now: float) -> Standing:

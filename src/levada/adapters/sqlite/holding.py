@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from levada.adapters.keeping import example_of, holdable, refused_for
+from levada.adapters.keeping import example_of, holdable, is_full, page_number, refused_for
 from levada.adapters.limits import StoreLimits
 from levada.adapters.sqlite.database import Write
 from levada.adapters.sqlite.known import KnownUrls
@@ -19,8 +19,8 @@ ELSEWHERE_ID = 0
 """The site under which refusals of sites that are not held are counted: pages can name any number of them."""
 
 _INSERT_PAGE = """INSERT INTO pages
-    (site_id, url, kind, how, depth, hops, priority, found_at, found_on)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (url) DO NOTHING"""
+    (id, site_id, url, kind, how, depth, hops, priority, found_at, found_on)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (url) DO NOTHING"""
 _COUNT_REFUSAL = """INSERT INTO refusals (site_id, reason, n, example) VALUES (?, ?, ?, ?)
     ON CONFLICT (site_id, reason) DO UPDATE SET n = n + excluded.n"""
 _PULL_TURN = """UPDATE sites SET due_at = max(?1, turn_at, rest_until)
@@ -63,14 +63,15 @@ class Holding:
             self.refuse(refused_for(found, Reason.BAD_URL))
             return False
         site = self._admitting_site(found)
-        if site.pages >= self._limits.max_pages_per_site:
+        if is_full(site.pages, self._limits.max_pages_per_site):
             return self._refuse_if_new(found)
         self.held.append(found.url)
-        row = (site.id, found.url, KIND_CODE[found.kind], HOW_CODE[found.how], found.depth, found.hops)
+        id = page_number(site.id, site.pages + 1)
+        row = (id, site.id, found.url, KIND_CODE[found.kind], HOW_CODE[found.how], found.depth, found.hops)
         inserted = self._write.execute(_INSERT_PAGE, (*row, found.priority, now, found_on))
         if inserted.rowcount == 0:
             return False
-        self._write.execute("INSERT INTO unvisited VALUES (?, ?, ?)", (site.id, found.priority, inserted.lastrowid))
+        self._write.execute("INSERT INTO unvisited VALUES (?, ?, ?)", (site.id, found.priority, id))
         site.pages += 1
         site.changed = True
         site.due_again(now)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from levada.adapters.limits import StoreLimits
 from levada.adapters.sqlite.database import Write
 from levada.adapters.sqlite.holding import pull_turns
-from levada.adapters.sqlite.rows import PAGE_COLUMNS, page_record
-from levada.adapters.turns import Portion, SiteTurn, hand_out
+from levada.adapters.sqlite.rows import PAGE_COLUMNS, PAGE_TABLES, page_record
+from levada.adapters.turns import Portion, SiteTurn, first_portions
 from levada.records import Lease
 
-__all__ = ["earliest_due", "forget_leases", "give_back", "lease_pages"]
+__all__ = ["earliest_due", "end_leases", "forget_leases", "give_back", "lease_pages"]
 
 _NEW = """SELECT page_id FROM unvisited WHERE site_id = ?
     AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = unvisited.page_id AND l.live = 1)
@@ -26,7 +27,7 @@ _FIRST_DUE = """SELECT next_visit FROM visited WHERE site_id = ? AND next_visit 
     AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = visited.page_id AND l.live = 1)
     ORDER BY next_visit LIMIT 1"""
 _SITES = """SELECT id, coalesce(delay, ?), taken FROM sites WHERE due_at <= ?
-    ORDER BY due_at, taken, id LIMIT ?"""
+    ORDER BY due_at, taken, id LIMIT ? OFFSET ?"""
 _LAPSED = """SELECT coalesce(v.next_visit, p.found_at), p.site_id FROM leases l
     JOIN pages p ON p.id = l.page_id LEFT JOIN visited v ON v.page_id = l.page_id
     WHERE l.live = 1 AND l.expires_at <= ?"""
@@ -34,6 +35,12 @@ _GRANT = """INSERT INTO leases (page_id, token, expires_at) VALUES (?, ?, ?)
     ON CONFLICT (page_id) DO UPDATE SET token = excluded.token, expires_at = excluded.expires_at, live = 1"""
 _NEXT_TURN = """UPDATE sites SET turn_at = ?2, taken = taken + ?3, due_at = max(?4, ?2, rest_until)
     WHERE id = ?1"""
+
+_SAME_TURN = """UPDATE sites SET due_at = max(?1, turn_at, rest_until)
+    WHERE id = ?2 AND due_at IS NOT max(?1, turn_at, rest_until)"""
+# CROSS JOIN keeps the order of the list: one statement reads a whole batch.
+_PAGES = f"SELECT {PAGE_COLUMNS} FROM json_each(?) asked CROSS JOIN pages p ON p.id = asked.value {PAGE_TABLES}"
+_TOKENS = "SELECT l.page_id, l.token FROM json_each(?) asked CROSS JOIN leases l ON l.page_id = asked.value"
 
 _EVER = float("-inf")
 
@@ -43,15 +50,16 @@ def lease_pages(
 ) -> list[Lease]:
     write.reach("lapse")
     _lapse(write, now)
-    rows = write.execute(_SITES, (limits.delay, now, limit)).fetchall()
-    sites = [SiteTurn(*row) for row in rows]
+
+    def sites_from(start: int) -> list[SiteTurn]:
+        return [SiteTurn(*row) for row in write.execute(_SITES, (limits.delay, now, limit, start))]
 
     def peek(site: int, count: int) -> tuple[list[int], list[int]]:
         new = write.execute(_NEW, (site, count)).fetchall()
         due = write.execute(_DUE, (site, due_by, count)).fetchall()
         return [id for (id,) in new], [id for (id,) in due]
 
-    portions = hand_out(sites, peek, limits, limit, seconds)
+    portions = first_portions(sites_from, peek, limits, limit, seconds)
     write.reach("leases")
     leases = _grant(write, portions, now + seconds)
     write.reach("turns")
@@ -69,7 +77,7 @@ def forget_leases(write: Write) -> None:
 def give_back(write: Write, limits: StoreLimits, leases: Sequence[Lease]) -> None:
     """Undo these leases, and the turns that their sites had for them."""
     write.reach("leases")
-    held = [lease.page for lease in leases if end_lease(write, lease)]
+    held = [lease.page for lease, ended in zip(leases, end_leases(write, leases), strict=True) if ended]
     write.reach("sites")
     for page in held:
         write.execute(
@@ -79,10 +87,18 @@ def give_back(write: Write, limits: StoreLimits, leases: Sequence[Lease]) -> Non
         pull_turns(write, [(page.next_visit or 0.0, id)])
 
 
-def end_lease(write: Write, lease: Lease) -> bool:
-    """The fence and the done-mark in one: False if this is not the newest lease of its page."""
-    ended = write.execute("DELETE FROM leases WHERE page_id = ? AND token = ?", (lease.page.id, lease.token))
-    return ended.rowcount == 1
+def end_leases(write: Write, leases: Sequence[Lease]) -> list[bool]:
+    """The fence and the done-mark in one: False where this is not the newest lease of its page."""
+    newest: dict[int, int] = dict(write.execute(_TOKENS, (json.dumps([lease.page.id for lease in leases]),)))
+    ended = []
+    for lease in leases:
+        is_newest = newest.get(lease.page.id) == lease.token
+        if is_newest:
+            del newest[lease.page.id]  # the same lease again, later in this batch, has ended
+        ended.append(is_newest)
+    held = [(lease.page.id,) for lease, is_newest in zip(leases, ended, strict=True) if is_newest]
+    write.executemany("DELETE FROM leases WHERE page_id = ?", held)
+    return ended
 
 
 def earliest_due(write: Write, site: int, after: float = _EVER) -> float | None:
@@ -103,11 +119,8 @@ def _grant(write: Write, portions: Sequence[Portion], expires_at: float) -> list
     ids = [id for portion in portions for id in portion.pages]
     first = write.counters.add("token", len(ids)) - len(ids) + 1 if ids else 0
     write.executemany(_GRANT, [(id, first + place, expires_at) for place, id in enumerate(ids)])
-    leases = []
-    for place, id in enumerate(ids):
-        row = write.execute(f"SELECT {PAGE_COLUMNS} WHERE p.id = ?", (id,)).fetchone()
-        leases.append(Lease(page_record(row), first + place, expires_at))
-    return leases
+    rows = write.execute(_PAGES, (json.dumps(ids),))
+    return [Lease(page_record(row), first + place, expires_at) for place, row in enumerate(rows)]
 
 
 def _pass_turn(write: Write, portion: Portion, now: float, due_by: float) -> None:
@@ -116,6 +129,4 @@ def _pass_turn(write: Write, portion: Portion, now: float, due_by: float) -> Non
     if portion.pages:
         write.execute(_NEXT_TURN, (portion.site.id, portion.next_turn(now), len(portion.pages), earliest))
     else:
-        write.execute(
-            "UPDATE sites SET due_at = max(?1, turn_at, rest_until) WHERE id = ?2", (earliest, portion.site.id)
-        )
+        write.execute(_SAME_TURN, (earliest, portion.site.id))

@@ -9,7 +9,7 @@ from levada.adapters.sqlite.schema import HOWS, KINDS, STATES
 from levada.reasons import Reason
 from levada.records import Outcome, PageRecord, Visit
 
-__all__ = ["HOW_CODE", "KIND_CODE", "PAGE_COLUMNS", "STATE_CODE", "packed_history", "page_record"]
+__all__ = ["HOW_CODE", "KIND_CODE", "PAGE_COLUMNS", "PAGE_TABLES", "STATE_CODE", "packed_history", "page_record"]
 
 KIND_CODE = {kind: code for code, kind in enumerate(KINDS)}
 HOW_CODE = {how: code for code, how in enumerate(HOWS)}
@@ -17,9 +17,8 @@ STATE_CODE = {state: code for code, state in enumerate(STATES)}
 
 PAGE_COLUMNS = """p.id, p.url, s.site, coalesce(v.kind, p.kind), coalesce(v.state, 0), p.how, p.depth, p.hops,
     p.found_at, p.found_on, v.reason, coalesce(v.visits, 0), v.history, v.interval, v.next_visit,
-    coalesce(v.failures, 0), d.version, d.etag, d.last_modified, d.body_digest, d.text_digest, d.sketch
-    FROM pages p JOIN sites s ON s.id = p.site_id LEFT JOIN visited v ON v.page_id = p.id
-    LEFT JOIN documents d ON d.page_id = p.id"""
+    coalesce(v.failures, 0), p.version, p.etag, p.last_modified, p.body_digest, p.text_digest, p.sketch"""
+PAGE_TABLES = "JOIN sites s ON s.id = p.site_id LEFT JOIN visited v ON v.page_id = p.id"
 
 _VISIT = struct.Struct("<dBB")
 _OUTCOMES = tuple(Outcome)
@@ -53,7 +52,7 @@ def page_record(row: Row) -> PageRecord:
         interval,
         next_visit if visits else found_at,
         failures,
-        version or 0,
+        version,
         *validators,
     )
 

@@ -15,7 +15,7 @@ from levada.records import How, PageKind, PageState
 __all__ = ["APPLICATION_ID", "HOWS", "KINDS", "SCHEMA", "SCHEMA_VERSION", "STATES"]
 
 APPLICATION_ID = 0x4C764461  # "LvDa"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 KINDS = (PageKind.PAGE, PageKind.SITEMAP, PageKind.FEED)
 HOWS = (How.SEED, How.FRONT, How.LINK, How.SITEMAP, How.FEED, How.CANONICAL, How.REDIRECT)
@@ -61,8 +61,17 @@ SCHEMA = (
         hops INTEGER NOT NULL,
         priority INTEGER NOT NULL,
         found_at REAL NOT NULL,
-        found_on INTEGER
+        found_on INTEGER,
+        version INTEGER NOT NULL DEFAULT 0,
+        seq INTEGER,
+        gone INTEGER NOT NULL DEFAULT 0,
+        etag TEXT,
+        last_modified TEXT,
+        body_digest BLOB,
+        text_digest BLOB,
+        sketch BLOB
     )""",
+    "CREATE UNIQUE INDEX pages_by_change ON pages (seq) WHERE seq IS NOT NULL",
     """CREATE TABLE unvisited (
         site_id INTEGER NOT NULL,
         priority INTEGER NOT NULL,
@@ -89,18 +98,6 @@ SCHEMA = (
         expires_at REAL NOT NULL,
         live INTEGER NOT NULL DEFAULT 1
     )""",
-    """CREATE TABLE documents (
-        page_id INTEGER PRIMARY KEY REFERENCES pages (id),
-        version INTEGER NOT NULL DEFAULT 0,
-        seq INTEGER,
-        gone INTEGER NOT NULL DEFAULT 0,
-        etag TEXT,
-        last_modified TEXT,
-        body_digest BLOB,
-        text_digest BLOB,
-        sketch BLOB
-    )""",
-    "CREATE UNIQUE INDEX documents_by_seq ON documents (seq) WHERE seq IS NOT NULL",
     """CREATE TABLE versions (
         page_id INTEGER NOT NULL REFERENCES pages (id),
         version INTEGER NOT NULL,

@@ -10,7 +10,7 @@ from levada.adapters.keeping import is_removed, met_content, plain_text, remembe
 from levada.adapters.limits import StoreLimits
 from levada.adapters.sqlite.database import Row, Write
 from levada.adapters.sqlite.holding import Holding
-from levada.adapters.sqlite.leasing import end_lease
+from levada.adapters.sqlite.leasing import end_leases
 from levada.adapters.sqlite.rows import KIND_CODE, STATE_CODE, packed_history
 from levada.records import NewVersion, PageState, Settled
 
@@ -23,15 +23,10 @@ _NO_LONGER_NEW = """DELETE FROM unvisited
     WHERE page_id = ?1 AND site_id = ?2 AND priority = (SELECT priority FROM pages WHERE id = ?1)"""
 _VISIT_AGAIN = """UPDATE visited SET kind = ?, state = ?, reason = ?, visits = ?, history = ?,
     met_at = coalesce(?, met_at), interval = ?, next_visit = ?, failures = ? WHERE page_id = ?"""
-_KEEP_VALIDATORS = """INSERT INTO documents (page_id, etag, last_modified, body_digest, text_digest)
-    VALUES (?, ?, ?, ?, ?) ON CONFLICT (page_id) DO UPDATE SET etag = excluded.etag,
-    last_modified = excluded.last_modified, body_digest = excluded.body_digest,
-    text_digest = excluded.text_digest"""
-_KEEP_DOCUMENT = """INSERT INTO documents
-    (page_id, etag, last_modified, body_digest, text_digest, version, seq, gone, sketch)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (page_id) DO UPDATE SET etag = excluded.etag,
-    last_modified = excluded.last_modified, body_digest = excluded.body_digest, text_digest = excluded.text_digest,
-    version = excluded.version, seq = excluded.seq, gone = excluded.gone, sketch = excluded.sketch"""
+_KEEP_VALIDATORS = """UPDATE pages SET etag = ?2, last_modified = ?3, body_digest = ?4, text_digest = ?5
+    WHERE id = ?1"""
+_KEEP_DOCUMENT = """UPDATE pages SET etag = ?2, last_modified = ?3, body_digest = ?4, text_digest = ?5,
+    version = ?6, seq = ?7, gone = ?8, sketch = ?9 WHERE id = ?1"""
 _INSERT_VERSION = "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -39,7 +34,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 def settle_visits(write: Write, limits: StoreLimits, holding: Holding, visits: Sequence[Settled]) -> list[bool]:
     write.reach("fence")
-    current = [end_lease(write, settled.lease) for settled in visits]
+    current = end_leases(write, [settled.lease for settled in visits])
     kept = [settled for settled, is_current in zip(visits, current, strict=True) if is_current]
     write.reach("page")
     _update_pages(write, holding, kept)
@@ -145,14 +140,14 @@ def _keep_or_drop(write: Write, settled: Settled) -> None:
         return
     write.counters.add("stored", -1 if removed else 1)
     seq = write.counters.add("seq")
-    write.execute("UPDATE documents SET gone = ?, seq = ? WHERE page_id = ?", (removed, seq, settled.lease.page.id))
+    write.execute("UPDATE pages SET gone = ?, seq = ? WHERE id = ?", (removed, seq, settled.lease.page.id))
 
 
 def _was_gone(write: Write, settled: Settled) -> bool:
     page = settled.lease.page
     if page.state is PageState.LIVE:  # nothing that is live is gone: spares the lookup in the common case
         return False
-    row = write.execute("SELECT gone FROM documents WHERE page_id = ?", (page.id,)).fetchone()
+    row = write.execute("SELECT gone FROM pages WHERE id = ?", (page.id,)).fetchone()
     return bool(row and row[0])
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from levada.adapters.faults import NoFaults
 from levada.adapters.limits import StoreLimits
-from levada.adapters.memory import NoFaults
 from levada.adapters.sqlite.database import Database
 from levada.adapters.sqlite.documents import SqliteDocuments
 from levada.adapters.sqlite.frontier import SqliteFrontier

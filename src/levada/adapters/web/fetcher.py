@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import re
 from typing import Any
 
@@ -45,6 +46,8 @@ class CurlFetcher:
     ) -> None:
         if not agent.isascii() or not agent.isprintable():
             raise SettingsError(f"the agent's name must be one line of ASCII, not {agent!r}")
+        if ca_file and not os.access(ca_file, os.R_OK):
+            raise SettingsError(f"fetch.ca_file: {ca_file} cannot be read: name a file of PEM certificates")
         self._limits = limits
         self._guard = guard
         self._agent = agent

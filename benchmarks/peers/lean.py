@@ -1,0 +1,26 @@
+"""The plain reading of a page that both programs share: lexbor's tree, title, text, links, and the digest of the text."""
+
+from __future__ import annotations
+
+from selectolax.lexbor import LexborHTMLParser
+
+from levada.hashing import content_digest
+from levada.pages.html import follow_links, read_head
+from levada.pages.links import LinkCollector
+from levada.pages.parse import ParseLimits
+from levada.pages.urls import site_of
+from levada.records import PageKind, ParsedPage, RawPage
+
+UNREAD = ["script", "style", "noscript"]
+
+
+def lean_parse(page: RawPage, limits: ParseLimits | None = None) -> ParsedPage:
+    tree = LexborHTMLParser(page.body)
+    head = read_head(tree)
+    links = LinkCollector(page.url, site_of(page.url), max_links=2_000, max_refused=20, max_length=2_000)
+    follow_links(tree, head, links)
+    tree.strip_tags(UNREAD)
+    text = tree.body.text(separator=" ", strip=True) if tree.body else ""
+    return ParsedPage(
+        PageKind.PAGE, head.title, text_digest=content_digest(text.encode("utf-8", "replace")), links=links.links()
+    )

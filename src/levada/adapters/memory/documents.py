@@ -1,0 +1,94 @@
+"""What was on a page, now and before? The `Documents` port in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from levada.adapters.keeping import is_removed, plain_text, unpacked
+from levada.adapters.memory.held import Held, HeldPage
+from levada.records import Change, Document, NewVersion, PageState, Settled, VersionInfo
+
+__all__ = ["MemoryDocuments", "keep_content"]
+
+
+class MemoryDocuments:
+    def __init__(self, held: Held) -> None:
+        self._held = held
+
+    def document(self, url: str, version: int | None = None) -> Document | None:
+        page = self._held.pages.get(url)
+        if page is None or (version or page.record.version) not in page.versions:
+            return None
+        return _document(page, version or page.record.version)
+
+    def versions(self, url: str) -> list[VersionInfo]:
+        page = self._held.pages.get(url)
+        kept = sorted(page.versions.items(), reverse=True) if page else []
+        return [VersionInfo(n, at, each.title, each.words, each.similarity) for n, (at, each) in kept]
+
+    def changes(self, after: int, limit: int) -> list[Change]:
+        pages = self._held.by_id.values()
+        changed = sorted((page for page in pages if page.seq > after), key=lambda page: page.seq)
+        return [_change(page) for page in changed[: max(0, limit)]]
+
+    def scan(self) -> Iterator[Document]:
+        for _, page in sorted(self._held.by_id.items()):
+            if page.record.version and not page.gone:
+                yield _document(page, page.record.version)
+
+
+def keep_content(held: Held, page: HeldPage, settled: Settled) -> None:
+    """Store the version that a visit brought; a page that is gone leaves search, one that is back returns."""
+    was_gone = page.gone
+    if settled.version is not None:
+        number = page.record.version + 1
+        page.record = replace(page.record, version=number, sketch=settled.version.sketch)
+        page.versions[number] = (settled.visit.at, _storable(settled.version))
+        page.versions.pop(number - held.limits.keep_versions, None)
+    if page.record.version == 0:
+        return
+    if is_removed(settled.state):
+        page.gone = True
+    elif settled.version is not None or settled.state is PageState.LIVE:
+        page.gone = False
+    if settled.version is not None or page.gone != was_gone:
+        held.seq += 1
+        page.seq = held.seq
+
+
+def _storable(version: NewVersion) -> NewVersion:
+    headers = tuple((plain_text(name), plain_text(value)) for name, value in version.headers)
+    return replace(version, title=plain_text(version.title), headers=headers)
+
+
+def _change(page: HeldPage) -> Change:
+    record = page.record
+    document = None if page.gone else replace(_document(page, record.version), body=b"")
+    shown = document if document is not None and document.searchable else None
+    return Change(page.seq, record.id, record.url, record.site, shown)
+
+
+def _document(page: HeldPage, number: int) -> Document:
+    fetched_at, version = page.versions[number]
+    current = number == page.record.version
+    return Document(
+        page_id=page.record.id,
+        url=page.record.url,
+        site=page.record.site,
+        version=number,
+        title=version.title,
+        language=version.language,
+        charset=version.charset,
+        text=unpacked(version.text_zstd).decode("utf-8", "replace"),
+        body=unpacked(version.body_zstd),
+        status=version.status,
+        headers=version.headers,
+        fetched_at=fetched_at,
+        checked_at=page.met_at if current else fetched_at,
+        words=version.words,
+        similarity=version.similarity,
+        searchable=version.searchable,
+        gone=page.gone,
+    )

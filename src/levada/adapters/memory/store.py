@@ -1,0 +1,81 @@
+"""Where does a whole crawl live while it lasts? Frontier, sites and documents over one set of dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from levada.adapters.limits import StoreLimits
+from levada.adapters.memory.documents import MemoryDocuments
+from levada.adapters.memory.frontier import MemoryFrontier
+from levada.adapters.memory.held import Held
+from levada.adapters.memory.sites import MemorySites
+from levada.records import (
+    Change,
+    Document,
+    Found,
+    Lease,
+    PageRecord,
+    Refusal,
+    Settled,
+    SiteRecord,
+    Standing,
+    VersionInfo,
+)
+
+__all__ = ["MemoryStore"]
+
+
+class MemoryStore:
+    """Frontier, Sites and Documents of one crawl in memory."""
+
+    def __init__(self, *, limits: StoreLimits | None = None) -> None:
+        held = Held(limits or StoreLimits())
+        self._frontier = MemoryFrontier(held)
+        self._sites = MemorySites(held)
+        self._documents = MemoryDocuments(held)
+
+    def close(self) -> None:
+        """Nothing is held that needs closing."""
+
+    def add(self, found: Sequence[Found], refused: Sequence[Refusal], now: float) -> int:
+        return self._frontier.add(found, refused, now)
+
+    def lease(self, now: float, limit: int, seconds: float, due: float | None = None) -> list[Lease]:
+        return self._frontier.lease(now, limit, seconds, due)
+
+    def settle(self, visits: Sequence[Settled]) -> list[bool]:
+        return self._frontier.settle(visits)
+
+    def release(self, leases: Sequence[Lease]) -> None:
+        self._frontier.release(leases)
+
+    def forget_leases(self) -> None:
+        """For whoever knows that it is the only one: pages leased by processes that died are free at once."""
+        self._frontier.forget_leases()
+
+    def page(self, url: str) -> PageRecord | None:
+        return self._frontier.page(url)
+
+    def standing(self, now: float) -> Standing:
+        return self._frontier.standing(now)
+
+    def site(self, site: str) -> SiteRecord | None:
+        return self._sites.site(site)
+
+    def save(self, record: SiteRecord) -> None:
+        self._sites.save(record)
+
+    def sites(self) -> Iterator[SiteRecord]:
+        return self._sites.sites()
+
+    def document(self, url: str, version: int | None = None) -> Document | None:
+        return self._documents.document(url, version)
+
+    def versions(self, url: str) -> list[VersionInfo]:
+        return self._documents.versions(url)
+
+    def changes(self, after: int, limit: int) -> list[Change]:
+        return self._documents.changes(after, limit)
+
+    def scan(self) -> Iterator[Document]:
+        return self._documents.scan()

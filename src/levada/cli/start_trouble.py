@@ -1,0 +1,60 @@
+"""Did the start addresses lead anywhere? If not, the user hears why and what to do, in one line each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from levada.assemble.folder import DataFolder
+from levada.assemble.reading import open_collection
+from levada.cli.printing import shortened
+from levada.errors import LevadaError, Refused
+from levada.reasons import Reason
+from levada.records import Found, PageRecord, PageState
+
+__all__ = ["tell_trouble"]
+
+_TOLD = 3  # lines, where other start addresses did better
+_TROUBLED = (PageState.FAILED, PageState.REFUSED, PageState.GONE, PageState.QUARANTINED)
+_ADVICE = {
+    Reason.DNS: "its name cannot be resolved: check the spelling and your network",
+    Reason.CONNECT: "nobody answers there: check the address, its port and your network",
+    Reason.TLS: "its certificate is not valid: for an authority of your own set fetch.ca_file",
+    Reason.PROTOCOL: "what answers there does not speak HTTP: check the address and its port",
+    Reason.ADDRESS: 'it is not a public address: for a site of your own put "ip:port" into guard.allow',
+    Reason.ROBOTS: "its robots.txt does not allow it: ask the site's owner",
+    Reason.ROBOTS_UNREACHABLE: "its robots.txt cannot be read: run the same command again later",
+    Reason.GONE: "there is no such page: check the spelling",
+    Reason.HTTP_4XX: "the site does not give it to us",
+    Reason.HTTP_5XX: "the site is out of order: run the same command again later",
+}
+
+
+def tell_trouble(folder: DataFolder, start: Sequence[Found]) -> None:
+    """Raise the error of start addresses that all failed; of some that did, print a line each and go on."""
+    with open_collection(folder) as collection:
+        known = [page for each in start if (page := collection.store.page(each.url)) is not None]
+        stored = collection.store.standing(collection.clock.now()).stored
+    troubled = [page for page in known if page.state in _TROUBLED]
+    if known and len(troubled) == len(known):
+        raise _error(troubled)
+    if known and not stored and all(page.visits for page in known):
+        raise LevadaError("the start addresses lead on, but nothing could be stored: levada why URL says more")
+    for page in troubled[:_TOLD]:
+        print(f"levada: {_sentence(page)}", file=sys.stderr)
+    if len(troubled) > _TOLD:
+        print(f"levada: and {len(troubled) - _TOLD} more of the start addresses", file=sys.stderr)
+
+
+def _error(troubled: list[PageRecord]) -> LevadaError:
+    others = len(troubled) - 1
+    more = f" (and {others} more of the start addresses)" if others else ""
+    kind = LevadaError if any(page.state is PageState.FAILED for page in troubled) else Refused
+    return kind(_sentence(troubled[0]) + more)
+
+
+def _sentence(page: PageRecord) -> str:
+    advice = _ADVICE.get(page.reason) if page.reason else None
+    return f"nothing is stored of {shortened(page.url, 200)} ({page.reason}): " + (
+        advice or "levada why URL says more"
+    )

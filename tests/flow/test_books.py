@@ -1,0 +1,185 @@
+"""The small memories of a crawl: leases held, sites, links, waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from levada.adapters.memory import MemoryStore
+from levada.errors import SettingsError
+from levada.flow.holding import OpenLeases
+from levada.flow.retry import doubling, retry_after
+from levada.flow.settings import CrawlSettings, PolitenessSettings, parse_settings
+from levada.flow.sieve import LinkSieve
+from levada.flow.sitebook import SiteBook
+from levada.flow.storekeeper import Storekeeper
+from levada.reasons import Reason
+from levada.records import Found, How, Lease, Link, Outcome, PageKind, PageRecord, PageState, Settled, Visit
+
+PAGE = PageRecord(1, "http://a.test/", "a.test", PageKind.PAGE, PageState.NEW, How.SEED, 0, 0, 0.0)
+
+
+def lease(token: int, page: PageRecord = PAGE) -> Lease:
+    return Lease(page, token, 100.0)
+
+
+def settled(under: Lease) -> Settled:
+    return Settled(under, Visit(1.0, Outcome.FAILED), PageState.FAILED, None, 2.0)
+
+
+def test_a_lease_of_a_page_that_we_hold_renews_it() -> None:
+    held = OpenLeases()
+    assert held.take(lease(1))
+    held.weigh(lease(1), 500)
+    assert not held.take(lease(2))
+    assert held.renewed(lease(1)) == lease(2)
+    assert held.under_newest(settled(lease(1))).lease == lease(2)
+    held.close(lease(1))
+    assert (len(held), held.held_bytes) == (1, 500)
+    held.close(lease(2))
+    assert (len(held), held.held_bytes) == (0, 0)
+
+
+def test_a_page_that_somebody_else_visited_meanwhile_is_visited_anew() -> None:
+    held = OpenLeases()
+    held.take(lease(1))
+    later = lease(2, replace(PAGE, visits=1))
+    assert held.take(later)
+    assert held.renewed(lease(1)) is None
+    assert held.under_newest(settled(lease(1))).lease == lease(1)
+    held.close(lease(1))
+    assert held.drain() == [later]
+
+
+def in_book(work: Callable[[SiteBook], Awaitable[None]], store: MemoryStore) -> None:
+    async def run() -> None:
+        keeper = Storekeeper()
+        try:
+            await work(SiteBook(store, keeper, PolitenessSettings(), {"admitted.test"}))
+        finally:
+            keeper.close()
+
+    asyncio.run(run())
+
+
+def test_a_site_rests_longer_each_time_it_fails_after_a_rest() -> None:
+    async def work(book: SiteBook) -> None:
+        now, rests = 0.0, []
+        for _ in range(20):
+            until = await book.failed("a.test", now)
+            if until is not None:
+                rests.append(until - now)
+                now = until
+        assert rests[:3] == [300.0, 600.0, 1200.0]
+        assert rests == sorted(rests)
+        assert rests[-1] == 86_400.0
+        assert await book.failed("a.test", now - 1.0) == now
+        await book.answered("a.test")
+        assert await book.failed("a.test", now) is None
+
+    in_book(work, MemoryStore())
+
+
+def test_an_answer_does_not_take_back_a_rest_that_was_asked_for() -> None:
+    store = MemoryStore()
+
+    async def work(book: SiteBook) -> None:
+        await book.failed("a.test", 0.0)
+        await book.told_to_wait("a.test", 500.0)
+        await book.told_to_wait("a.test", 100.0)
+        await book.answered("a.test")
+
+    in_book(work, store)
+    record = store.site("a.test")
+    assert record is not None
+    assert (record.rest_until, record.failures) == (500.0, 0)
+
+
+def test_an_admission_is_never_taken_back() -> None:
+    store = MemoryStore()
+
+    async def work(book: SiteBook) -> None:
+        await book.get("admitted.test")
+        store.add([Found("http://admitted.test/", "admitted.test", admit=True)], [], 0.0)
+        await book.told_to_wait("admitted.test", 10.0)
+
+    in_book(work, store)
+    record = store.site("admitted.test")
+    assert record is not None
+    assert record.admitted
+
+
+def test_failures_counted_at_the_same_time_are_all_counted() -> None:
+    async def work(book: SiteBook) -> None:
+        await asyncio.gather(*(book.failed("a.test", 0.0) for _ in range(4)))
+        assert (await book.get("a.test")).failures == 4
+
+    in_book(work, MemoryStore())
+
+
+def test_a_front_page_is_offered_until_it_is_stored() -> None:
+    sieve = LinkSieve(CrawlSettings(scope="any"), [])
+    link = Link("http://b.test/deep")
+    for _ in range(2):
+        found, _ = sieve.sift(PAGE, [link], 0.0, nofollow=False)
+        assert [each.url for each in found] == ["http://b.test/", "http://b.test/deep"]
+    sieve.stored(found)
+    assert sieve.sift(PAGE, [link], 0.0, nofollow=False) == ([], [])
+    found, _ = sieve.sift(PAGE, [Link("http://b.test/other")], 0.0, nofollow=False)
+    assert [each.url for each in found] == ["http://b.test/other"]
+
+
+def test_what_a_sieve_remembers_is_bounded() -> None:
+    sieve = LinkSieve(CrawlSettings(scope="any"), [], most_known=100)
+    for n in range(1_000):
+        sieve.stored([Found(f"http://s{n}.test/", f"s{n}.test", how=How.FRONT)])
+    assert len(sieve._known) <= 101
+    assert len(sieve._fronts) <= 101
+
+
+@pytest.mark.parametrize("reason", [Reason.SCOPE, Reason.NOFOLLOW, Reason.DEPTH])
+def test_one_refusal_speaks_for_all_links_of_a_page_with_its_reason(reason: Reason) -> None:
+    sieve = LinkSieve(CrawlSettings(max_depth=1), ["a.test"])
+    site = "b.test" if reason is Reason.SCOPE else "a.test"
+    links = [Link(f"http://{site}/{n}", nofollow=reason is Reason.NOFOLLOW) for n in range(10)]
+    page = replace(PAGE, depth=1) if reason is Reason.DEPTH else PAGE
+    found, refused = sieve.sift(page, links, 0.0, nofollow=False)
+    assert (found, [each.reason for each in refused]) == ([], [reason])
+
+
+@given(st.floats(0.001, 1e6), st.integers(-5, 10**6), st.floats(0.001, 1e7), st.text(max_size=20))
+def test_a_wait_is_positive_and_near_its_bounds(first: float, times: int, most: float, name: str) -> None:
+    url = "http://a.test/" + name.encode("ascii", "ignore").decode()
+    wait = doubling(first, times, most, url)
+    assert 0.9 * min(first, most) <= wait * 1.000001
+    assert wait <= 1.1 * most * 1.000001
+    assert wait == doubling(first, times, most, url)
+
+
+@given(st.text(max_size=40) | st.none(), st.floats(0, 4e9))
+def test_any_retry_after_is_understood_or_passed_over(value: str | None, now: float) -> None:
+    wait = retry_after(value, now, 86_400.0)
+    assert wait is None or 0.0 <= wait <= 86_400.0
+
+
+@pytest.mark.parametrize(
+    "toml",
+    [
+        "[revisit]\nceiling = inf",
+        "[revisit]\nfirst = nan",
+        "[politeness]\ndelay = -1",
+        "[politeness]\ndelay = nan",
+        "[revisit]\nfloor = 7200.0",
+        "[fetch]\nslotz = 3",
+        "[fetching]",
+        "not toml",
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_an_error(toml: str) -> None:
+    with pytest.raises(SettingsError, match="the test"):
+        parse_settings(toml, "the test")

@@ -1,0 +1,53 @@
+"""`levada` as its user runs it: a process of its own, its words and its exit status."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from levada.adapters.sqlite import SqliteStore
+
+__all__ = ["Ended", "contents", "levada", "one_line", "started"]
+
+Ended = subprocess.CompletedProcess[str]
+COMMAND = (sys.executable, "-m", "levada")
+
+
+def levada(*arguments: str | Path, cwd: Path, before: Callable[[], None] | None = None) -> Ended:
+    """Run to the end; `before` runs in the child first."""
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=60, preexec_fn=before
+    )
+
+
+def started(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:
+    """Running, in a process group of its own, its output in pipes."""
+    return subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def one_line(ended: Ended, code: int) -> str:
+    """What it said on standard error: exactly one line, for a person."""
+    assert ended.returncode == code, ended.stderr or ended.stdout
+    lines = ended.stderr.splitlines()
+    assert len(lines) == 1, ended.stderr
+    assert lines[0].startswith("levada: ")
+    assert "Traceback" not in ended.stdout
+    return lines[0]
+
+
+def contents(data: Path) -> dict[str, tuple[int, str]]:
+    """Version and text of every stored page."""
+    store = SqliteStore.open_reader(data / "levada.db")
+    try:
+        return {document.url: (document.version, document.text) for document in store.scan()}
+    finally:
+        store.close()
