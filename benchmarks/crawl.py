@@ -2,11 +2,12 @@
 
     python benchmarks/crawl.py [--json] [--pages 6000] [--rounds 3]
 
-The two take turns. What is counted is the CPU of the whole program and its children, start-up included, per page;
-the web runs beside them and does not count. Both read pages with the same function: a plain one (title, text, links,
-digest) for `fetch_parse_hash`, Levada's own (main text, language, sketch, zstd) with SQLite and tantivy on both sides for
-`with_store_and_index`. Each ratio is Scrapy's CPU per page over Levada's. Scrapy's setting CONCURRENT_ITEMS matters more
-than its documentation lets one think: the named ratios leave it as it comes (100), the ones ending in `_items_1` set it to 1.
+The two take turns. What is counted is the CPU of the whole program and its children, start-up included, per
+page; the web runs beside them and does not count. Both read pages with the same function: a plain one (title,
+text, links, digest) for `fetch_parse_hash`, Levada's own (main text, language, sketch, zstd) with SQLite and
+tantivy on both sides for `with_store_and_index`. Each ratio is Scrapy's CPU per page over Levada's. Scrapy's
+setting CONCURRENT_ITEMS matters more than its documentation lets one think: the named ratios leave it as it
+comes (100), the ones ending in `_items_1` set it to 1.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ RATIOS = (("fetch_parse_hash", False), ("with_store_and_index", True))
 def web(pages: int) -> Iterator[dict[str, Any]]:
     command = [sys.executable, str(HERE / "web.py"), "--pages", str(pages)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None and server.stdin is not None
+        assert server.stdout is not None
+        assert server.stdin is not None
         try:
             yield json.loads(server.stdout.readline())
         finally:

@@ -1,10 +1,10 @@
 """A still web for benchmarks: the bundled web's pages, rendered beforehand, one loopback port per site.
 
-A page has some thousand words, as the bundled web's have, and around them what pages of today carry: a menu with classes,
-a side bar, scripts, styles and structured data, 20 to 40 KB in all.
+A page has some thousand words, as the bundled web's have, and around them what pages of today carry: a menu
+with classes, a side bar, scripts, styles and structured data, 20 to 40 KB in all.
 
-Run as a program it prints one line of JSON, {sites: [URL, ...], pages: N, bytes: mean}, and serves until its standard
-input closes.
+Run as a program it prints one line of JSON, {sites: [URL, ...], pages: N, bytes: mean}, and serves until its
+standard input closes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import asyncio
 import json
 import os
 import sys
+from functools import partial
 from typing import cast
 
 import uvloop
@@ -64,12 +65,18 @@ def furnished(body: bytes, links: list[str], number: int) -> bytes:
         f'<h3 class="card__title">Related story number {place}</h3></a></article>'
         for place, link in enumerate(near)
     )
-    rules = "".join(f".card--{place}{{margin:{place}px;padding:0 {place}px;color:#{place:06x}}}" for place in range(60))
-    script = "".join(f'window.q.push({{"event":"v{place}","page":{number},"at":{place * 37}}});' for place in range(70))
+    rules = "".join(
+        f".card--{place}{{margin:{place}px;padding:0 {place}px;color:#{place:06x}}}" for place in range(60)
+    )
+    script = "".join(
+        f'window.q.push({{"event":"v{place}","page":{number},"at":{place * 37}}});' for place in range(70)
+    )
     head = f"<style>{rules}</style><script>window.q=[];{script}</script>"
     before = f'<nav class="menu" aria-label="Main"><ul class="menu__list">{menu}</ul></nav>'
     after = f'<aside class="sidebar">{side}</aside>'
-    page = body.replace(b"</head>", head.encode() + b"</head>", 1).replace(b"<body>", b"<body>" + before.encode(), 1)
+    page = body.replace(b"</head>", head.encode() + b"</head>", 1).replace(
+        b"<body>", b"<body>" + before.encode(), 1
+    )
     return page.replace(b"</body>", after.encode() + b"</body>", 1)
 
 
@@ -93,7 +100,7 @@ async def serve(pages: int, page_bytes: int) -> None:
     loop = asyncio.get_running_loop()
     starts = []
     for answers in sites:
-        server = await loop.create_server(lambda answers=answers: Still(answers), "127.0.0.1", 0, backlog=512)
+        server = await loop.create_server(partial(Still, answers), "127.0.0.1", 0, backlog=512)
         starts.append(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
     print(json.dumps({"sites": starts, "pages": count, "bytes": total // count}), flush=True)
     ended = asyncio.Event()

@@ -1,4 +1,6 @@
-"""The plain reading of a page that both programs share: lexbor's tree, title, text, links, and the digest of the text."""
+"""The plain reading of a page that both programs share: lexbor's tree, title, text, links, and the digest of the
+text.
+"""
 
 from __future__ import annotations
 

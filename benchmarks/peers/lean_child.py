@@ -12,5 +12,5 @@ from lean import lean_parse
 from levada.adapters import parser_child
 
 if __name__ == "__main__":
-    parser_child.parse_page = lean_parse
+    vars(parser_child)["parse_page"] = lean_parse
     parser_child.main(sys.argv[1:])

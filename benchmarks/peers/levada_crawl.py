@@ -25,7 +25,6 @@ from levada.flow.settings import (
     Settings,
 )
 
-
 LEAN_CHILD = str(Path(__file__).parent / "lean_child.py")
 
 

@@ -1,10 +1,12 @@
 """Scrapy, tuned: asyncio reactor on uvloop, the page reading that Levada uses in that row, own seen-set.
 
-With `--store` it keeps and indexes the pages, and its queue is on disk (JOBDIR). `--items N` sets CONCURRENT_ITEMS: Scrapy starts that many tasks for every
-response, 100 unless told otherwise; 1 makes it cheaper, which few know, so both are measured.
+With `--store` it keeps and indexes the pages, and its queue is on disk (JOBDIR). `--items N` sets
+CONCURRENT_ITEMS: Scrapy starts that many tasks for every response, 100 unless told otherwise; 1 makes it
+cheaper, which few know, so both are measured.
 
-Kept: what Levada does too (robots, retry, redirects, depth, URL length, compression, time-outs, size limits). Switched
-off: cookies, referer, telnet, statistics, logging, the duplicate filter (a set takes its place), auto-throttle.
+Kept: what Levada does too (robots, retry, redirects, depth, URL length, compression, time-outs, size limits).
+Switched off: cookies, referer, telnet, statistics, logging, the duplicate filter (a set takes its place),
+auto-throttle.
 """
 
 from __future__ import annotations
@@ -19,9 +21,8 @@ from typing import Any
 
 import scrapy
 import zstandard
-from scrapy.crawler import CrawlerProcess
-
 from lean import lean_parse
+from scrapy.crawler import CrawlerProcess
 
 from levada.adapters.tantivy_index import TantivyIndex
 from levada.hashing import content_digest
@@ -109,7 +110,7 @@ class Shelf:
         self._waiting.clear()
 
 
-class Spider(scrapy.Spider):  # type: ignore[misc]
+class Spider(scrapy.Spider):
     name = "peer"
 
     def __init__(self, starts: list[str], shelf: Shelf | None) -> None:

@@ -72,7 +72,9 @@ def test_a_bomb_within_a_bomb_stops_too() -> None:
     assert ask(answer(bomb, "Content-Encoding: gzip, gzip")).reason is Reason.DECODED_BYTES
 
 
-@pytest.mark.parametrize("packed", [b"not gzip at all", gzip.compress(PAGE)[:40] + bytes(40)])
+@pytest.mark.parametrize(
+    "packed", [b"not gzip at all", gzip.compress(PAGE)[:40] + bytes(40)], ids=["plain", "torn"]
+)
 def test_a_damaged_compressed_body_is_a_reason(packed: bytes) -> None:
     response = ask(answer(packed, "Content-Encoding: gzip"))
     assert (response.reason, response.body) == (Reason.PROTOCOL, b"")
@@ -93,7 +95,11 @@ def test_an_endless_body_stops_at_the_cap(reply: Answer) -> None:
     assert (response.reason, response.body) == (Reason.BYTES, b"")
 
 
-@pytest.mark.parametrize("reply", [endless, endless_chunks, answer(bytes(200 * KIB)), answer(gzip.compress(PAGE))])
+@pytest.mark.parametrize(
+    "reply",
+    [endless, endless_chunks, answer(bytes(200 * KIB)), answer(gzip.compress(PAGE))],
+    ids=["endless", "chunks", "long", "packed"],
+)
 def test_whoever_wants_the_beginning_gets_just_that(reply: Answer) -> None:
     response = ask(reply, keep_bytes=100)
     assert (response.status, response.reason, len(response.body)) == (200, None, 100)

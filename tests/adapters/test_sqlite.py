@@ -18,7 +18,7 @@ from levada.adapters.faults import FaultAt, PointLog
 from levada.adapters.limits import StoreLimits
 from levada.adapters.sqlite import WRITE_POINTS, SqliteStore
 from levada.adapters.sqlite.known import KnownUrls
-from levada.adapters.sqlite.schema import HOWS, KINDS, STATES
+from levada.adapters.sqlite.schema import HOWS, KINDS, SCHEMA_VERSION, STATES
 from levada.errors import StoreDamaged, StoreError, StoreFull, StoreLocked, StoreTooNew
 from levada.records import How, PageKind, PageState
 from tests.adapters.story import STORY_LIMITS, tell
@@ -103,6 +103,42 @@ def test_a_store_of_a_newer_levada_is_left_alone(path: Path, store: SqliteStore)
     for read_only in (False, True):
         with pytest.raises(StoreTooNew, match="newer"):
             SqliteStore(path, read_only=read_only)
+
+
+def test_a_store_of_an_older_layout_is_left_alone(path: Path, store: SqliteStore) -> None:
+    store.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION - 1}")
+    connection.close()
+    for read_only in (False, True):
+        with pytest.raises(StoreError, match="older"):
+            SqliteStore(path, read_only=read_only)
+
+
+def test_addresses_are_found_by_number_and_by_how_they_begin(store: SqliteStore) -> None:
+    store.add([*links("a", 12), *links("b", 2)], [], 0.0)
+    page = store.page("http://a/3")
+    assert page is not None
+    assert store.url_of(page.id) == "http://a/3"
+    assert store.url_of(0) is None
+    assert store.urls_like("http://a/1", 9) == ["http://a/1", "http://a/10", "http://a/11"]
+    assert store.urls_like("http://a/", 2) == ["http://a/0", "http://a/1"]
+    assert store.urls_like("http://c/", 2) == store.urls_like("http://a/", -1) == []
+
+
+def test_the_newest_step_is_that_of_the_last_change(store: SqliteStore) -> None:
+    assert store.newest_seq() == 0
+    visited(store, "http://a/", "a", "words", 1.0)
+    visited(store, "http://b/", "b", "more", 2.0)
+    assert store.newest_seq() == store.changes(0, 9)[-1].seq
+
+
+def test_pages_of_a_site_are_neighbours_whenever_they_were_found(store: SqliteStore) -> None:
+    for start in range(3):
+        store.add([*links("a", 1, start), *links("b", 1, start)], [], float(start))
+    ids = [page.id for site in "ab" for n in range(3) if (page := store.page(f"http://{site}/{n}"))]
+    assert ids == sorted(ids)
+    assert ids[2] - ids[0] == ids[5] - ids[3] == 2
 
 
 @pytest.mark.parametrize("content", [b"this is not a database at all" * 100, b"SQLite format 3\0" + b"\xff" * 5000])

@@ -15,7 +15,7 @@ from levada.errors import LevadaError, StoreDamaged, StoreError, StoreFull
 from levada.flow.crawl import Crawl
 from levada.flow.storekeeper import Storekeeper
 from levada.reasons import Reason
-from levada.records import Found, How, Lease, PageState, ParsedPage, RawPage, Request, Response, Settled, SiteRecord
+from levada.records import Found, How, Lease, ParsedPage, RawPage, Request, Response, Settled, SiteRecord
 from tests.flow.world import DAY, HOUR, World, page, run_simulated, status, text
 from tests.visits import first
 
@@ -304,7 +304,8 @@ def test_robots_txt_is_followed_through_redirects_and_a_loop_counts_as_none() ->
     web[f"{HOME}real.txt"] = status(200, b"User-agent: *\nDisallow: /1\n", content_type="text/plain")
     world = World(web)
     world.crawl(HOME)
-    assert world.page(f"{HOME}1").state is PageState.REFUSED
+    assert f"{HOME}1" not in {url for _, url in world.asked()}
+    assert world.store.standing(world.clock.now()).refused == {Reason.ROBOTS: 1}
     web[f"{HOME}real.txt"] = status(301, location="/robots.txt")
     looping = World(web)
     looping.crawl(HOME)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.pages.robots import MAX_DELAY, RobotsRules
+from levada.pages.robots import MAX_DELAY, RobotsRules, header_directives
 
 RULES = """\ufeff
 User-agent: *
@@ -62,3 +63,18 @@ def test_any_text_is_read(text: str, url: str) -> None:
     delay = rules.delay("levada")
     assert delay is None or 0 <= delay <= MAX_DELAY
     rules.sitemaps()
+
+
+@pytest.mark.parametrize(
+    ("value", "asked"),
+    [
+        ("noindex", {"noindex"}),
+        ("NoIndex, NOFOLLOW", {"noindex", "nofollow"}),
+        ("levada: noindex", {"noindex"}),
+        ("otherbot: noindex", set()),
+        ("unavailable_after: 25 Jun 2026 15:00:00 GMT", {"unavailable_after: 25 jun 2026 15:00:00 gmt"}),
+        ("", {""}),
+    ],
+)
+def test_a_header_asks_what_a_meta_element_would(value: str, asked: set[str]) -> None:
+    assert header_directives([("x-robots-tag", value), ("content-type", "noindex")], "levada/1.0") == asked

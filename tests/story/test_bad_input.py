@@ -20,8 +20,7 @@ from levada.demo.model import World
 from tests.story.collections import check_whole
 from tests.story.commands import contents, levada, one_line, started
 
-PAGES = 40
-READERS = (["search", "istanbul"], ["postings", "istanbul"], ["export", "--jsonl"], ["why", "URL"], ["diff", "URL"])
+PAGES = 30
 
 
 @pytest.fixture(scope="module")
@@ -155,9 +154,12 @@ def test_a_wrong_flag_is_wrong_usage(arguments: list[str], tmp_path: Path) -> No
 # The data folder
 
 
+READERS = ("search x", "postings x", "export --jsonl", "why http://a.example/", "diff http://a.example/")
+
+
 @pytest.mark.parametrize("arguments", READERS)
-def test_where_there_is_no_collection_it_is_said_how_to_start_one(arguments: list[str], tmp_path: Path) -> None:
-    line = one_line(levada(*_with_url(arguments, "http://a.example/"), "--data", "none", cwd=tmp_path), 3)
+def test_where_there_is_no_collection_it_is_said_how_to_start_one(arguments: str, tmp_path: Path) -> None:
+    line = one_line(levada(*arguments.split(), "--data", "none", cwd=tmp_path), 3)
     assert "levada crawl URL" in line
     assert not list(tmp_path.iterdir())
 
@@ -167,8 +169,8 @@ def test_a_collection_of_a_newer_levada_is_left_alone(small_web: Web, data: Path
         connection.execute("PRAGMA user_version = 99")
     before = data.joinpath("levada.db").read_bytes()
     assert "update Levada" in one_line(crawl(small_web, data), 1)
-    for arguments in READERS:
-        ended = levada(*_with_url(arguments, small_web.start[0]), "--data", data, cwd=data.parent)
+    for arguments in (["search", "istanbul"], ["why", small_web.start[0]], ["export", "--jsonl"]):
+        ended = levada(*arguments, "--data", data, cwd=data.parent)
         assert "update Levada" in one_line(ended, 1), arguments
     assert data.joinpath("levada.db").read_bytes() == before
 
@@ -225,7 +227,7 @@ def _small_disk(path: Path, size: str) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(path)], check=True)
 
 
-@pytest.mark.parametrize("size", ["128k", "300k", "700k"])
+@pytest.mark.parametrize("size", ["128k", "500k"])
 def test_a_full_disk_is_said_to_be_full_and_the_same_command_goes_on(
     size: str, small_web: Web, tmp_path: Path
 ) -> None:
@@ -272,12 +274,12 @@ def test_a_damaged_database_is_said_to_be_damaged_and_left_as_it_is(
     else:
         database.write_bytes(b"")
     before = database.read_bytes()
-    for arguments in READERS:
-        ended = levada(*_with_url(arguments, small_web.start[0]), "--data", data, cwd=data.parent)
+    for arguments in (["search", "istanbul"], ["export", "--jsonl"]):
+        ended = levada(*arguments, "--data", data, cwd=data.parent)
         if ended.returncode != 0:  # a reader may not come across the damage
             one_line(ended, 1)
     doctor = levada("doctor", "--data", data, cwd=data.parent)
-    assert doctor.returncode == (0 if damage == "empty" else 1), doctor.stdout
+    assert doctor.returncode == 1, doctor.stdout
     assert "Traceback" not in doctor.stderr + doctor.stdout
     assert database.read_bytes() == before
     if damage != "empty":  # nothing is there to be lost: that is a new collection
@@ -306,19 +308,13 @@ def test_a_damaged_index_is_rebuilt_by_itself(damage: str, small_web: Web, data:
             if file.suffix not in (".json", ".lock"):
                 _overwrite(file, 0, max(file.stat().st_size, 20))
     else:
-        found = [path for path in index.rglob(damage)]
-        assert len(found) == 1, [path.name for path in index.rglob("*")]
-        _overwrite(found[0], 0, max(found[0].stat().st_size, 20))
+        (file,) = index.rglob(damage)
+        _overwrite(file, 0, max(file.stat().st_size, 20))
     ended = levada("search", "istanbul", "--data", data, "--json", cwd=data.parent)
     assert ended.returncode == 0, ended.stderr
     assert ended.stderr == ""
     assert crawl(small_web, data).returncode == 0
-    with suppress(FileNotFoundError):
-        check_whole(data, World.build(small_web.seed, small_web.pages))
-
-
-def _with_url(arguments: list[str], url: str) -> list[str]:
-    return [url if argument == "URL" else argument for argument in arguments]
+    check_whole(data, World.build(small_web.seed, small_web.pages))
 
 
 def _wait_until_locked(data: Path, holder: subprocess.Popen[str]) -> None:

@@ -16,6 +16,7 @@ from contextlib import suppress
 
 import msgspec
 
+from levada.adapters.child_signals import leave_signals_to_parent
 from levada.adapters.parser_wire import HEAD, READY, decode_page, frame
 from levada.pages.parse import ParseLimits, parse_page
 from levada.reasons import Reason
@@ -30,8 +31,7 @@ _TRIAL = RawPage("http://invalid/", b"<title>ready</title><p>" + b"words and mor
 
 def main(arguments: list[str]) -> None:
     descriptor, memory, cpu_seconds, main_text = arguments
-    for number in (signal.SIGINT, signal.SIGTERM):  # sent to all at once, they are the parent's to handle
-        signal.signal(number, signal.SIG_IGN)
+    leave_signals_to_parent()
     resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     gc.freeze()

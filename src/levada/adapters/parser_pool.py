@@ -18,6 +18,7 @@ from typing import cast
 
 import msgspec
 
+from levada.adapters.child_signals import signals_held_back
 from levada.adapters.parser_wire import HEAD, decode_parsed, frame
 from levada.errors import LevadaError, ParserDied
 from levada.records import ParsedPage, RawPage
@@ -212,7 +213,8 @@ class _Child(asyncio.Protocol):
 
 def _spawn(program: Sequence[str], descriptor: int, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-I", *program, str(descriptor), *arguments]
-    return subprocess.Popen(command, pass_fds=(descriptor,), stdin=subprocess.DEVNULL)  # noqa: S603
+    with signals_held_back():
+        return subprocess.Popen(command, pass_fds=(descriptor,), stdin=subprocess.DEVNULL)  # noqa: S603
 
 
 def _death(status: int, url: str) -> ParserDied:

@@ -81,5 +81,10 @@ def _store_limits(settings: Settings) -> StoreLimits:
         keep_versions=settings.store.keep_versions,
         max_pages_per_site=settings.crawl.max_pages_per_site,
         new_share=settings.store.new_share,
-        delay=settings.politeness.delay,
+        delay=max(settings.politeness.delay, _seconds_between(settings.budget.per_site_per_hour)),
     )
+
+
+def _seconds_between(per_hour: int) -> float:
+    """No more pages of a site are leased than its budget lets us ask for."""
+    return 3600.0 / per_hour if per_hour else 0.0

@@ -62,7 +62,7 @@ class DataFolder:
         except OSError:
             holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() or "unknown"
             raise StoreLocked(
-                f"{self.path} is in use by another crawl (process {holder}): wait for it, or use another --data folder"
+                f"{self.path} is in use by another crawl (process {holder}): wait for it, or name another --data"
             ) from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(os.getpid()).encode(), 0)

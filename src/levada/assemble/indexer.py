@@ -1,8 +1,8 @@
 """The process that writes the search index, beside the crawl.
 
-It follows the documents: woken by a line on its input, it takes in whatever is new. A line `q` means: finish and end.
-If the input just closes, the crawl has died, and the next one will catch up. An index that cannot be read is built
-anew from the documents.
+It follows the documents: woken by a line on its input, it takes in whatever is new. A line `q` means: finish
+and end. If the input just closes, the crawl has died, and the next one will catch up. An index that cannot be
+read is built anew from the documents.
 """
 
 from __future__ import annotations

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from difflib import get_close_matches
-from itertools import chain
 
-from levada.adapters.limits import StoreLimits
-from levada.adapters.memory import NoFaults
-from levada.adapters.sqlite.database import Database
 from levada.assemble.reading import Collection
 from levada.cli.printing import shortened
 from levada.errors import BadUrl, NotFound
@@ -18,8 +13,6 @@ from levada.records import PageRecord
 __all__ = ["known_page", "spellings", "url_of"]
 
 _LOOKED_AT = 200  # addresses of a site that are compared with the one that was typed
-_FIRST_ABOVE = "\U0010ffff"
-_LIKE = """SELECT url FROM pages WHERE url >= ? AND url < ? ORDER BY url LIMIT ?"""
 
 
 def spellings(typed: str) -> list[str]:
@@ -48,21 +41,17 @@ def known_page(collection: Collection, typed: str) -> PageRecord:
 
 def url_of(collection: Collection, page_id: int) -> str | None:
     """The address of a page by its number."""
-    with closing(_database(collection)) as database:
-        rows = database.rows("SELECT url FROM pages WHERE id = ?", (page_id,))
-    return rows[0][0] if rows else None
+    return collection.store.url_of(page_id)
 
 
 def _near(collection: Collection, addresses: list[str], most: int = 3) -> list[str]:
     """Addresses of the same site that are spelled alike: those around it, and the first ones."""
     found: dict[str, None] = {}
-    with closing(_database(collection)) as database:
-        for url in addresses:
-            front, end = front_page(url), front_page(url) + _FIRST_ABOVE
-            stems = (url[: max(len(front), len(url) - cut)] for cut in (0, 1, 2, 4, 8, 16))
-            ranges = chain(((stem, stem + _FIRST_ABOVE) for stem in stems), [(front, end)])
-            for start, stop in ranges:
-                found |= dict.fromkeys(row[0] for row in database.rows(_LIKE, (start, stop, _LOOKED_AT)))
+    for url in addresses:
+        front = front_page(url)
+        stems = [url[: max(len(front), len(url) - cut)] for cut in (0, 1, 2, 4, 8, 16)]
+        for start in (*stems, front):
+            found |= dict.fromkeys(collection.store.urls_like(start, _LOOKED_AT))
     return _closest(addresses, list(found), most)
 
 
@@ -72,7 +61,3 @@ def _closest(addresses: list[str], known: list[str], most: int) -> list[str]:
     alike = get_close_matches(target[:500], by_rest, n=most, cutoff=0.6)
     front = [url for url in known if url == front_page(url) and site_of(url) == site_of(addresses[0])]
     return [by_rest[rest] for rest in alike] or front[:1]
-
-
-def _database(collection: Collection) -> Database:
-    return Database(collection.folder.database, StoreLimits(), NoFaults(), read_only=True)

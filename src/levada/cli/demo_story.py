@@ -44,7 +44,7 @@ class Story(msgspec.Struct, frozen=True):
             "fetches": {"levada": self.levada.fetches, "round_robin": self.round_robin.fetches},
             "changes": {"happened": self.levada.changes, "caught": self.levada.caught},
             "current_at_end": {"true": self.levada.fresh_at_end, "believed": self.report.believed_current},
-            "found": {"query": QUESTION, "total": self.hits.total},
+            "search": {"query": QUESTION, "total": self.hits.total},
             "data": self.folder,
         }
 

@@ -10,10 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from levada.adapters.limits import StoreLimits
-from levada.adapters.memory import NoFaults
 from levada.adapters.sqlite import SqliteStore
-from levada.adapters.sqlite.database import Database
 from levada.assemble.folder import DataFolder
 from levada.cli.checks import Check, failed, fine, worrying
 from levada.cli.printing import plural, size
@@ -52,13 +49,10 @@ def _told(error: LevadaError, name: str) -> Check:
 
 def _database(folder: DataFolder, store: SqliteStore) -> Iterator[Check]:
     store.check()
-    with closing(Database(folder.database, StoreLimits(), NoFaults(), read_only=True)) as database:
-        (format,) = database.rows("PRAGMA user_version")[0]
-        (newest,) = database.rows("SELECT coalesce(max(seq), 0) FROM pages")[0]
     standing = store.standing(SystemClock().now())
     held = f"{plural(standing.stored, 'page')} stored of {standing.known:,} known, {size(standing.bytes)}"
-    yield fine("database", f"sound; format {format}; {held}")
-    yield _index(folder, newest)
+    yield fine("database", f"sound; format {store.format}; {held}")
+    yield _index(folder, store.newest_seq())
 
 
 def _index(folder: DataFolder, newest: int) -> Check:

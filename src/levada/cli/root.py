@@ -53,7 +53,9 @@ def main() -> None:
     try:
         app()
     except LevadaError as error:
-        print(f"levada: {error}", file=sys.stderr)
+        from levada.cli.printing import harmless
+
+        print(f"levada: {harmless(str(error))}", file=sys.stderr)  # one line, whatever was quoted in it
         sys.exit(error.exit_code)
     except OSError as error:  # of standard output: everything else is translated where it is met
         print(f"levada: cannot write the answer: {error.strerror or error}", file=sys.stderr)

@@ -85,7 +85,7 @@ class Crawl:
             polite.delay, polite.at_once, per_hour=budget.per_hour, per_site_per_hour=budget.per_site_per_hour
         )
         admitted = (record.site for record in ports.sites.sites() if record.admitted)
-        self._sieve = LinkSieve(settings.crawl, admitted)
+        self._sieve = LinkSieve(settings.crawl, admitted, lambda url: self._robots.closes(url))
         self._sites = SiteBook(ports.sites, self._keeper, polite, self._sieve.admitted)
         self._weather = Weather(self._sites)
         self._robots = RobotsBook(ports.fetcher, self._sites, self._clock, polite, self._read_robots)

@@ -78,6 +78,11 @@ class RobotsBook:
         allowed = known.rules.allows(url, self._settings.agent)
         return Verdict(None if allowed else Reason.ROBOTS, asked, known.delay)
 
+    def closes(self, url: str) -> bool:
+        """Whether a robots.txt that was read says no to this address; no word is no."""
+        known = self._known.get(origin_of(url))
+        return known is not None and not known.rules.allows(url, self._settings.agent)
+
     async def _learn(self, origin: str) -> tuple[_Known, bool]:
         """What is known of this origin from now on; True if that took an exchange."""
         done = self._asking[origin] = asyncio.Event()

@@ -89,7 +89,7 @@ class FetchSettings(_Section, frozen=True):
     connect_seconds: Positive = 10.0
     min_rate: NotNegative = 100.0  # bytes per second, over min_rate_seconds
     min_rate_seconds: Positive = 8.0
-    ca_file: str = ""  # more authorities to trust, PEM; "": those that come with Levada's curl
+    ca_file: str = ""  # the authorities to trust, PEM; "": the machine's own
     http2: bool = True
 
 
@@ -142,7 +142,7 @@ class ClockSettings(_Section, frozen=True):
     """How fast does time go? Only the bundled web changes this."""
 
     speed: Positive = 1.0
-    origin: NotNegative = 0.0  # world time at `started`; used if speed is not 1
+    origin: NotNegative = 0.0  # world time at `started`
     started: NotNegative = 0.0
 
 

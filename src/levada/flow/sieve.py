@@ -6,7 +6,7 @@ stored is passed over at once: a page names some fifty addresses, and nearly all
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from levada.flow.settings import CrawlSettings
 from levada.pages.traps import TrapLimits, trap
@@ -30,10 +30,17 @@ def priority(how: How, depth: int, kind: PageKind = PageKind.PAGE) -> int:
 class LinkSieve:
     """Turns the links of a page into what the frontier should hold, and says what it left out and why."""
 
-    def __init__(self, settings: CrawlSettings, admitted: Iterable[str], most_known: int = 200_000) -> None:
+    def __init__(
+        self,
+        settings: CrawlSettings,
+        admitted: Iterable[str],
+        closes: Callable[[str], bool] = lambda url: False,
+        most_known: int = 200_000,
+    ) -> None:
         self._settings = settings
         self._limits = TrapLimits(max_length=settings.max_url_length, max_depth=settings.max_depth)
         self.admitted = set(admitted)
+        self._closes = closes
         self._fronts: set[str] = set()
         self._known: set[str] = set()
         self._most_known = most_known
@@ -78,6 +85,8 @@ class LinkSieve:
             return Reason.SCOPE
         if link.how is How.REDIRECT and page.hops >= self._settings.max_redirects:
             return Reason.REDIRECTS
+        if self._closes(link.url):  # spares a place in the frontier, and a turn of the site
+            return Reason.ROBOTS
         return trap(link.url, now, self._depth(link, page), self._limits)
 
     def _in_scope(self, link: Link, page: PageRecord) -> bool:

@@ -1,9 +1,10 @@
 """How sure are we that a stored page is still current?
 
-A page that was seen to change `c` times over `t` seconds of visits is believed to change at rate
-`(c + 1/2) / (t + 1 / (2 r))`, where `r` is the rate of all pages together: what is known of the others speaks for a page
-until it speaks for itself. The chance that it has not changed for `a` seconds is `exp(-rate * a)`. `BeliefSample` keeps
-that for an unbiased sample of the pages, so that the share believed current costs the same at ten million.
+A page that was seen to change `c` times over `t` seconds of visits is believed to change at rate `(c + 1/2) /
+(t + 1 / (2 r))`, where `r` is the rate of all pages together: what is known of the others speaks for a page
+until it speaks for itself. The chance that it has not changed for `a` seconds is `exp(-rate * a)`.
+`BeliefSample` keeps that for an unbiased sample of the pages, so that the share believed current costs the same
+at ten million.
 """
 
 from __future__ import annotations
@@ -53,4 +54,6 @@ class BeliefSample:
 
     def _thin_out(self) -> None:
         self._one_in *= 2
-        self._pages = {url: belief for url, belief in self._pages.items() if crc32(url.encode()) % self._one_in == 0}
+        self._pages = {
+            url: belief for url, belief in self._pages.items() if crc32(url.encode()) % self._one_in == 0
+        }

@@ -7,12 +7,13 @@ thousands of rules would otherwise multiply.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from protego import Protego
 
 from levada.pages.urls import scheme_of
 
-__all__ = ["RobotsRules"]
+__all__ = ["RobotsRules", "header_directives"]
 
 MAX_DELAY = 300.0
 MAX_SITEMAPS = 100
@@ -20,6 +21,7 @@ NOBODY = "\x7fnobody\x7f"
 
 _AGENT_LINE = re.compile(r"\s*user[- ]?agent(?:\s*:|\s)\s*([^#]*)", re.IGNORECASE)
 _SITEMAP_LINE = re.compile(r"\s*site-?maps?\s*:\s*(\S+)", re.IGNORECASE)
+_DATED = frozenset(("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"))
 _PRODUCT = re.compile(r"[A-Za-z_\-]+")
 
 
@@ -63,6 +65,21 @@ class RobotsRules:
             lines = (_readdress(line, product) for line in self._lines)
             rules = self._by_agent[product] = Protego.parse("\n".join(lines))
         return rules
+
+
+def header_directives(headers: Iterable[tuple[str, str]], agent: str) -> frozenset[str]:
+    """What X-Robots-Tag headers ask of `agent` or of everybody; names of headers in lower case."""
+    asked: set[str] = set()
+    for name, value in headers:
+        if name != "x-robots-tag":
+            continue
+        whom, colon, rest = value.partition(":")
+        if colon and "," not in whom and whom.strip().lower() not in _DATED:
+            if _product_of(whom) != _product_of(agent):
+                continue
+            value = rest
+        asked.update(word.strip().lower() for word in value.split(","))
+    return frozenset(asked)
 
 
 def _product_of(agent: str) -> str:

@@ -220,9 +220,7 @@ def _update(page: HeldPage, settled: Settled) -> None:
 
 
 def _is_workable(site: HeldSite, now: float) -> bool:
-    return site.record.rest_until <= now and any(
-        page.record.visits == 0 or page.is_due(now) for page in site.pages
-    )
+    return site.record.rest_until <= now and any(page.record.visits == 0 or page.is_due(now) for page in site.pages)
 
 
 def _counted(pairs: Sequence[tuple[str, int]]) -> dict[str, int]:

@@ -96,6 +96,10 @@ class Database:
         with self.read() as connection:
             return connection.execute(sql, parameters).fetchall()
 
+    def format(self) -> int:
+        (version,) = self.rows("PRAGMA user_version")[0]
+        return int(version)
+
     def close(self) -> None:
         with self._lock:
             self._broken = self._broken or f"the store {self.path} is closed"

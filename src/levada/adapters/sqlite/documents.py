@@ -44,6 +44,10 @@ class SqliteDocuments:
     def changes(self, after: int, limit: int) -> list[Change]:
         return [_change(row) for row in self._database.rows(_CHANGED, (after, max(0, limit)))]
 
+    def newest_seq(self) -> int:
+        (newest,) = self._database.rows("SELECT coalesce(max(seq), 0) FROM pages WHERE seq IS NOT NULL")[0]
+        return int(newest)
+
     def scan(self) -> Iterator[Document]:
         last = 0
         while rows := self._database.rows(_SCAN, (last, _SCANNED_AT_ONCE)):

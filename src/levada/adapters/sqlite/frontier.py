@@ -11,14 +11,16 @@ from levada.adapters.sqlite.database import Database
 from levada.adapters.sqlite.holding import Holding
 from levada.adapters.sqlite.known import KnownUrls
 from levada.adapters.sqlite.leasing import forget_leases, give_back, lease_pages
-from levada.adapters.sqlite.rows import PAGE_COLUMNS, PAGE_TABLES, page_record
+from levada.adapters.sqlite.rows import FROM_PAGES, PAGE_COLUMNS, page_record
 from levada.adapters.sqlite.settling import settle_visits
 from levada.records import Found, Lease, PageRecord, Refusal, Settled, Standing
 
 __all__ = ["SqliteFrontier"]
 
 SITES_COUNTED = 2_000
-_BY_URL = f"SELECT {PAGE_COLUMNS} FROM pages p {PAGE_TABLES} WHERE p.url = ?"
+_BY_URL = f"SELECT {PAGE_COLUMNS} {FROM_PAGES} WHERE p.url = ?"
+_LIKE = "SELECT url FROM pages WHERE url >= ? AND url < ? ORDER BY url LIMIT ?"
+_LAST = "\U0010ffff"
 _DUE = """SELECT count(*) FROM (
     SELECT 1 FROM (SELECT id FROM sites WHERE due_at IS NOT NULL ORDER BY due_at LIMIT ?1) s
     JOIN visited v ON v.site_id = s.id AND v.next_visit <= ?2
@@ -80,6 +82,14 @@ class SqliteFrontier:
     def page(self, url: str) -> PageRecord | None:
         rows = self._database.rows(_BY_URL, (plain_text(url),))
         return page_record(rows[0]) if rows else None
+
+    def url_of(self, page_id: int) -> str | None:
+        rows = self._database.rows("SELECT url FROM pages WHERE id = ?", (page_id,))
+        return rows[0][0] if rows else None
+
+    def urls_like(self, start: str, limit: int) -> list[str]:
+        start = plain_text(start)
+        return [url for (url,) in self._database.rows(_LIKE, (start, start + _LAST, max(0, limit)))]
 
     def standing(self, now: float) -> Standing:
         """Counts are kept, not counted; `due` is, up to 10,000 in the 2,000 sites that come next."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from levada.adapters.limits import StoreLimits
 from levada.adapters.sqlite.database import Write
 from levada.adapters.sqlite.holding import pull_turns
-from levada.adapters.sqlite.rows import PAGE_COLUMNS, PAGE_TABLES, page_record
+from levada.adapters.sqlite.rows import FROM_LISTED_PAGES, PAGE_COLUMNS, page_record
 from levada.adapters.turns import Portion, SiteTurn, first_portions
 from levada.records import Lease
 
@@ -38,9 +38,8 @@ _NEXT_TURN = """UPDATE sites SET turn_at = ?2, taken = taken + ?3, due_at = max(
 
 _SAME_TURN = """UPDATE sites SET due_at = max(?1, turn_at, rest_until)
     WHERE id = ?2 AND due_at IS NOT max(?1, turn_at, rest_until)"""
-# CROSS JOIN keeps the order of the list: one statement reads a whole batch.
-_PAGES = f"SELECT {PAGE_COLUMNS} FROM json_each(?) asked CROSS JOIN pages p ON p.id = asked.value {PAGE_TABLES}"
-_TOKENS = "SELECT l.page_id, l.token FROM json_each(?) asked CROSS JOIN leases l ON l.page_id = asked.value"
+_PAGES = f"SELECT {PAGE_COLUMNS} {FROM_LISTED_PAGES}"
+_TOKENS = "SELECT l.page_id, l.token FROM json_each(?) listed CROSS JOIN leases l ON l.page_id = listed.value"
 
 _EVER = float("-inf")
 

@@ -77,6 +77,11 @@ def _prepare(connection: sqlite3.Connection, path: Path, limits: StoreLimits, re
         raise StoreTooNew(
             f"{path} was written by a newer Levada (format {version}, ours is {SCHEMA_VERSION}): update Levada"
         )
+    if not empty and version < SCHEMA_VERSION:
+        raise StoreError(
+            f"{path} was written by an older Levada (format {version}, ours is {SCHEMA_VERSION}): "
+            "crawl into another folder, or use that Levada"
+        )
     if read_only:
         if empty:
             raise StoreError(f"there is nothing in the store at {path} yet: crawl something first")

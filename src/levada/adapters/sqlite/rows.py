@@ -9,7 +9,16 @@ from levada.adapters.sqlite.schema import HOWS, KINDS, STATES
 from levada.reasons import Reason
 from levada.records import Outcome, PageRecord, Visit
 
-__all__ = ["HOW_CODE", "KIND_CODE", "PAGE_COLUMNS", "PAGE_TABLES", "STATE_CODE", "packed_history", "page_record"]
+__all__ = [
+    "FROM_LISTED_PAGES",
+    "FROM_PAGES",
+    "HOW_CODE",
+    "KIND_CODE",
+    "PAGE_COLUMNS",
+    "STATE_CODE",
+    "packed_history",
+    "page_record",
+]
 
 KIND_CODE = {kind: code for code, kind in enumerate(KINDS)}
 HOW_CODE = {how: code for code, how in enumerate(HOWS)}
@@ -18,7 +27,10 @@ STATE_CODE = {state: code for code, state in enumerate(STATES)}
 PAGE_COLUMNS = """p.id, p.url, s.site, coalesce(v.kind, p.kind), coalesce(v.state, 0), p.how, p.depth, p.hops,
     p.found_at, p.found_on, v.reason, coalesce(v.visits, 0), v.history, v.interval, v.next_visit,
     coalesce(v.failures, 0), p.version, p.etag, p.last_modified, p.body_digest, p.text_digest, p.sketch"""
-PAGE_TABLES = "JOIN sites s ON s.id = p.site_id LEFT JOIN visited v ON v.page_id = p.id"
+_JOINED = "JOIN sites s ON s.id = p.site_id LEFT JOIN visited v ON v.page_id = p.id"
+FROM_PAGES = f"FROM pages p {_JOINED}"
+# A list of ids as a table: one statement reads a whole batch, in the order of the list (hence CROSS).
+FROM_LISTED_PAGES = f"FROM json_each(?) listed CROSS JOIN pages p ON p.id = listed.value {_JOINED}"
 
 _VISIT = struct.Struct("<dBB")
 _OUTCOMES = tuple(Outcome)

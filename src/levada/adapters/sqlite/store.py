@@ -58,6 +58,11 @@ class SqliteStore:
     def close(self) -> None:
         self._database.close()
 
+    @property
+    def format(self) -> int:
+        """The number of the layout that this store is written in."""
+        return self._database.format()
+
     def check(self) -> None:
         """Read everything once; `StoreDamaged` if the database is not sound."""
         with self._database.read() as connection:
@@ -82,6 +87,14 @@ class SqliteStore:
     def page(self, url: str) -> PageRecord | None:
         return self._frontier.page(url)
 
+    def url_of(self, page_id: int) -> str | None:
+        """The address of the page with this number."""
+        return self._frontier.url_of(page_id)
+
+    def urls_like(self, start: str, limit: int) -> list[str]:
+        """The first addresses, in their order, that begin with `start`: a front page names those of its site."""
+        return self._frontier.urls_like(start, limit)
+
     def standing(self, now: float) -> Standing:
         return self._frontier.standing(now)
 
@@ -102,6 +115,10 @@ class SqliteStore:
 
     def changes(self, after: int, limit: int) -> list[Change]:
         return self._documents.changes(after, limit)
+
+    def newest_seq(self) -> int:
+        """The step of the newest change; 0 if nothing was ever stored."""
+        return self._documents.newest_seq()
 
     def scan(self) -> Iterator[Document]:
         return self._documents.scan()

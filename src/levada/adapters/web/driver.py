@@ -25,7 +25,8 @@ class CurlDriver:
         self._watched: dict[int, int] = {}  # file descriptor -> what curl waits for
         self._running = 0
         self._soon: asyncio.Handle | None = None
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm: asyncio.Handle | None = None
+        self._alarm_at = 0.0  # kept here: uvloop's handle for "almost now" does not know its own time
         self._deadline: float | None = None
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_MAXCONNECTS, keep_connections)
@@ -74,13 +75,14 @@ class CurlDriver:
             return
         self._deadline = self._loop.time() + milliseconds / 1000
         # curl moves its alarm with every transfer: one that rings too early is cheaper than one set anew each time.
-        if self._alarm is None or self._alarm.when() > self._deadline:
+        if self._alarm is None or self._alarm_at > self._deadline:
             self._rearm(self._deadline)
 
     def _rearm(self, when: float) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm = self._loop.call_at(when, self._ring)
+        self._alarm_at = when
 
     def _ring(self) -> None:
         self._alarm = None
