@@ -172,7 +172,10 @@ class Response(msgspec.Struct, frozen=True):
 
     def header(self, name: str) -> str | None:
         """The first header of this (lower case) name."""
-        return next((value for key, value in self.headers if key == name), None)
+        for key, value in self.headers:
+            if key == name:
+                return value
+        return None
 
 
 class RawPage(msgspec.Struct, frozen=True, array_like=True):

@@ -51,7 +51,7 @@ def test_what_the_installation_weighs_is_added_up(tmp_path: Path) -> None:
 
 
 def test_requirements_are_read_with_their_extras() -> None:
-    assert ("tantivy", ">=0.24", False) in requirements_of("levada")
+    assert ("msgspec", False) in {(name, optional) for name, _, optional in requirements_of("levada")}
     assert extras_of("levada")["parquet"] == ["pyarrow"]
     assert installed_packages("no-such-package") == []
     assert requirements_of("no-such-package") == []
@@ -167,5 +167,5 @@ def test_too_few_open_files_are_a_warning(tmp_path: Path) -> None:
     config = tmp_path / "many.toml"
     config.write_text("[fetch]\nslots = 10000000\n")
     found = checks("--config", config, "--data", tmp_path)["open files"]
-    assert found["verdict"] in ("warn", "ok")  # ok only where there is no limit at all
-    assert "ulimit -n" in found["advice"] or found["found"] == "no limit"
+    assert found["verdict"] in ("warn", "ok")  # ok only where the limit is higher still
+    assert ("ulimit -n" in found["advice"]) == (found["verdict"] == "warn")

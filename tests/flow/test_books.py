@@ -122,12 +122,15 @@ def test_failures_counted_at_the_same_time_are_all_counted() -> None:
     in_book(work, MemoryStore())
 
 
-def test_a_front_page_is_offered_until_it_is_stored() -> None:
+def test_a_link_is_taken_once_and_again_if_the_visit_that_named_it_was_refused() -> None:
     sieve = LinkSieve(CrawlSettings(scope="any"), [])
     link = Link("http://b.test/deep")
     for _ in range(2):
         found, _ = sieve.sift(PAGE, [link], 0.0, nofollow=False)
         assert [each.url for each in found] == ["http://b.test/", "http://b.test/deep"]
+        assert sieve.sift(PAGE, [link], 0.0, nofollow=False) == ([], [])
+        sieve.withdraw(found)
+    found, _ = sieve.sift(PAGE, [link], 0.0, nofollow=False)
     sieve.stored(found)
     assert sieve.sift(PAGE, [link], 0.0, nofollow=False) == ([], [])
     found, _ = sieve.sift(PAGE, [Link("http://b.test/other")], 0.0, nofollow=False)

@@ -234,7 +234,7 @@ def test_stopping_before_the_start_ends_at_once() -> None:
 
 def test_large_bodies_wait_for_the_parser_before_more_are_fetched() -> None:
     held = most = 0
-    size = 100_000
+    size = 200_000
 
     class Slow(InlineParser):
         async def parse(self, page: RawPage) -> ParsedPage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from levada.adapters.sqlite import SqliteStore
@@ -15,11 +15,12 @@ Ended = subprocess.CompletedProcess[str]
 COMMAND = (sys.executable, "-m", "levada")
 
 
-def levada(*arguments: str | Path, cwd: Path, before: Callable[[], None] | None = None) -> Ended:
-    """Run to the end; `before` runs in the child first."""
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=60, preexec_fn=before
-    )
+def levada(
+    *arguments: str | Path, cwd: Path, before: Callable[[], None] | None = None, through: Sequence[str] = ()
+) -> Ended:
+    """Run to the end; `before` runs in the child first, `through` is a command that starts it."""
+    command = [*through, *COMMAND, *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, preexec_fn=before)
 
 
 def started(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:

@@ -120,7 +120,7 @@ def test_istanbul_is_found_however_it_is_written(crawled: Crawled) -> None:
 
 
 def test_postings_are_the_papers_triples(crawled: Crawled) -> None:
-    assert re.fullmatch(r"(\d+-\d+-\d+\s*)+", crawled.run("postings", "istanbul"))
+    assert re.fullmatch(r"\d+-\d+-\d+(, \d+-\d+-\d+)*\n", crawled.run("postings", "istanbul"))
     assert all(posting["count"] > 0 for posting in crawled.json("postings", "istanbul")["postings"])
 
 

@@ -14,7 +14,7 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
     keep_versions: int = 10  # per page; older ones are deleted when a new one is stored
     new_share: float = 0.5  # of a lease, for pages never visited; the other kind fills up
     delay: float = 0.0  # politeness assumed of a site that asks for none
-    run: int = 12  # pages of one site in a row where no politeness spreads them: fewer sites touched per lease
+    run: int = 16  # pages of one site in a row where no politeness spreads them: fewer sites touched per lease
     known_urls: int = 100_000  # remembered in memory as stored, to save lookups
     cache_bytes: int = 32 << 20  # of the database's own page cache
     busy_seconds: float = 5.0  # waited for another process that writes

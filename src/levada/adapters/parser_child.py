@@ -51,7 +51,7 @@ def _keep_freed_memory() -> None:
 
 
 def _answer(message: bytearray, limits: ParseLimits, cpu_seconds: float) -> bytes:
-    signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
+    signal.setitimer(signal.ITIMER_PROF, max(0.001, cpu_seconds))  # the timer would take less for "no limit"
     kind = PageKind.PAGE
     try:
         page = decode_page(message)

@@ -135,7 +135,8 @@ class ParserPool:
             self._fail(jobs[:1], _death(status, jobs.pop(0).url))
         self._waiting.extendleft(reversed(jobs))
         if self._failed_starts >= _STARTS:
-            self._fail_waiting(LevadaError(f"the parser child does not start (status {status}): run levada doctor"))
+            failure = f"the parser child does not start (status {status}): raise parse.memory, or run levada doctor"
+            self._fail_waiting(LevadaError(failure))
         self._hand_out()
 
     def _fail_waiting(self, error: LevadaError) -> None:

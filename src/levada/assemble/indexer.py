@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+from levada.adapters.child_signals import leave_signals_to_parent, signals_held_back
 from levada.adapters.sqlite import SqliteStore
 from levada.adapters.tantivy_index import TantivyIndex
 from levada.assemble.folder import DataFolder
@@ -32,7 +32,8 @@ class IndexerChild:
 
     def __init__(self, folder: DataFolder, batch: int, heap: int) -> None:
         command = [sys.executable, "-I", "-m", "levada.assemble.indexer", str(folder.path), str(batch), str(heap)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)  # noqa: S603
+        with signals_held_back():
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)  # noqa: S603
 
     def wake(self) -> None:
         self._say(b"\n")
@@ -70,8 +71,7 @@ def open_writer(folder: DataFolder, heap: int) -> TantivyIndex:
 
 def main(arguments: list[str]) -> None:
     path, batch, heap = arguments
-    for number in (signal.SIGINT, signal.SIGTERM):  # sent to all at once, they are the crawl's to handle
-        signal.signal(number, signal.SIG_IGN)
+    leave_signals_to_parent()
     folder = DataFolder(Path(path))
     store = SqliteStore.open_reader(folder.database)
     try:

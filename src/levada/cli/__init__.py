@@ -4,6 +4,9 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    from levada.cli.root import main as run
+    try:
+        from levada.cli.root import main as run
 
-    run()
+        run()
+    except KeyboardInterrupt:  # while the first modules are read: nothing has begun
+        raise SystemExit(130) from None

@@ -77,7 +77,7 @@ def tell(data: Path, seconds: float, options: Sequence[str], *, quiet: bool) -> 
 
 def told(story: Story) -> None:
     """At most some 25 lines that stay on the screen."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)  # a command can be copied, however long
     report, ours, turns = story.report, story.levada, story.round_robin
     hours = report.seconds / 3600
     console.print(

@@ -11,6 +11,8 @@ import msgspec
 from levada.cli.duration import duration, moment, relative
 from levada.cli.printing import plural
 from levada.flow.settings import RevisitSettings
+from levada.flow.settling import PASSING
+from levada.reasons import Reason
 from levada.records import Outcome, PageRecord, PageState
 
 __all__ = ["Step", "account", "last_step"]
@@ -33,15 +35,14 @@ def last_step(page: PageRecord, revisit: RevisitSettings) -> Step | None:
     compared = [visit for visit in page.history if visit.outcome in _COMPARED]
     if page.interval is None or not compared:
         return None
-    if compared[-1].outcome is Outcome.FIRST or revisit.policy != "ema":
+    # A page that had gone begins anew when it comes back: its interval is just the first one again.
+    if page.interval == revisit.first or revisit.policy != "ema":
         return Step(None, page.interval)
     if page.interval <= revisit.floor:
         return Step(None, page.interval, held_at="floor")
     if page.interval >= revisit.ceiling:
         return Step(None, page.interval, held_at="ceiling")
     earlier = page.history[: page.history.index(compared[-1])]
-    if earlier and earlier[-1].outcome is Outcome.GONE:
-        return Step(None, page.interval)  # it had gone, and its interval with it: the rule began anew
     changes = sum(visit.outcome is Outcome.CHANGED for visit in earlier)
     changed = compared[-1].outcome is Outcome.CHANGED
     before = page.interval * (1.3 + 0.08 * changes) if changed else page.interval / (1.2 + 0.08 * changes)
@@ -98,15 +99,13 @@ def _trouble(page: PageRecord, revisit: RevisitSettings) -> list[str]:
         return []
     times = "the last visit" if page.failures == 1 else f"the last {page.failures} visits"
     because = f" ({page.reason})" if page.reason else ""
-    last = page.history[-1].outcome if page.history else Outcome.FAILED
     if page.state is PageState.QUARANTINED:
         return [f"{times} killed the parser: the page is not read again"]
-    if last is Outcome.FAILED:
+    if page.reason in PASSING:
         most = duration(revisit.max_retry)
         return [f"{times} failed{because}: tried again after {duration(revisit.retry)}, doubling up to {most}"]
-    what = "found it gone" if last is Outcome.GONE else f"were refused{because}"
-    if page.failures == 1 and last is not Outcome.GONE:
-        what = f"was refused{because}"
+    refused = f"was refused{because}" if page.failures == 1 else f"were refused{because}"
+    what = "found it gone" if page.reason is Reason.GONE else refused
     pause, most = duration(revisit.gone), duration(revisit.ceiling)
     return [f"{times} {what}: looked at again after {pause}, doubling up to {most}"]
 

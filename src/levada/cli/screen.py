@@ -96,7 +96,7 @@ def _headline(work: Crawl, now: float) -> Table:
     )
     table.add_row(
         f"[dim]fetching {work.fetching}[/]",
-        f"[dim]to parse {work.parse_queue.qsize()}[/]",
+        f"[dim]parsing {work.parsing}[/]",
         f"[dim]to commit {len(work.catalog)}[/]",
         f"[dim]leased {len(work.agenda)}[/]",
         f"[dim]{standing.sites:,} sites[/]",

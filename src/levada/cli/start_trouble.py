@@ -25,6 +25,8 @@ _ADVICE = {
     Reason.ROBOTS: "its robots.txt does not allow it: ask the site's owner",
     Reason.ROBOTS_UNREACHABLE: "its robots.txt cannot be read: run the same command again later",
     Reason.GONE: "there is no such page: check the spelling",
+    Reason.BYTES: "it is larger than fetch.max_bytes",
+    Reason.DECODED_BYTES: "it is larger than fetch.max_decoded_bytes",
     Reason.HTTP_4XX: "the site does not give it to us",
     Reason.HTTP_5XX: "the site is out of order: run the same command again later",
 }

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-_STYLES = {"●": "bold yellow", "○": "green", "×": "bold red", "+": "cyan"}
+_STYLES = {"●": "bold yellow", "○": "green", "+": "cyan"}
 
 
 def register(app: typer.Typer) -> None:
@@ -31,8 +31,7 @@ def why(
 ) -> None:
     """Says when a page is visited next, and because of which visits.
 
-    The last ten visits are shown oldest first: `+` the first, `●` changed, `○` unchanged, `×` failed, refused or
-    gone.
+    The last ten visits that met the page are shown oldest first: `+` the first, `●` changed, `○` unchanged.
 
     Examples:
 
@@ -109,7 +108,7 @@ def _strip(page: PageRecord, now: float) -> Text:
 
 
 def _mark(visit: Visit) -> str:
-    return {0: "+", 1: "○", 2: "●"}.get(visit.outcome, "×")
+    return "+○●"[visit.outcome]
 
 
 def _versions(page: PageRecord, kept: list[int]) -> str:

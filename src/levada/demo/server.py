@@ -120,9 +120,10 @@ def _announce(running: Running, clock: ScaledClock, folder: Path) -> None:
 async def _told_to_end(with_parent: bool) -> None:
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ended.set)
-    if with_parent:
+    loop.add_signal_handler(signal.SIGTERM, ended.set)
+    if not with_parent:
+        loop.add_signal_handler(signal.SIGINT, ended.set)
+    else:
         # The parent holds the other end; when it dies, however it dies, the read ends.
         loop.add_reader(sys.stdin.fileno(), lambda: None if os.read(sys.stdin.fileno(), 4096) else ended.set())
     await ended.wait()
@@ -143,6 +144,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import uvloop
 
     options = _parse(arguments)
+    if options.with_parent:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: until it ends, it is served
     folder = Path(tempfile.mkdtemp(prefix="levada-web-"))
     try:
         with contextlib.suppress(KeyboardInterrupt):

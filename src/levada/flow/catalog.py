@@ -1,12 +1,13 @@
 """The catalog step: visits in, one commit for all that have gathered.
 
-A commit costs as much for one visit as for fifty, so a moment is left for some to gather; while a batch is on its
-way to the disk the next one gathers anyway.
+A commit costs as much for one visit as for fifty, so a moment is left for some to gather; while a batch is on its way to
+the disk the next one gathers anyway. How many can gather is bounded by how many pages are leased.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 
 from levada.flow.settings import Settings
@@ -35,33 +36,39 @@ class CatalogStep:
         self._batch = settings.store.batch
         self._gather_seconds = settings.store.gather_seconds * settings.clock.speed
         self._on_settled = on_settled
-        self._gathered: asyncio.Queue[Settled | None] = asyncio.Queue(maxsize=2 * self._batch)
+        self._gathered: deque[Settled] = deque()
+        self._news = asyncio.Event()
+        self._ending = False
 
-    async def put(self, settled: Settled) -> None:
-        await self._gathered.put(settled)
+    def put(self, settled: Settled) -> None:
+        self._gathered.append(settled)
+        self._news.set()
 
     def __len__(self) -> int:
-        return self._gathered.qsize()
+        return len(self._gathered)
 
-    async def finish(self) -> None:
+    def finish(self) -> None:
         """Commit what has gathered, and end."""
-        await self._gathered.put(None)
+        self._ending = True
+        self._news.set()
 
     async def run(self) -> None:
         """Until finished: an error of the store ends the crawl, for nothing can be done without it."""
-        going_on = True
-        while going_on:
-            batch = [await self._gathered.get()]
-            if batch[0] is not None and self._gathered.qsize() < self._batch:
+        while self._gathered or not self._ending:
+            await self._news.wait()
+            if not self._ending and len(self._gathered) < self._batch:
                 await self._clock.sleep(self._gather_seconds)
-            while len(batch) < self._batch and not self._gathered.empty():
-                batch.append(self._gathered.get_nowait())
-            going_on = batch[-1] is not None  # nothing comes after the end
-            await self._commit([settled for settled in batch if settled is not None])
+            batch = [self._gathered.popleft() for _ in range(min(self._batch, len(self._gathered)))]
+            if not self._gathered:
+                self._news.clear()
+            if batch:
+                await self._commit(batch)
 
     async def _commit(self, batch: Sequence[Settled]) -> None:
         accepted = await self._keeper.run(self._frontier.settle, batch)
         for settled, is_stored in zip(batch, accepted, strict=True):
             if is_stored:
                 self._sieve.stored(settled.found)
+            else:
+                self._sieve.withdraw(settled.found)
         self._on_settled(batch, accepted)

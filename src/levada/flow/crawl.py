@@ -93,8 +93,8 @@ class Crawl:
         self._parse = ParseStep(ports.parser)
         self._settler = Settler(settings, ports.policy, self._sieve, DuplicateBook(settings.crawl))
         self.catalog = CatalogStep(ports.frontier, self._keeper, self._sieve, self._clock, settings, self._settled)
-        self.parse_queue: asyncio.Queue[Fetched] = asyncio.Queue(maxsize=settings.fetch.slots)
         self.fetching = 0
+        self.parsing = 0
         self._open = OpenLeases()
         self._visiting: set[asyncio.Task[None]] = set()
         self._begun = 0
@@ -125,12 +125,10 @@ class Crawl:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
                 tasks.create_task(self.catalog.run())
-                steps = [tasks.create_task(self._parse_for_ever()) for _ in range(self._settings.fetch.slots)]
-                if self._watched:
-                    steps.append(tasks.create_task(self._watch()))
+                watching = [tasks.create_task(self._watch())] if self._watched else []
                 await self._lease_until_done()
-                await _cancelled([*steps, *self._visiting])
-                await self.catalog.finish()  # last: what the other steps have brought so far is kept
+                await _cancelled([*watching, *self._visiting])
+                self.catalog.finish()  # last: what the visits have brought so far is kept
         except* LevadaError as group:
             raise group.exceptions[0] from None
         finally:
@@ -230,10 +228,12 @@ class Crawl:
         self._arm(now)
 
     def _has_room(self) -> bool:
-        """Bodies that wait to be parsed or committed count like those under way: memory is one."""
+        """A slow parser slows the fetching down; bodies that wait count like those under way: memory is one."""
+        slots = self._settings.fetch.slots
         return (
             not self._stopped
-            and self.fetching < self._settings.fetch.slots
+            and self.fetching < slots
+            and self.fetching + self.parsing < 2 * slots
             and self._open.held_bytes < self._settings.fetch.max_buffered_bytes // 2
         )
 
@@ -260,24 +260,29 @@ class Crawl:
         self._pump()
 
     async def _visit(self, lease: Lease) -> None:
+        """One page, from the agenda to the catalog."""
         fetched = await self._ask(lease)
         if fetched is None:
             self._begun -= 1
             self.agenda.postpone(lease, self._clock.now())
         else:
-            await self._take_answer(fetched)
-        # The slot is free only now: a slow parser slows the fetching down.
+            await self._note_answer(fetched)
         self.fetching -= 1
+        if fetched is not None:
+            self.parsing += 1
         self._pump()
+        if fetched is not None:
+            settled = await self._read_and_settle(fetched)
+            self.parsing -= 1
+            self.catalog.put(self._open.under_newest(settled))
 
-    async def _take_answer(self, fetched: Fetched) -> None:
+    async def _note_answer(self, fetched: Fetched) -> None:
         site = fetched.lease.page.site
         rest = await self._weather.after(fetched)
         self.agenda.finished(site, self._clock.now())
         if rest is not None:
             await self._rest(site, rest)
         self._open.weigh(fetched.lease, len(fetched.response.body) if fetched.response is not None else 0)
-        await self.parse_queue.put(fetched)
 
     async def _ask(self, lease: Lease) -> Fetched | None:
         """What the site answers; None if the site's turn was spent on its robots.txt."""
@@ -310,12 +315,6 @@ class Crawl:
 
     # Parsing, settling, committing
 
-    async def _parse_for_ever(self) -> None:
-        while True:
-            fetched = await self.parse_queue.get()
-            settled = await self._read_and_settle(fetched)
-            await self.catalog.put(self._open.under_newest(settled))
-
     async def _read_and_settle(self, fetched: Fetched) -> Settled:
         try:
             visited = await self._parse(fetched)
@@ -339,7 +338,7 @@ class Crawl:
         for settled, is_stored in zip(visits, accepted, strict=True):
             renewed = settled if is_stored else self._open.under_newest(settled)
             if renewed is not settled:  # its lease ended on the way to the store, and is ours again
-                self._start(self.catalog.put(renewed))
+                self.catalog.put(renewed)
                 continue
             self._open.close(settled.lease)
             if is_stored:

@@ -84,7 +84,7 @@ class FetchSettings(_Section, frozen=True):
     max_bytes: Count = 5 * 1024 * 1024
     max_decoded_bytes: Count = 10 * 1024 * 1024
     max_header_bytes: Count = 64 * 1024
-    max_buffered_bytes: Count = 128 * 1024 * 1024  # of all exchanges together
+    max_buffered_bytes: Annotated[int, Meta(ge=64 * 1024)] = 128 * 1024 * 1024  # of all exchanges together
     seconds: Positive = 30.0
     connect_seconds: Positive = 10.0
     min_rate: NotNegative = 100.0  # bytes per second, over min_rate_seconds
@@ -123,7 +123,7 @@ class IndexSettings(_Section, frozen=True):
     """How is the search index written?"""
 
     batch: Count = 1_000  # documents that share a commit, at most
-    heap: Annotated[int, Meta(ge=16 * 1024 * 1024)] = 64 * 1024 * 1024
+    heap: Annotated[int, Meta(ge=16 * 1024 * 1024, le=4_000_000_000)] = 64 * 1024 * 1024
 
 
 class RevisitSettings(_Section, frozen=True):

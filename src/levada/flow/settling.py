@@ -36,7 +36,7 @@ from levada.records import (
     Visit,
 )
 
-__all__ = ["Settler"]
+__all__ = ["PASSING", "Settler"]
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 # Trouble that may pass by itself; every other reason stays as it is until the page or the site changes.
@@ -241,8 +241,7 @@ class Settler:
             return None
         if rival is not None:  # two that name each other, or one that leads back here: then this page is kept
             return target if rival.state in _MAY_STAND_FOR_OTHERS else None
-        found, _ = self._sieve.sift(page, [Link(target, How.CANONICAL)], at, nofollow=False)
-        return target if found or self._sieve.holds(target) else None
+        return target if self._sieve.would_take(page, Link(target, How.CANONICAL), at) else None
 
     def _unchanged(self, lease: Lease, at: float, digest: bytes, etag: str | None, modified: str | None) -> Settled:
         page = lease.page

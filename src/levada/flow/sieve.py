@@ -1,7 +1,8 @@
 """Which of a page's links are worth holding, and how urgent is each?
 
-Scope, depth, traps and nofollow are decided here, before anything reaches the frontier. A link that is known to be
-stored is passed over at once: a page names some fifty addresses, and nearly all of them were named before.
+Scope, depth, robots, traps and nofollow are decided here, before anything reaches the frontier. A link that was taken
+before is passed over at once: a page names some fifty addresses, and nearly all of them were named before. Taken means
+on its way to the store; should the store refuse the visit that named it, it is withdrawn.
 """
 
 from __future__ import annotations
@@ -57,26 +58,29 @@ class LinkSieve:
                 continue
             reason = self._refuses(link, page, now, nofollow)
             if reason is None:
+                known.add(link.url)
                 found.extend(self._hold(link, page))
             elif reason not in refused:
                 refused[reason] = Refusal(link.url, page.site, reason)
         return found, list(refused.values())
 
-    def holds(self, url: str) -> bool:
-        return url in self._known
+    def would_take(self, page: PageRecord, link: Link, now: float) -> bool:
+        """Whether this link is taken, or would be."""
+        return link.url in self._known or self._refuses(link, page, now, nofollow=False) is None
 
     def goes_to(self, site: str) -> bool:
         return self._settings.scope == "any" or site in self.admitted
 
     def stored(self, found: Iterable[Found]) -> None:
-        """These are committed: no need to offer them again."""
-        for item in found:
-            self._known.add(item.url)
-            if item.how is How.FRONT:
-                self._fronts.add(item.site)
+        """These are committed."""
+        self._fronts.update(item.site for item in found if item.how is How.FRONT)
         for memory in (self._known, self._fronts):
             if len(memory) > self._most_known:
                 memory.clear()
+
+    def withdraw(self, found: Iterable[Found]) -> None:
+        """These were not committed: whoever names them next may bring them."""
+        self._known.difference_update(item.url for item in found)
 
     def _refuses(self, link: Link, page: PageRecord, now: float, nofollow: bool) -> Reason | None:
         if nofollow or link.nofollow:

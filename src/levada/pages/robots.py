@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from protego import Protego
 
@@ -82,6 +83,7 @@ def header_directives(headers: Iterable[tuple[str, str]], agent: str) -> frozens
     return frozenset(asked)
 
 
+@lru_cache(maxsize=64)
 def _product_of(agent: str) -> str:
     found = _PRODUCT.match(agent.strip())
     return found[0].lower() if found else NOBODY
