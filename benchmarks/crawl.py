@@ -2,12 +2,12 @@
 
     python benchmarks/crawl.py [--json] [--pages 6000] [--rounds 3]
 
-The programs take turns. What is counted is the CPU of the whole program and its children, start-up included, per
-page; the web runs beside them and does not count. Both read pages with the same function: a plain one (title, text,
-links, digest) for `fetch_parse_hash`, Levada's own (main text, language, sketch, zstd) with SQLite and the same tantivy
-index on both sides for `with_store_and_index`. Each ratio is Scrapy's CPU per page over Levada's: Scrapy tuned in the
-usual ways (asyncio reactor, uvloop, lexbor, own seen-set), and, in the ratios that end in `_trimmed`, cut down as far as
-its settings go (see peers/scrapy_crawl.py).
+The programs take turns. What is counted is the CPU of the whole program and its children, start-up included,
+per page; the web runs beside them and does not count. Both read pages with the same function: a plain one
+(title, text, links, digest) for `fetch_parse_hash`, Levada's own (main text, language, sketch, zstd) with
+SQLite and the same tantivy index on both sides for `with_store_and_index`. Each ratio is Scrapy's CPU per page
+over Levada's: Scrapy tuned in the usual ways (asyncio reactor, uvloop, lexbor, own seen-set), and, in the
+ratios that end in `_trimmed`, cut down as far as its settings go (see peers/scrapy_crawl.py).
 """
 
 from __future__ import annotations

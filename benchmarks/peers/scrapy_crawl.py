@@ -1,9 +1,10 @@
-"""Scrapy, tuned: asyncio reactor on uvloop, the page reading that Levada uses in that row, own seen-set, no logging.
+"""Scrapy, tuned: asyncio reactor on uvloop, the page reading that Levada uses in that row, own seen-set, no
+logging.
 
-With `--store` it keeps and indexes the pages, and its queue is on disk (JOBDIR). With `--trimmed` it goes as far as a
-Scrapy user could: no cookies, referer, statistics or extensions, and CONCURRENT_ITEMS at 1 (Scrapy starts that many
-tasks for every response, 100 unless told otherwise). What Levada does too stays on: robots, retry, redirects, depth,
-URL length, compression, time-outs, size limits.
+With `--store` it keeps and indexes the pages, and its queue is on disk (JOBDIR). With `--trimmed` it goes as
+far as a Scrapy user could: no cookies, referer, statistics or extensions, and CONCURRENT_ITEMS at 1 (Scrapy
+starts that many tasks for every response, 100 unless told otherwise). What Levada does too stays on: robots,
+retry, redirects, depth, URL length, compression, time-outs, size limits.
 """
 
 from __future__ import annotations
