@@ -32,7 +32,7 @@ class Hits(msgspec.Struct, frozen=True):
 
 
 class Posting(msgspec.Struct, frozen=True):
-    """The paper's view of the inverted index: a word stands `count` times in URL `page` of `site`."""
+    """The paper's view of the inverted index: a word stands `count` times in the `page`th URL of `site`."""
 
     site: int
     page: int

@@ -11,6 +11,7 @@ import pytest
 
 from levada.adapters.web import CurlFetcher, FetchLimits
 from levada.adapters.web.trust import trusted_certificates
+from levada.errors import SettingsError
 from levada.reasons import Reason
 from levada.records import Request, Response
 from tests.adapters.certificates import Authority
@@ -61,8 +62,9 @@ def test_our_own_authority_is_not_trusted_by_default(authority: Authority) -> No
     assert_refused(ask(authority.server("127.0.0.1"), None))
 
 
-def test_a_missing_authority_file_refuses_everything(authority: Authority, tmp_path: Path) -> None:
-    assert_refused(ask(authority.server("127.0.0.1"), str(tmp_path / "missing.pem")))
+def test_a_missing_authority_file_is_a_wrong_setting(authority: Authority, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"missing\.pem cannot be read"):
+        ask(authority.server("127.0.0.1"), str(tmp_path / "missing.pem"))
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated:DeprecationWarning")

@@ -11,12 +11,14 @@ from levada.records import Found, Outcome, PageState, Refusal, Settled, Visit
 
 __all__ = [
     "DUE_COUNTED",
+    "PAGE_BITS",
     "Validators",
     "example_of",
     "holdable",
     "is_full",
     "is_removed",
     "met_content",
+    "nth_of",
     "page_number",
     "plain_text",
     "refused_for",
@@ -30,7 +32,7 @@ DUE_COUNTED = 10_000
 """`Standing.due` is exact up to this many."""
 
 EXAMPLE_LENGTH = 500
-_PAGE_BITS = 24
+PAGE_BITS = 24
 LARGEST_CONTENT = 1 << 28
 
 
@@ -45,12 +47,17 @@ class Validators(msgspec.Struct, frozen=True):
 
 def page_number(site_id: int, nth: int) -> int:
     """The id of the nth page of a site: pages of one site are neighbours, whenever they were found."""
-    return site_id << _PAGE_BITS | nth
+    return site_id << PAGE_BITS | nth
+
+
+def nth_of(page_id: int) -> int:
+    """Which of its site's pages this is."""
+    return page_id & ((1 << PAGE_BITS) - 1)
 
 
 def is_full(pages: int, limit: int) -> bool:
     """Does a site with so many pages take no more?"""
-    return pages >= min(limit, (1 << _PAGE_BITS) - 1)
+    return pages >= min(limit, (1 << PAGE_BITS) - 1)
 
 
 def remember(history: tuple[Visit, ...], visit: Visit) -> tuple[Visit, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from levada.adapters.keeping import nth_of
 from levada.adapters.stemming import LANGUAGES, page_stems, same_stem, word_stems
 from levada.pages.folding import is_indexed, words
 from levada.pages.query import Ask, Language, Since, Site, Term, Words, one_word, parse_page_of_hits, site_names
@@ -65,7 +66,7 @@ class MemoryIndex:
     def postings(self, word: str, limit: int) -> list[Posting]:
         folded = one_word(word)
         found = [
-            Posting(self._sites[page.document.site], number, page.counts[folded], page.document.url)
+            Posting(self._sites[page.document.site], nth_of(number), page.counts[folded], page.document.url)
             for number, page in self._pages.items()
             if page.counts[folded]
         ]

@@ -74,7 +74,7 @@ def fold_page(text: str, chunks: Iterable[str]) -> str:
 
 def page_stems(language: str, chunks: Iterable[str]) -> str:
     """The stems in `chunks` of a text in `language`, each about once, with spaces between them."""
-    return " ".join(set(map(_stems_of(language).__getitem__, chunks)))
+    return " ".join(set(map(_stems_of(language).__getitem__, set(chunks))))
 
 
 @lru_cache(maxsize=1 << 14)

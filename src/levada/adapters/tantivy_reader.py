@@ -11,15 +11,15 @@ import re
 import tantivy
 
 from levada.adapters.index_folder import IndexFolder, damaged
+from levada.adapters.keeping import PAGE_BITS, nth_of
 from levada.adapters.stemming import LANGUAGES
 from levada.adapters.tantivy_query import tantivy_query, term
-from levada.adapters.tantivy_schema import PAGE_BITS, Card, card_of, register_analyzers, schema
+from levada.adapters.tantivy_schema import Card, card_of, register_analyzers, schema
 from levada.pages.query import Ask
 from levada.searching import Posting
 
 __all__ = ["TantivyReader", "open_index"]
 
-_PAGE_MASK = (1 << PAGE_BITS) - 1
 _FREQUENCY = re.compile(r'"value": ([\d.]+),\s*"description": "freq, occurrences')
 
 
@@ -94,7 +94,7 @@ def _posting(
 ) -> Posting:
     return Posting(
         site=place >> PAGE_BITS,
-        page=place & _PAGE_MASK,
+        page=nth_of(place),
         count=sum(_frequency(searcher, field, address) for field in fields),
         url=card_of(searcher.doc(address)).url,
     )

@@ -13,15 +13,15 @@ from functools import cache
 import msgspec
 import tantivy
 
+from levada.adapters.keeping import PAGE_BITS, nth_of
 from levada.adapters.stemming import LANGUAGES, fold_page, page_stems
 from levada.pages.folding import LONGEST_WORD
 from levada.pages.query import site_names
 from levada.records import Document
 
-__all__ = ["FORMAT", "PAGE_BITS", "Card", "card_of", "document_of", "register_analyzers", "schema"]
+__all__ = ["FORMAT", "Card", "card_of", "document_of", "register_analyzers", "schema"]
 
-FORMAT = 1  # raise it with every change of fields or folding: an older index is rebuilt
-PAGE_BITS = 40  # `place` is site number, then page number: its order is the order of postings
+FORMAT = 2  # raise it with every change of fields or folding: an older index is rebuilt
 
 
 class Card(msgspec.Struct, frozen=True, array_like=True):
@@ -65,7 +65,8 @@ def document_of(document: Document, site_number: int) -> tantivy.Document:
     title, text, language = document.title, document.text, document.language
     title_chunks, text_chunks = title.split(), text.split()
     entry.add_integer("page", document.page_id)
-    entry.add_unsigned("place", site_number << PAGE_BITS | document.page_id)
+    # Site number, then page number: its order is the order of postings.
+    entry.add_unsigned("place", site_number << PAGE_BITS | nth_of(document.page_id))
     entry.add_float("changed_at", document.fetched_at)
     entry.add_bytes(
         "card", _encode(Card(document.url, document.site, _valid(title), language, document.fetched_at))

@@ -1,7 +1,7 @@
 """The catalog step: visits in, one commit for all that have gathered.
 
-A commit costs as much for one visit as for fifty, so a moment is left for some to gather; while a batch is on its way to
-the disk the next one gathers anyway. How many can gather is bounded by how many pages are leased.
+A commit costs as much for one visit as for fifty, so a moment is left for some to gather; while a batch is on
+its way to the disk the next one gathers anyway. How many can gather is bounded by how many pages are leased.
 """
 
 from __future__ import annotations

@@ -214,7 +214,8 @@ class Settler:
         if parsed.reason is Reason.PARSE_MEMORY:
             return self._killed_parser(lease, at, parsed.reason)
         if parsed.reason is not None and not parsed.links:
-            return self.trouble(lease, at, parsed.reason)
+            settled = self.trouble(lease, at, parsed.reason)
+            return replace(settled, refused=(*settled.refused, *parsed.refused))
         if target := self._copy_of(page, parsed, at, rival):
             return self._elsewhere(lease, at, Link(target, How.CANONICAL), Reason.DUPLICATE)
         if parsed.kind is PageKind.PAGE and self._duplicates.holds(page, parsed):

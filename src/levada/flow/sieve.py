@@ -1,8 +1,8 @@
 """Which of a page's links are worth holding, and how urgent is each?
 
-Scope, depth, robots, traps and nofollow are decided here, before anything reaches the frontier. A link that was taken
-before is passed over at once: a page names some fifty addresses, and nearly all of them were named before. Taken means
-on its way to the store; should the store refuse the visit that named it, it is withdrawn.
+Scope, depth, robots, traps and nofollow are decided here, before anything reaches the frontier. A link that was
+taken before is passed over at once: a page names some fifty addresses, and nearly all of them were named
+before. Taken means on its way to the store; should the store refuse the visit that named it, it is withdrawn.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -46,11 +47,10 @@ def check(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _connection(path: Path, limits: StoreLimits, read_only: bool) -> sqlite3.Connection:
-    # A reader opens for writing where it can, because only so may it recover the log of a writer that was killed.
-    for mode in ("rw", "ro") if read_only else ("rwc",):
+    for mode in _reading_modes(path) if read_only else ("mode=rwc",):
         try:
             connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode={mode}",
+                f"{path.absolute().as_uri()}?{mode}",
                 uri=True,
                 timeout=limits.busy_seconds,
                 isolation_level=None,
@@ -58,7 +58,7 @@ def _connection(path: Path, limits: StoreLimits, read_only: bool) -> sqlite3.Con
                 cached_statements=256,
             )
         except sqlite3.OperationalError:
-            if mode == "rw":
+            if mode == "mode=rw":
                 continue
             raise
         connection.execute(f"PRAGMA cache_size = -{max(1, limits.cache_bytes >> 10)}")
@@ -66,6 +66,15 @@ def _connection(path: Path, limits: StoreLimits, read_only: bool) -> sqlite3.Con
             connection.execute("PRAGMA query_only = ON")
         return connection
     raise StoreError(f"{path} cannot be opened")
+
+
+def _reading_modes(path: Path) -> tuple[str, ...]:
+    """A reader opens for writing where it can, because only so may it recover the log of a writer that was killed;
+    where nobody may write and no log is left, there is nothing to wait for either."""
+    log = path.with_name(f"{path.name}-wal")
+    if os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size):
+        return "mode=rw", "mode=ro"
+    return ("mode=ro&immutable=1",)
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, limits: StoreLimits, read_only: bool) -> None:
