@@ -382,7 +382,7 @@ def test_noindex_is_stored_but_not_searchable_and_its_links_are_followed() -> No
 def test_nofollow_is_obeyed_and_said_so() -> None:
     settled = Judge()(known(), page("x", "/a", "/b", head='<meta name="robots" content="nofollow">'))
     assert settled.found == ()
-    assert [refusal.reason for refusal in settled.refused] == [Reason.NOFOLLOW]
+    assert [refusal.reason for refusal in settled.refused] == [Reason.NOFOLLOW] * 2
     assert settled.version is not None
 
 

@@ -35,6 +35,7 @@ class Story(msgspec.Struct, frozen=True):
     levada: Truth
     round_robin: Truth
     hits: Hits
+    changed: str  # a page that was seen to change
     folder: str
 
     def summary(self) -> dict[str, Any]:
@@ -54,9 +55,11 @@ def tell(data: Path, seconds: float, options: Sequence[str], *, quiet: bool) -> 
     _clear(folder)
     with serving(*options) as web:
         visits: list[tuple[str, float]] = []
+        changed = ["URL"]
 
         def listen(settled: Sequence[Settled]) -> None:
             visits.extend((each.lease.page.url, each.visit.at) for each in settled if _saw_content(each))
+            changed.extend(each.lease.page.url for each in settled if each.visit.outcome is Outcome.CHANGED)
 
         async def crawl() -> Report:
             settings = load_settings(Path(web.config))
@@ -72,7 +75,7 @@ def tell(data: Path, seconds: float, options: Sequence[str], *, quiet: bool) -> 
     turns = round_robin(world, first, last, ours.fetches, first=first_visits(visits))
     with open_search(folder) as (collection, index):
         hits = index.search(Query(QUESTION, limit=2, now=collection.clock.now()))
-    return Story(web, report, ours, turns, hits, str(data))
+    return Story(web, report, ours, turns, hits, changed[-1], str(data))
 
 
 def told(story: Story) -> None:
@@ -81,7 +84,8 @@ def told(story: Story) -> None:
     report, ours, turns = story.report, story.levada, story.round_robin
     hours = report.seconds / 3600
     console.print(
-        f"[bold]{report.pages:,} pages[/] of a web of {ours.pages:,} stored; {report.fetched:,} fetches in "
+        f"[bold]{report.pages:,} pages[/] stored, of a web of {ours.pages:,} and its hostile corner; "
+        f"{report.fetched:,} fetches in "
         f"{hours:.1f} hours of its time ({report.seconds / story.web.speed:.0f} s here)."
     )
     console.print(f"Changes: {ours.changes:,} happened, [bold]{ours.caught:,} caught[/].")
@@ -100,12 +104,11 @@ def told(story: Story) -> None:
         console.print(
             Text.assemble("  ", (hit.title, "bold"), "  ", (hit.url, "dim")), no_wrap=True, overflow="ellipsis"
         )
-    url = story.hits.hits[0].url if story.hits.hits else "URL"
     console.print("\nNow try:")
     for command in (
         f'search "words" --data {story.folder}',
-        f"diff {url} --data {story.folder}",
-        f"why {url} --data {story.folder}",
+        f"diff {story.changed} --data {story.folder}",
+        f"why {story.changed} --data {story.folder}",
         f"export --jsonl --data {story.folder} --out pages.jsonl",
         "crawl https://example.org",
     ):

@@ -24,7 +24,6 @@ __all__ = ["ROBOTS_BYTES", "RobotsBook", "Verdict"]
 
 ROBOTS_BYTES = 500 * 1024
 _HOPS = 5
-_MOST_CLOSED = 10_000
 # These say more to a person than that robots.txt could not be read.
 _TELLING = (Reason.DNS, Reason.CONNECT, Reason.TLS, Reason.ADDRESS)
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -63,7 +62,6 @@ class RobotsBook:
         self._on_news = on_news
         self._most_kept = most_kept
         self._known: dict[str, _Known] = {}
-        self._closed: set[str] = set()  # the menu of every page may name the same closed address
         self._asking: dict[str, asyncio.Event] = {}
 
     async def verdict(self, url: str) -> Verdict:
@@ -82,15 +80,8 @@ class RobotsBook:
 
     def closes(self, url: str) -> bool:
         """Whether a robots.txt that was read says no to this address; no word is no."""
-        if url in self._closed:
-            return True
         known = self._known.get(origin_of(url))
-        if known is None or known.rules.allows(url, self._settings.agent):
-            return False
-        if len(self._closed) >= _MOST_CLOSED:
-            self._closed.clear()
-        self._closed.add(url)
-        return True
+        return known is not None and not known.rules.allows(url, self._settings.agent)
 
     async def _learn(self, origin: str) -> tuple[_Known, bool]:
         """What is known of this origin from now on; True if that took an exchange."""
@@ -100,7 +91,6 @@ class RobotsBook:
             if len(self._known) >= self._most_kept:
                 self._known.clear()
             self._known[origin] = known
-            self._closed.clear()
             return known, fetched
         finally:
             del self._asking[origin]

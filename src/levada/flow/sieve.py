@@ -44,15 +44,16 @@ class LinkSieve:
         self._closes = closes
         self._fronts: set[str] = set()
         self._known: set[str] = set()
+        self._told: set[str] = set()  # refused, and said so: the menu of every page may name the same ones
         self._most_known = most_known
 
     def sift(
         self, page: PageRecord, links: Iterable[Link], now: float, nofollow: bool
     ) -> tuple[list[Found], list[Refusal]]:
-        """What to hold, and one refusal for each reason that stopped a link of this page."""
+        """What to hold, and what not and why; an address that is refused again and again is told once."""
         found: list[Found] = []
-        refused: dict[Reason, Refusal] = {}
-        known = self._known
+        refused: list[Refusal] = []
+        known, told = self._known, self._told
         for link in links:
             if link.url in known:
                 continue
@@ -60,9 +61,10 @@ class LinkSieve:
             if reason is None:
                 known.add(link.url)
                 found.extend(self._hold(link, page))
-            elif reason not in refused:
-                refused[reason] = Refusal(link.url, page.site, reason)
-        return found, list(refused.values())
+            elif link.url not in told:
+                told.add(link.url)
+                refused.append(Refusal(link.url, page.site, reason))
+        return found, refused
 
     def would_take(self, page: PageRecord, link: Link, now: float) -> bool:
         """Whether this link is taken, or would be."""
@@ -74,7 +76,7 @@ class LinkSieve:
     def stored(self, found: Iterable[Found]) -> None:
         """These are committed."""
         self._fronts.update(item.site for item in found if item.how is How.FRONT)
-        for memory in (self._known, self._fronts):
+        for memory in (self._known, self._fronts, self._told):
             if len(memory) > self._most_known:
                 memory.clear()
 
