@@ -1,4 +1,4 @@
-"""Levada's own loop: with the memory family and a plain reading, or whole, with its store and index (`--store`)."""
+"""Levada's own loop: with a queue for a frontier and a plain reading, or (`--store`) whole, with store and index."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import tempfile
 from pathlib import Path
 
 import uvloop
+from queue_frontier import QueueFrontier
 
-from levada.adapters.memory import MemoryStore
 from levada.adapters.parser_pool import ParserPool
 from levada.assemble.crawling import open_crawl, seeds
 from levada.assemble.folder import DataFolder
-from levada.assemble.parts import make_clock, make_fetcher, make_policy
+from levada.assemble.parts import calm_collector, make_clock, make_fetcher, make_policy
 from levada.flow.crawl import Crawl, CrawlPorts
 from levada.flow.progress import Report
 from levada.flow.settings import (
@@ -40,12 +40,13 @@ def settings_for(starts: list[str]) -> Settings:
 
 
 async def in_memory(starts: list[str]) -> Report:
+    calm_collector()
     settings = settings_for(starts)
     clock = make_clock(settings.clock)
-    store = MemoryStore()
+    store = QueueFrontier()
     store.add(seeds(starts), [], clock.now())
     fetcher, parser = make_fetcher(settings), ParserPool(1, program=[LEAN_CHILD])
-    ports = CrawlPorts(clock, store, store, store, fetcher, parser, make_policy(settings.revisit))
+    ports = CrawlPorts(clock, store, store, fetcher, parser, make_policy(settings.revisit))
     try:
         return await Crawl(ports, settings, once=True, watched=False).run()
     finally:

@@ -281,7 +281,7 @@ def test_a_crawl_with_the_real_keeper_and_clock_ends_too() -> None:
     store = world.store
     store.add([Found(HOME, "a.test", how=How.SEED, admit=True)], [], 0.0)
     fetcher = world.web
-    ports = CrawlPorts(SystemClock(), store, store, store, fetcher, InlineParser(), EmaRevisit())
+    ports = CrawlPorts(SystemClock(), store, store, fetcher, InlineParser(), EmaRevisit())
 
     async def run() -> None:
         report = await Crawl(ports, world.settings, once=True).run()

@@ -25,7 +25,9 @@ from levada.records import ParsedPage, RawPage
 
 __all__ = ["ParserPool"]
 
-_AHEAD = 4  # pages that a child is given before it has answered
+_AHEAD = 32  # pages that a child is given before it has answered
+_BURST = 16  # pages that are handed out together: a child that is woken for each one runs on cold caches
+_GATHER_SECONDS = 0.01  # that a page waits for others
 _STARTS = 3  # failed starts in a row after which no more are tried
 _MOST_ANSWER = 256 * 1024 * 1024  # bytes: no page has that much on it
 _CHILD = ("-m", "levada.adapters.parser_child")
@@ -56,6 +58,7 @@ class ParserPool:
         self._children: list[_Child] = []
         self._waiting: deque[_Job] = deque()
         self._starting = 0
+        self._soon: asyncio.TimerHandle | None = None
         self._failed_starts = 0
         self._closed = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -65,12 +68,17 @@ class ParserPool:
             raise LevadaError("the parser is closed")
         answer: asyncio.Future[ParsedPage] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Job(page.url, frame(page), answer))
-        self._hand_out()
+        if len(self._waiting) >= _BURST:
+            self._hand_out()
+        elif self._soon is None:
+            self._soon = asyncio.get_running_loop().call_later(_GATHER_SECONDS, self._hand_out_soon)
         return await answer
 
     async def close(self) -> None:
         """No child is left when this returns; whoever still waits is told so."""
         self._closed = True
+        if self._soon is not None:
+            self._soon.cancel()
         self._fail_waiting(LevadaError("the parser is closed"))
         await asyncio.gather(*self._tasks)
         children = list(self._children)
@@ -81,12 +89,21 @@ class ParserPool:
     def pids(self) -> list[int]:
         return [child.process.pid for child in self._children]
 
+    def _hand_out_soon(self) -> None:
+        self._soon = None
+        self._hand_out()
+
     def _hand_out(self) -> None:
         while self._waiting:
-            child = min(self._children, key=_Child.load, default=None)
-            if child is None or child.load() >= 2:
+            child = (
+                min(self._children, key=_Child.load, default=None)
+                if len(self._children) != 1
+                else self._children[0]
+            )
+            load = _AHEAD if child is None else len(child.jobs)
+            if load >= 2:
                 self._start_if_allowed()
-            if child is None or child.load() >= _AHEAD:
+            if child is None or load >= _AHEAD:
                 return
             job = self._waiting.popleft()
             if not job.answer.done():  # its asker may have been cancelled meanwhile

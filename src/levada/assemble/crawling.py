@@ -10,7 +10,7 @@ from levada.adapters.memory import NoFaults
 from levada.adapters.sqlite import SqliteStore
 from levada.assemble.folder import DataFolder
 from levada.assemble.indexer import IndexerChild
-from levada.assemble.parts import make_clock, make_fetcher, make_parser, make_policy
+from levada.assemble.parts import calm_collector, make_clock, make_fetcher, make_parser, make_policy
 from levada.errors import BadUrl, StoreError
 from levada.flow.crawl import Crawl, CrawlPorts
 from levada.flow.settings import Settings
@@ -50,6 +50,7 @@ async def open_crawl(
     # First what may be wrong in the settings: then nothing has been touched yet.
     clock, policy, parser = make_clock(settings.clock), make_policy(settings.revisit), make_parser(settings.parse)
     fetch = fetcher or make_fetcher(settings)
+    calm_collector()
     folder.make()
     with folder.locked():
         store = SqliteStore(folder.database, limits=_store_limits(settings), faults=faults or NoFaults())
@@ -63,7 +64,7 @@ async def open_crawl(
                 indexer.wake()
                 on_committed(visits)
 
-            ports = CrawlPorts(clock, store, store, store, fetch, parser, policy)
+            ports = CrawlPorts(clock, store, store, fetch, parser, policy)
             try:
                 yield Crawl(ports, settings, once=once, max_pages=max_pages, on_committed=committed)
             finally:

@@ -18,6 +18,7 @@ from levada.adapters.child_signals import leave_signals_to_parent, signals_held_
 from levada.adapters.sqlite import SqliteStore
 from levada.adapters.tantivy_index import TantivyIndex
 from levada.assemble.folder import DataFolder
+from levada.assemble.parts import calm_collector
 from levada.errors import LevadaError, StoreLocked
 from levada.flow.index import catch_up
 
@@ -72,6 +73,7 @@ def open_writer(folder: DataFolder, heap: int) -> TantivyIndex:
 def main(arguments: list[str]) -> None:
     path, batch, heap = arguments
     leave_signals_to_parent()
+    calm_collector()
     folder = DataFolder(Path(path))
     store = SqliteStore.open_reader(folder.database)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 from levada.clock import ScaledClock, SystemClock
@@ -9,7 +10,14 @@ from levada.flow.settings import ClockSettings, ParseSettings, RevisitSettings, 
 from levada.freshness import EmaRevisit, FixedRevisit
 from levada.ports import Clock, Fetcher, Parser, RevisitPolicy
 
-__all__ = ["make_clock", "make_fetcher", "make_parser", "make_policy", "user_agent"]
+__all__ = ["calm_collector", "make_clock", "make_fetcher", "make_parser", "make_policy", "user_agent"]
+
+
+def calm_collector() -> None:
+    """Let the garbage collector look less often: a crawl makes many objects and hardly a cycle, and looking after
+    every 700 of them costs a tenth of its CPU."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def make_clock(settings: ClockSettings) -> Clock:

@@ -32,7 +32,7 @@ from levada.flow.sitemaps import named_sitemaps
 from levada.flow.storekeeper import Storekeeper
 from levada.flow.weather import Rest, Weather
 from levada.pages.robots import RobotsRules
-from levada.ports import Clock, Documents, Fetcher, Frontier, Parser, RevisitPolicy, Sites
+from levada.ports import Clock, Fetcher, Frontier, Parser, RevisitPolicy, Sites
 from levada.reasons import Reason
 from levada.records import Lease, PageRecord, Settled, Standing
 
@@ -51,7 +51,6 @@ class CrawlPorts(msgspec.Struct, frozen=True):
     clock: Clock
     frontier: Frontier
     sites: Sites
-    documents: Documents
     fetcher: Fetcher
     parser: Parser
     policy: RevisitPolicy

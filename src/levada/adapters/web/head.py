@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 __all__ = ["header_lines", "is_encoded", "read_head"]
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_FOLD = (" ", "\t")
+_BLANK = (b"\r\n", b"\n", b"\r", b"")
 _LINE_BREAKING = re.compile(r"[\r\n\0]")
 
 
@@ -23,18 +25,19 @@ def header_lines(headers: Iterable[tuple[str, str]]) -> list[bytes]:
     return lines
 
 
-def read_head(lines: Sequence[bytes]) -> tuple[str, tuple[tuple[str, str], ...]]:
+def read_head(received: Sequence[bytes]) -> tuple[str, tuple[tuple[str, str], ...]]:
     """HTTP version and headers of the final answer, ("", ()) if its head did not end; neither interim (1xx) heads
     nor trailers count."""
-    block = _final_block(lines)
+    block = _final_block(received)
     if not block:
         return "", ()
-    version = block[0].partition(b" ")[0].rpartition(b"/")[2].decode("latin-1").strip()
+    first, *lines = b"".join(block).decode("latin-1").split("\n")
+    version = first.partition(" ")[0].rpartition("/")[2].strip()
     headers: list[tuple[str, str]] = []
-    for line in block[1:]:
-        name, colon, value = line.decode("latin-1").partition(":")
-        if line[:1] in b" \t" and headers:  # a folded line goes on with the header before it
-            headers[-1] = (headers[-1][0], f"{headers[-1][1]} {line.decode('latin-1').strip()}")
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if line[:1] in _FOLD and headers:  # a folded line goes on with the header before it
+            headers[-1] = (headers[-1][0], f"{headers[-1][1]} {line.strip()}")
         elif colon:
             headers.append((name.strip().lower(), value.strip()))
     return version, tuple(headers)
@@ -48,7 +51,7 @@ def is_encoded(lines: Sequence[bytes]) -> bool:
 def _final_block(lines: Sequence[bytes]) -> Sequence[bytes]:
     start = 0
     for index, line in enumerate(lines):
-        if line.strip(b"\r\n"):
+        if line not in _BLANK:
             continue
         block = lines[start:index]
         if not _is_interim(block):
