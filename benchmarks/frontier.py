@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -27,13 +26,11 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any, NamedTuple
 
+from table import show
+
 from levada.adapters.limits import StoreLimits
 from levada.adapters.sqlite import SqliteStore
 from levada.records import Found, Lease, NewVersion, Outcome, PageState, Settled, Visit
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from benchmarks.table import show
 
 BATCH = 200
 HOUR = 3600.0

@@ -1,4 +1,4 @@
-"""Levada's own loop: with a queue for a frontier and a plain reading, or (`--store`) whole, with store and index."""
+"""Levada's own loop: with a queue for a frontier and a plain reading, or (`--store`) whole, store and index too."""
 
 from __future__ import annotations
 

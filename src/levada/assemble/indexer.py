@@ -74,6 +74,7 @@ def main(arguments: list[str]) -> None:
     path, batch, heap = arguments
     leave_signals_to_parent()
     calm_collector()
+    os.nice(10)  # pages come first: what is indexed a little later is indexed in larger batches
     folder = DataFolder(Path(path))
     store = SqliteStore.open_reader(folder.database)
     try:
