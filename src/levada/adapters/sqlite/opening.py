@@ -61,9 +61,6 @@ def _connection(path: Path, limits: StoreLimits, read_only: bool) -> sqlite3.Con
             if mode == "mode=rw":
                 continue
             raise
-        connection.execute(f"PRAGMA cache_size = -{max(1, limits.cache_bytes >> 10)}")
-        if read_only:
-            connection.execute("PRAGMA query_only = ON")
         return connection
     raise StoreError(f"{path} cannot be opened")
 
@@ -78,6 +75,9 @@ def _reading_modes(path: Path) -> tuple[str, ...]:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, limits: StoreLimits, read_only: bool) -> None:
+    connection.execute(f"PRAGMA cache_size = -{max(1, limits.cache_bytes >> 10)}")
+    if read_only:
+        connection.execute("PRAGMA query_only = ON")
     application, version = _marks(connection)
     empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
     if application != APPLICATION_ID and not (empty and application == 0):
