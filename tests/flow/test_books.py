@@ -11,15 +11,31 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from levada.adapters.memory import MemoryStore
+from levada.adapters.memory_web import MemoryFetcher
+from levada.clock import ManualClock
 from levada.errors import SettingsError
 from levada.flow.holding import OpenLeases
 from levada.flow.retry import doubling, retry_after
+from levada.flow.robots import RobotsBook
 from levada.flow.settings import CrawlSettings, PolitenessSettings, parse_settings
 from levada.flow.sieve import LinkSieve
 from levada.flow.sitebook import SiteBook
 from levada.flow.storekeeper import Storekeeper
+from levada.pages.robots import RobotsRules
 from levada.reasons import Reason
-from levada.records import Found, How, Lease, Link, Outcome, PageKind, PageRecord, PageState, Settled, Visit
+from levada.records import (
+    Found,
+    How,
+    Lease,
+    Link,
+    Outcome,
+    PageKind,
+    PageRecord,
+    PageState,
+    Response,
+    Settled,
+    Visit,
+)
 
 PAGE = PageRecord(1, "http://a.test/", "a.test", PageKind.PAGE, PageState.NEW, How.SEED, 0, 0, 0.0)
 
@@ -154,6 +170,27 @@ def test_an_address_is_refused_each_time_and_told_once(reason: Reason) -> None:
     found, refused = sieve.sift(page, links, 0.0, nofollow=False)
     assert (found, [each.reason for each in refused]) == ([], [reason] * 10)
     assert sieve.sift(page, links, 0.0, nofollow=False) == ([], [])
+
+
+def test_a_robots_txt_counts_as_read_only_once_its_sitemaps_are_held() -> None:
+    """Killed in between, the next crawl must read it again: nobody else names the sitemaps."""
+    store = MemoryStore()
+    remembered: list[bool] = []
+
+    async def news(origin: str, rules: RobotsRules) -> None:
+        site = store.site("a.test")
+        remembered.append(bool(site and site.robots))
+
+    async def work(book: SiteBook) -> None:
+        web = MemoryFetcher({"http://a.test/robots.txt": Response("", 200, body=b"Sitemap: http://a.test/map.xml")})
+        robots = RobotsBook(web, book, ManualClock(), PolitenessSettings(), news)
+        assert (await robots.verdict("http://a.test/")).asked
+        assert remembered == [False]
+        site = store.site("a.test")
+        assert site is not None
+        assert site.robots
+
+    in_book(work, store)
 
 
 @given(st.floats(0.001, 1e6), st.integers(-5, 10**6), st.floats(0.001, 1e7), st.text(max_size=20))
