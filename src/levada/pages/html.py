@@ -80,15 +80,19 @@ def follow_links(tree: LexborHTMLParser, head: Head, links: LinkCollector) -> No
         links.add(head.canonical)  # no address that we may ask: only its reason is kept
     for href, kind in head.links:
         links.add_as(href, How.LINK, kind=kind)
+    taken: set[str] = set()  # a picture and the headline under it name the same address
     for node in tree.css("a[href],area[href]"):
         if links.full:
             break
         attributes = node.attributes
         href = attributes["href"] or ""
+        if href in taken:
+            continue
         rel = attributes.get("rel")
         if rel and not NO_VOTE.isdisjoint(rel.lower().split()):
             links.add_as(href, How.LINK, nofollow=True)
         else:
+            taken.add(href)
             links.add(href)
 
 
