@@ -42,6 +42,7 @@ def crawl(data: Path, config: Path, web: Web) -> subprocess.Popen[bytes]:
     )
 
 
+@pytest.mark.timeout(600)
 def test_fifty_kills_of_a_600_page_crawl_lose_nothing_and_double_nothing(web: Web, tmp_path: Path) -> None:
     settings = Path(web.config).read_text()
     config = tmp_path / "levada.toml"
