@@ -19,8 +19,15 @@ def register(app: typer.Typer) -> None:
 def demo(
     seconds: Annotated[float, typer.Option("--seconds", min=1, metavar="N", help="How long to crawl.")] = 45.0,
     speed: Annotated[
-        float, typer.Option("--speed", min=0.001, max=1000, metavar="X", help="Seconds of its time per second.")
-    ] = 500.0,
+        float | None,
+        typer.Option(
+            "--speed",
+            min=0.001,
+            max=1000,
+            metavar="X",
+            help="Seconds of its time per second; 500, or 1 with --serve-only.",
+        ),
+    ] = None,
     pages: Annotated[int | None, typer.Option("--pages", min=1, metavar="N", help="Size of the web.")] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="S", help="Another seed, another web.")] = 1,
     data: Annotated[
@@ -51,10 +58,10 @@ def demo(
     if serve_only:
         from levada.demo.server import main as serve
 
-        raise typer.Exit(serve(_server_options(speed, pages, seed, page_bytes, hostile, port)))
+        raise typer.Exit(serve(_server_options(speed or 1.0, pages, seed, page_bytes, hostile, port)))
     from levada.cli.demo_story import tell, told
 
-    story = tell(data, seconds, _server_options(speed, pages, seed, page_bytes, hostile, 0), quiet=json)
+    story = tell(data, seconds, _server_options(speed or 500.0, pages, seed, page_bytes, hostile, 0), quiet=json)
     if json:
         print_json(story.summary())
     else:
