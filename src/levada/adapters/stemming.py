@@ -7,6 +7,7 @@ indexing it, and words repeat, so the stems of what stands between two spaces ar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 
@@ -40,6 +41,7 @@ LANGUAGES = {
 }
 
 _MOST_REMEMBERED = 100_000  # chunks per kind, about 20 MB
+_NUMBER = re.compile(r"[\W\d_]*")
 _LONGEST_REMEMBERED = 40  # characters: what is longer hardly comes again
 
 
@@ -52,7 +54,8 @@ class _Remembered(dict[str, str]):
 
     def __missing__(self, chunk: str) -> str:
         found = self._make(chunk)
-        if len(chunk) <= _LONGEST_REMEMBERED:
+        # Numbers hardly come again, and a page has dozens.
+        if len(chunk) <= _LONGEST_REMEMBERED and not _NUMBER.fullmatch(chunk):
             if len(self) >= _MOST_REMEMBERED:
                 self.clear()
             self[chunk] = found
@@ -99,7 +102,12 @@ def same_stem(language: str) -> Callable[[str, str], bool]:
 
 @cache
 def _stems_of(language: str) -> _Remembered:
-    return _Remembered(lambda chunk: " ".join(_stems(language, lowercase(chunk, language))))
+    def stems(chunk: str) -> str:
+        if _NUMBER.fullmatch(chunk):  # it has no other forms; as it stands it is found in the text itself
+            return ""
+        return " ".join(_stems(language, lowercase(chunk, language)))
+
+    return _Remembered(stems)
 
 
 def _stems(language: str, lowered: str) -> list[str]:
