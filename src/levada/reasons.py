@@ -39,7 +39,6 @@ class Reason(StrEnum):
     HTTP_5XX = "http-5xx"
     RETRY_AFTER = "retry-after"
     GONE = "gone"
-    SITE_RESTING = "site-resting"
     # What came back
     CONTENT_TYPE = "content-type"
     EMPTY = "empty"
@@ -55,7 +54,6 @@ class Reason(StrEnum):
     REPEATING_PATH = "repeating-path"
     CALENDAR = "calendar"
     PARAMETERS = "parameters"  # more in one address than a person would make
-    SESSION_ID = "session-id"
     NEAR_DUPLICATES = "near-duplicates"
     DUPLICATE = "duplicate"
     REDIRECTED = "redirected"

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from levada.adapters.limits import StoreLimits
-from levada.adapters.memory import NoFaults
 from levada.adapters.sqlite import SqliteStore
 from levada.assemble.folder import DataFolder
 from levada.assemble.indexer import IndexerChild
@@ -53,7 +52,7 @@ async def open_crawl(
     calm_collector()
     folder.make()
     with folder.locked():
-        store = SqliteStore(folder.database, limits=_store_limits(settings), faults=faults or NoFaults())
+        store = SqliteStore(folder.database, limits=_store_limits(settings), faults=faults)
         try:
             folder.save_settings(settings)
             store.forget_leases()  # whoever held them is dead: the lock is ours

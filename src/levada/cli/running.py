@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 
 import typer
 
@@ -45,14 +45,11 @@ def run_crawl(
     return report
 
 
-def run_loop(work: Callable[[], Awaitable[Report]]) -> Report:
+def run_loop(work: Callable[[], Coroutine[None, None, Report]]) -> Report:
     import uvloop
 
-    async def main() -> Report:
-        return await work()
-
     try:
-        return uvloop.run(main())
+        return uvloop.run(work())
     except KeyboardInterrupt:  # so early that nothing had begun
         raise typer.Exit(INTERRUPTED) from None
 

@@ -101,7 +101,6 @@ _TRAPS = (
         "session",
         "/shop/1",
         traps.session,
-        Reason.SESSION_ID,
         Reason.DUPLICATE,
         Reason.NEAR_DUPLICATES,
         Reason.SITE_FULL,
@@ -261,7 +260,6 @@ _BROKEN = (
         _always(Answer(429, b"", (("Retry-After", "3600"),))),
         Reason.RETRY_AFTER,
         Reason.HTTP_4XX,
-        Reason.SITE_RESTING,
     ),
 )
 

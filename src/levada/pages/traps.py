@@ -15,8 +15,6 @@ from levada.reasons import Reason
 
 __all__ = ["NearDuplicateRun", "TrapLimits", "path_pattern", "trap"]
 
-SECONDS_PER_YEAR = 31_557_600.0
-
 _DIGITS = re.compile(r"\d+")
 _YEAR = r"(?P<year>(?:19|20|21)\d\d)"
 _MONTH = r"(?:0?[1-9]|1[0-2])"
