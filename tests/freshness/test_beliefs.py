@@ -1,0 +1,200 @@
+"""What is believed of the pages: the sums are those of their parts, and what others say is learnt to be worth."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from levada.freshness import PageBeliefs, Scale
+from levada.freshness.hearsay import Speaker
+from levada.freshness.memory import evidence_of, packed, row_of
+from levada.freshness.panel import imagined, write_prior
+from levada.freshness.rates import RATES, chance_unchanged, observe, posterior
+from levada.hashing import drawn
+from levada.records import Outcome, PageRecord, Said
+from tests.freshness.facts import CEILING, DAY, FLOOR, HOUR, a_page, changes_within, policy, visited
+
+
+def sums_of(beliefs: PageBeliefs) -> list[float]:
+    members = list(beliefs._members.values())
+    return [sum(member.share[place] for member in members) for place in range(len(beliefs.sums))]
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.booleans(), st.booleans()), max_size=120), st.integers(4, 60))
+@settings(max_examples=30)
+def test_the_sums_are_those_of_the_members_whoever_comes_and_goes(
+    events: list[tuple[int, bool, bool]], size: int
+) -> None:
+    revisit = policy(size=size, per_hour=60)
+    beliefs = revisit.beliefs
+    pages: dict[int, PageRecord] = {}
+    for at, (number, changed, goes) in enumerate(events):
+        page = pages.pop(number) if number in pages else a_page(number, number % 3)
+        if goes:
+            beliefs.forget(page)
+            continue
+        outcome = Outcome.CHANGED if changed else Outcome.UNCHANGED
+        pages[number] = visited(revisit, page, at * HOUR, outcome if page.visits else Outcome.FIRST)
+    assert beliefs.sums == pytest.approx(sums_of(beliefs), abs=1e-9)
+    assert len(beliefs._ring) == len(beliefs._members) <= size
+    assert all(drawn(page_id, beliefs.one_in) for page_id in beliefs._members)
+    assert sum(site.members for _, site in beliefs.sites()) == len(beliefs._members)
+
+
+def test_a_panel_that_is_full_keeps_a_sample_and_stands_for_all() -> None:
+    revisit = policy(size=100, per_hour=60)
+    for number in range(1_000):
+        visited(revisit, a_page(number, number % 9), float(number), Outcome.FIRST)
+    assert revisit.beliefs.one_in == 16
+    assert revisit.beliefs.pages == pytest.approx(1_000, rel=0.15)
+
+
+def test_a_crawler_that_starts_again_believes_what_it_believed() -> None:
+    chance = Random(1)
+    revisit = policy(per_hour=100)
+    pages = []
+    for number in range(150):
+        page = visited(revisit, a_page(number, number % 4), 0.0, Outcome.FIRST)
+        rate = 10 ** -chance.uniform(3, 6)
+        for _ in range(6):
+            changed = changes_within(chance, rate, page.interval or HOUR)
+            page = visited(revisit, page, page.next_visit or 0.0, Outcome.CHANGED if changed else Outcome.UNCHANGED)
+        pages.append(page)
+    again = PageBeliefs(Scale.between(FLOOR, CEILING))
+    again.learn(pages, 1)
+    now = max(page.history[-1].at for page in pages)
+    before = revisit.beliefs.share(now)
+    assert before is not None
+    assert again.share(now) == pytest.approx(before, abs=0.01)
+
+
+def test_what_is_believed_current_is_current_that_often() -> None:
+    """Pages of many rates, visited when planned for ten days: looked at together in the end."""
+    chance = Random(2)
+    revisit = policy(per_hour=60)
+    rates = [0.0 if chance.random() < 0.5 else 10 ** -chance.uniform(3.5, 6.5) for _ in range(400)]
+    pages = [visited(revisit, a_page(n, n % 11), 0.0, Outcome.FIRST) for n in range(400)]
+    now = 10 * DAY
+    for n, page in enumerate(pages):
+        while (page.next_visit or 0.0) < now:
+            changed = changes_within(chance, rates[n], page.interval or 0.0)
+            page = visited(revisit, page, page.next_visit or 0.0, Outcome.CHANGED if changed else Outcome.UNCHANGED)
+        pages[n] = page
+    looks = 40
+    current = sum(
+        not changes_within(chance, rates[n], now - page.history[-1].at)
+        for n, page in enumerate(pages)
+        for _ in range(looks)
+    )
+    assert revisit.beliefs.share(now) == pytest.approx(current / looks / len(pages), abs=0.02)
+
+
+def test_the_pages_of_a_site_speak_for_a_new_one_of_it() -> None:
+    revisit = policy(per_hour=60)
+    for site, outcome in ((1, Outcome.CHANGED), (2, Outcome.UNCHANGED)):
+        for number in range(20):
+            page = visited(revisit, a_page(number, site), 0.0, Outcome.FIRST)
+            for step in range(1, 4):
+                page = visited(revisit, page, step * 6 * HOUR, outcome)
+    lively = visited(revisit, a_page(50, 1), DAY, Outcome.FIRST)
+    still = visited(revisit, a_page(50, 2), DAY, Outcome.FIRST)
+    assert (lively.interval or 0) < (still.interval or 0) / 2
+
+
+@pytest.mark.parametrize(("age", "met"), [(2 * HOUR, Outcome.UNCHANGED), (400 * DAY, Outcome.CHANGED)])
+def test_a_date_at_the_first_visit_says_how_fast_a_page_changes(age: float, met: Outcome) -> None:
+    """A page modified just now on a site that stands still, and an old one on a site that changes."""
+    revisit = policy(per_hour=10)
+    for number in range(20):
+        page = visited(revisit, a_page(number), 0.0, Outcome.FIRST)
+        visited(revisit, page, 12 * HOUR, met)
+    undated = visited(revisit, a_page(98), DAY, Outcome.FIRST)
+    dated = visited(revisit, a_page(99), DAY, Outcome.FIRST, modified=DAY - age)
+    assert ((dated.interval or 0) < (undated.interval or 0)) is (met is Outcome.UNCHANGED)
+
+
+def told_of(honest: bool, seed: int = 3) -> tuple[float, float | None, float | None]:
+    """The trust in a sitemap after 60 visits that it told of; when a page that it tells of is visited, and else."""
+    chance = Random(seed)
+    revisit = policy(per_hour=2)
+    pages = [visited(revisit, a_page(n), 0.0, Outcome.FIRST) for n in range(20)]
+    for step in range(1, 4):
+        for n, page in enumerate(pages):
+            changed = chance.random() < (0.9 if honest else 0.05)
+            outcome = Outcome.CHANGED if changed else Outcome.UNCHANGED
+            pages[n] = visited(revisit, page, step * DAY, outcome, said=Said.SITEMAP)
+    return (
+        revisit.beliefs.trust(pages[0], Speaker.SITEMAP),
+        revisit.expect(pages[0], Said.SITEMAP),
+        pages[0].next_visit,
+    )
+
+
+def test_a_sitemap_that_tells_the_truth_brings_visits_forward() -> None:
+    trust, expected, planned = told_of(honest=True)
+    assert trust > 0.8
+    assert expected is not None
+    assert planned is not None
+    assert expected < planned - HOUR
+
+
+def test_a_sitemap_that_cries_wolf_is_believed_less_and_less() -> None:
+    trust, expected, _ = told_of(honest=False)
+    _, expected_of_honest, _ = told_of(honest=True)
+    assert trust < 0.15
+    assert expected is not None
+    assert expected_of_honest is not None
+    assert expected - 3 * DAY > 3 * (expected_of_honest - 3 * DAY)
+
+
+def test_a_site_whose_304_lies_is_asked_for_the_whole_page() -> None:
+    revisit = policy(per_hour=60)
+    page = visited(revisit, a_page(8), 0.0, Outcome.FIRST)
+    assert not revisit.asks_whole(page)
+    for step in range(1, 6):
+        page = visited(revisit, page, step * HOUR, Outcome.CHANGED, said=Said.SAME_TAG)
+    assert revisit.asks_whole(page)
+
+
+def test_now_and_then_any_page_is_asked_for_whole() -> None:
+    revisit = policy()
+    asked = [revisit.asks_whole(a_page(1, visits=visits)) for visits in range(64)]
+    assert asked.count(True) == 4
+
+
+@given(st.lists(st.floats(-40, 0), min_size=len(RATES), max_size=len(RATES)), st.lists(st.floats(), max_size=4))
+def test_what_is_kept_of_a_page_comes_back_as_far_as_two_bytes_tell(
+    evidence: list[float], row: list[float]
+) -> None:
+    memory = packed(evidence, row)
+    assert evidence_of(memory) == pytest.approx(evidence, abs=0.02)
+    assert len(memory) == 2 * len(RATES) + 8 * len(row) <= 64
+    kept = row_of(memory, len(row))
+    assert kept is not None
+    assert len(kept) == len(row)
+    assert row_of(memory, len(row) + 1) is None
+
+
+@given(
+    st.lists(st.tuples(st.floats(1, 1e7), st.booleans(), st.floats(-1, 1e7), st.floats(0, 1)), max_size=30),
+    st.floats(0, 1e9),
+)
+def test_a_belief_is_one(visits: list[tuple[float, bool, float, float]], later: float) -> None:
+    evidence, prior, belief = [0.0] * len(RATES), imagined(RATES), [0.0] * len(RATES)
+    for elapsed, changed, age, trust in visits:
+        observe(evidence, RATES, elapsed, changed, 0.97, age, trust)
+    posterior(evidence, prior, belief)
+    assert sum(belief) == pytest.approx(1.0)
+    assert all(0.0 <= chance <= 1.0 for chance in belief)
+    assert 0.0 <= chance_unchanged(belief, RATES, later) <= 1.0 + 1e-12
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=len(RATES), max_size=len(RATES)))
+def test_a_prior_is_one_and_rules_nothing_out(sums: list[float]) -> None:
+    prior = [0.0] * len(RATES)
+    write_prior(prior, sums, sums, imagined(RATES))
+    assert sum(prior) == pytest.approx(1.0)
+    assert all(chance > 0.0 for chance in prior)
