@@ -17,7 +17,9 @@ _LIVE = STATES.index(PageState.LIVE)
 NEVER = {
     "no more visits are remembered than there were, ten at most": """
         SELECT page_id FROM visited
-        WHERE visits < 1 OR length(history) % 10 != 0 OR length(history) > 10 * min(visits, 10)""",
+        WHERE visits < 1 OR length(history) % 11 != 0 OR length(history) > 11 * min(visits, 10)""",
+    "what was told of a page fits into a byte": """
+        SELECT page_id FROM visited WHERE told NOT BETWEEN 0 AND 255""",
     "a page is either visited or not": """
         SELECT id FROM pages p WHERE 1 !=
         (SELECT count(*) FROM visited v WHERE v.page_id = p.id AND v.site_id = p.site_id)

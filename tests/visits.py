@@ -6,13 +6,13 @@ from typing import Protocol
 
 import zstandard
 
-from levada.ports import Documents, Frontier, Sites
+from levada.ports import Census, Documents, Frontier, Notices, Sites
 from levada.records import Found, Lease, NewVersion, Outcome, PageState, Settled, Visit
 
 __all__ = ["Store", "changed", "failed", "first", "gone", "links", "new_version", "unchanged", "visited"]
 
 
-class Store(Frontier, Sites, Documents, Protocol):
+class Store(Frontier, Sites, Documents, Census, Notices, Protocol):
     def close(self) -> None: ...
     def forget_leases(self) -> None: ...
 

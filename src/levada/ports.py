@@ -7,7 +7,7 @@ transaction; the flow keeps them on a thread of their own), the network and the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from levada.records import (
@@ -15,13 +15,15 @@ from levada.records import (
     Document,
     Found,
     Lease,
-    Outcome,
+    Notice,
     PageRecord,
     ParsedPage,
+    Plan,
     RawPage,
     Refusal,
     Request,
     Response,
+    Said,
     Settled,
     SiteRecord,
     Standing,
@@ -30,7 +32,20 @@ from levada.records import (
 )
 from levada.searching import Hits, Posting, Query
 
-__all__ = ["Clock", "Documents", "Faults", "Fetcher", "Frontier", "Index", "Parser", "RevisitPolicy", "Sites"]
+__all__ = [
+    "Beliefs",
+    "Census",
+    "Clock",
+    "Documents",
+    "Faults",
+    "Fetcher",
+    "Frontier",
+    "Index",
+    "Notices",
+    "Parser",
+    "RevisitPolicy",
+    "Sites",
+]
 
 
 class Clock(Protocol):
@@ -137,9 +152,66 @@ class Parser(Protocol):
 class RevisitPolicy(Protocol):
     """When do we come back?"""
 
-    def next_interval(self, interval: float | None, history: Sequence[Visit], outcome: Outcome) -> float:
-        """Seconds until the next visit, from the stored interval, the visits before this one (at most ten,
-        oldest first; only those that compared content) and what this one met."""
+    @property
+    def beliefs(self) -> Beliefs: ...
+
+    def plan(self, page: PageRecord, visit: Visit, modified: float | None = None) -> Plan:
+        """Until the next visit, from what was known of the page before this one (that compared content, or is the
+        first) and what it met; `modified` is when the server says that the page last changed."""
+        ...
+
+    def expect(self, page: PageRecord, said: Said) -> float | None:
+        """When to visit a page now that somebody told of a change since its last visit; None: as planned."""
+        ...
+
+    def asks_whole(self, page: PageRecord) -> bool:
+        """Whether to fetch the page even if the server would say that it has not changed."""
+        ...
+
+    def restrain(self, site: str, per_second: float) -> None:
+        """No more visits than these can be made to the site."""
+        ...
+
+
+class Beliefs(Protocol):
+    """What is believed of all pages together?"""
+
+    def learn(self, pages: Iterable[PageRecord], one_in: int) -> None:
+        """Start from these pages, a sample of one in so many (`Census`)."""
+        ...
+
+    def forget(self, page: PageRecord) -> None:
+        """It is no longer among the pages held."""
+        ...
+
+    def share(self, now: float) -> float | None:
+        """The share of the pages held that is believed to be current; None while there are none."""
+        ...
+
+
+class Census(Protocol):
+    """What are the pages like that were visited before?"""
+
+    def sample(self, one_in: int) -> Iterator[PageRecord]:
+        """Of the pages with a stored document those that are `drawn` (`levada.hashing`), in bounded memory."""
+        ...
+
+    def live_pages(self) -> int:
+        """How many pages have a stored document."""
+        ...
+
+
+class Notices(Protocol):
+    """Which pages did somebody tell of, and when are they visited then?"""
+
+    def outdated(self, notices: Sequence[Notice]) -> list[PageRecord]:
+        """Those of the pages told of that have a stored document, were last met before the time told, and are not
+        known to have been told of by the same source already."""
+        ...
+
+    def bring_forward(self, pages: Sequence[tuple[PageRecord, Said, float | None]]) -> None:
+        """Note who told of a change, and visit at that time if it is before the one planned; the page's next
+        visit is never put off, and a page that was visited meanwhile is left alone."""
         ...
 
 

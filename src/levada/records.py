@@ -5,7 +5,7 @@ Records are immutable facts. Points in time are float epoch seconds, durations f
 
 from __future__ import annotations
 
-from enum import IntEnum, StrEnum
+from enum import IntEnum, IntFlag, StrEnum
 
 import msgspec
 
@@ -19,16 +19,19 @@ __all__ = [
     "Lease",
     "Link",
     "NewVersion",
+    "Notice",
     "Outcome",
     "PageKind",
     "PageRecord",
     "PageState",
     "ParsedPage",
+    "Plan",
     "RawPage",
     "Refusal",
     "Request",
     "Response",
     "RobotsRecord",
+    "Said",
     "Settled",
     "SiteRecord",
     "Standing",
@@ -76,10 +79,38 @@ class Outcome(IntEnum):
     GONE = 5
 
 
+class Said(IntFlag):
+    """What others said of a page's changes, to be compared with what the visit met."""
+
+    NOTHING = 0
+    NOT_MODIFIED = 1  # the server answered 304
+    SAME_TAG = 2  # it sent the whole page, under the entity tag that we hold
+    DATED = 4  # it sent a Last-Modified
+    DATE_MOVED = 8  # and another one than at the visit before
+    SITEMAP = 16  # a sitemap told of a change since the visit before
+    FEED = 32  # a feed did
+
+
 class Visit(msgspec.Struct, frozen=True, array_like=True):
     at: float
     outcome: Outcome
     similarity: float = 1.0  # to what was stored before: 1 the same words, 0 none in common
+    said: Said = Said.NOTHING
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """When to come back, and what to remember of the page until then."""
+
+    interval: float
+    memory: bytes = b""
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """A sitemap or a feed says that a page changed at that time."""
+
+    url: str
+    at: float
+    said: Said
 
 
 class Link(msgspec.Struct, frozen=True, array_like=True):
@@ -138,6 +169,8 @@ class PageRecord(msgspec.Struct, frozen=True):
     body_digest: bytes | None = None
     text_digest: bytes | None = None
     sketch: bytes | None = None
+    memory: bytes = b""  # what the revisit policy remembers of it
+    told: Said = Said.NOTHING  # of a change since the last visit: by whom
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -244,6 +277,8 @@ class Settled(msgspec.Struct, frozen=True):
     version: NewVersion | None = None  # None: keep what is stored (GONE removes it from search)
     found: tuple[Found, ...] = ()
     refused: tuple[Refusal, ...] = ()
+    memory: bytes = b""
+    notices: tuple[Notice, ...] = ()  # not committed: hints, that the next reading of the sitemap repeats
 
 
 class Document(msgspec.Struct, frozen=True):

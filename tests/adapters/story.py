@@ -5,7 +5,7 @@ from __future__ import annotations
 from levada.adapters.limits import StoreLimits
 from levada.adapters.sqlite import SqliteStore
 from levada.reasons import Reason
-from levada.records import Lease, Refusal, Settled, SiteRecord
+from levada.records import Lease, Notice, Refusal, Said, Settled, SiteRecord
 from tests.visits import changed, failed, first, gone, links, unchanged
 
 __all__ = ["STORY_LIMITS", "tell"]
@@ -18,6 +18,7 @@ def tell(store: SqliteStore) -> None:
     store.save(SiteRecord("a", admitted=True, failures=1, delay=0.0))
     for round_number in range(3):
         _visit_all(store, round_number)
+        _hear_of_changes(store)
         store.release(store.lease(_now(store), 1, 60.0))
         store.lease(_now(store), 1, 60.0)
         store.forget_leases()
@@ -33,6 +34,13 @@ def _visit_all(store: SqliteStore, round_number: int) -> None:
     store.settle(
         [_visit(lease, now, f"text {lease.page.id} {round_number}") for lease in store.lease(now, 10, 60.0)]
     )
+
+
+def _hear_of_changes(store: SqliteStore) -> None:
+    """A sitemap names pages that are to be visited soon: some of them before their time."""
+    due = store.standing(0.0).next_due or 0.0
+    notices = [Notice(found.url, due + 1000.0, Said.SITEMAP) for found in links("a", 6)]
+    store.bring_forward([(page, Said.SITEMAP, due - 1.0) for page in store.outdated(notices)])
 
 
 def _visit(lease: Lease, now: float, text: str) -> Settled:

@@ -15,7 +15,19 @@ from levada.adapters.limits import StoreLimits
 from levada.adapters.memory import MemoryStore
 from levada.adapters.sqlite import SqliteStore
 from levada.reasons import Reason
-from levada.records import Found, Lease, Outcome, PageState, Refusal, Settled, SiteRecord, Visit
+from levada.records import (
+    Found,
+    Lease,
+    Notice,
+    Outcome,
+    PageRecord,
+    PageState,
+    Refusal,
+    Said,
+    Settled,
+    SiteRecord,
+    Visit,
+)
 from tests.invariants import check_invariants
 from tests.visits import new_version
 
@@ -32,15 +44,24 @@ founds = st.builds(
 refusals = st.builds(
     Refusal, st.just("http://x/"), st.sampled_from((*SITES, "far")), st.sampled_from([Reason.ROBOTS, Reason.DEPTH])
 )
+told = st.sampled_from([Said.SITEMAP, Said.FEED, Said.SITEMAP | Said.FEED, Said.NOTHING])
 outcomes = st.sampled_from(["first", "unchanged", "changed", "gone", "elsewhere", "failed", "touched"])
 
 
 def settled(lease: Lease, at: float, outcome: str, again: float | None, found: tuple[Found, ...]) -> Settled:
     next_visit = None if again is None else at + again
-    base = Settled(lease, Visit(at, Outcome.UNCHANGED, 0.7), PageState.LIVE, again, next_visit, found=found)
+    visit = Visit(at, Outcome.UNCHANGED, 0.7, lease.page.told | Said.DATED)
+    memory = f"{outcome} {at}".encode() if again else b""
+    base = Settled(lease, visit, PageState.LIVE, again, next_visit, found=found, memory=memory)
     if outcome in {"first", "changed"}:
         version = new_version(f"{outcome} at {at}", searchable=again is not None)
-        return replace(base, visit=Visit(at, Outcome.CHANGED, 0.2), version=version, etag=str(at), text_digest=b"t")
+        return replace(
+            base,
+            visit=replace(visit, outcome=Outcome.CHANGED, similarity=0.2),
+            version=version,
+            etag=str(at),
+            text_digest=b"t",
+        )
     if outcome in {"gone", "elsewhere"}:
         return replace(base, visit=Visit(at, Outcome.GONE), state=PageState(outcome), reason=Reason.GONE)
     if outcome == "failed":
@@ -59,6 +80,7 @@ class StoresAgree(RuleBasedStateMachine):
         self.sqlite = SqliteStore(self.folder / "store.db", limits=LIMITS)
         self.now = 100.0
         self.leases: list[Lease] = []
+        self.known: list[PageRecord] = []
 
     def teardown(self) -> None:
         check_invariants(self.sqlite)
@@ -111,6 +133,31 @@ class StoresAgree(RuleBasedStateMachine):
         self.memory.release(leases)
         self.sqlite.release(leases)
 
+    @rule(
+        urls=st.lists(founds.map(lambda found: found.url), min_size=1, max_size=8),
+        early=st.sampled_from([-1.0, 0.0, 5.0, 200.0]),
+        said=told,
+    )
+    def hear(self, urls: list[str], early: float, said: Said) -> None:
+        notices = [Notice(url, self.now - early, said) for url in urls]
+        outdated = self.memory.outdated(notices)
+        assert self.sqlite.outdated(notices) == outdated
+        self.known += outdated
+
+    @precondition(lambda self: self.known or self.leases)
+    @rule(
+        data=st.data(),
+        plan=st.lists(
+            st.tuples(told, st.sampled_from([None, -50.0, 0.0, 3.0, 1000.0, float("nan")])), min_size=1, max_size=4
+        ),
+    )
+    def bring_forward(self, data: st.DataObject, plan: list[tuple[Said, float | None]]) -> None:
+        """Of pages as they are, as they were, and as they are leased."""
+        known = st.sampled_from([*self.known, *(lease.page for lease in self.leases)])
+        pages = [(data.draw(known), said, None if when is None else self.now + when) for said, when in plan]
+        self.memory.bring_forward(pages)
+        self.sqlite.bring_forward(pages)
+
     @rule()
     def forget_leases(self) -> None:
         self.memory.forget_leases()
@@ -135,6 +182,11 @@ class StoresAgree(RuleBasedStateMachine):
     def documents_agree(self, after: int, limit: int) -> None:
         assert self.sqlite.changes(after, limit) == self.memory.changes(after, limit)
         assert list(self.sqlite.scan()) == list(self.memory.scan())
+
+    @rule(one_in=st.sampled_from([1, 2, 4]))
+    def samples_agree(self, one_in: int) -> None:
+        assert list(self.sqlite.sample(one_in)) == list(self.memory.sample(one_in))
+        assert self.sqlite.live_pages() == self.memory.live_pages()
 
     @rule(found=founds, version=st.sampled_from([None, 1, 2, 3]))
     def a_page_agrees(self, found: Found, version: int | None) -> None:

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from levada.adapters.limits import StoreLimits
 from levada.reasons import Reason
-from levada.records import Found, How, Outcome, PageKind, PageState, Refusal, Settled, SiteRecord, Visit
+from levada.records import Found, How, Outcome, PageKind, PageState, Refusal, Said, Settled, SiteRecord, Visit
 from tests.contracts.conftest import OpenStore
 from tests.visits import Store, changed, failed, first, gone, links, unchanged, visited
 
@@ -125,6 +125,31 @@ def test_similarity_is_kept_in_fine_steps(store: Store) -> None:
     (visit,) = page.history
     assert visit.at == 0.1234567
     assert abs(visit.similarity - 0.3333) <= 0.5 / 255
+
+
+def test_what_others_said_is_kept_with_each_visit(store: Store) -> None:
+    store.add(links("a", 1), [], 0.0)
+    said = [Said.NOTHING, *Said, Said.NOT_MODIFIED | Said.SITEMAP, Said(0xFF)]
+    visits = [Visit(n * 60.0, Outcome.UNCHANGED, 1.0, each) for n, each in enumerate(said)]
+    for visit in visits:
+        (lease,) = store.lease(visit.at, 1, 30.0)
+        store.settle([replace(unchanged(lease, visit.at), visit=visit)])
+    page = store.page("http://a/0")
+    assert page is not None
+    assert page.history == tuple(visits)
+
+
+def test_what_the_policy_remembers_is_kept_until_it_remembers_something_else(store: Store) -> None:
+    store.add(links("a", 1), [], 0.0)
+    kept = []
+    for step, memory in enumerate([b"", b"one", b"", bytes(range(256)), b"", b"\0"]):
+        (lease,) = store.lease(step * 60.0, 1, 30.0)
+        kept.append(lease.page.memory)
+        end = failed(lease, step * 60.0) if step % 4 == 2 else unchanged(lease, step * 60.0)
+        store.settle([replace(end, memory=memory)])
+    page = store.page("http://a/0")
+    assert page is not None
+    assert [*kept, page.memory] == [b"", b"", b"one", b"one", bytes(range(256)), bytes(range(256)), b"\0"]
 
 
 def test_failures_and_their_reason_are_kept(store: Store) -> None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 import msgspec
 import zstandard
 
 from levada.errors import StoreDamaged
 from levada.reasons import Reason
-from levada.records import Found, Outcome, PageState, Refusal, Settled, Visit
+from levada.records import Found, Notice, Outcome, PageState, Refusal, Said, Settled, Visit
 
 __all__ = [
     "DUE_COUNTED",
     "PAGE_BITS",
     "Validators",
+    "brought_forward",
+    "checked_one_in",
     "example_of",
     "holdable",
     "is_full",
+    "is_news",
     "is_removed",
     "met_content",
     "nth_of",
@@ -23,6 +28,7 @@ __all__ = [
     "plain_text",
     "refused_for",
     "remember",
+    "still_told",
     "unpacked",
     "validators_after",
 ]
@@ -34,6 +40,7 @@ DUE_COUNTED = 10_000
 EXAMPLE_LENGTH = 500
 PAGE_BITS = 24
 LARGEST_CONTENT = 1 << 28
+_ALL_SAID = Said(0xFF)
 
 
 class Validators(msgspec.Struct, frozen=True):
@@ -62,15 +69,39 @@ def is_full(pages: int, limit: int) -> bool:
 
 def remember(history: tuple[Visit, ...], visit: Visit) -> tuple[Visit, ...]:
     """The latest ten visits that compared content; similarity is kept in steps of 1/255."""
-    if visit.outcome > Outcome.CHANGED:
+    if not _compared(visit):
         return history
     step = round(min(1.0, max(0.0, visit.similarity)) * 255)
-    return (*history[1 - HISTORY :], Visit(visit.at, visit.outcome, step / 255))
+    return (*history[1 - HISTORY :], Visit(visit.at, visit.outcome, step / 255, visit.said))
 
 
 def met_content(settled: Settled) -> bool:
     """Did this visit meet the version that is stored after it?"""
-    return settled.version is not None or settled.visit.outcome <= Outcome.CHANGED
+    return settled.version is not None or _compared(settled.visit)
+
+
+def still_told(visit: Visit) -> Said:
+    """Which words of a change are still unanswered after this visit: none, if it looked."""
+    return Said.NOTHING if _compared(visit) else _ALL_SAID
+
+
+def is_news(notice: Notice, met_at: float, told: Said) -> bool:
+    """Does it tell of a change since the page was met, of which its source has not told yet?"""
+    return notice.at > met_at and told | notice.said != told
+
+
+def brought_forward(planned: float | None, at: float | None) -> float | None:
+    """The earlier of the two; "never again" stays so, and what is not a point in time moves nothing."""
+    if planned is None or at is None or not isfinite(at):
+        return planned
+    return min(planned, at)
+
+
+def checked_one_in(one_in: int) -> int:
+    """A share that can be drawn (`levada.hashing.drawn`)."""
+    if one_in < 1 or one_in & (one_in - 1):
+        raise ValueError(f"one_in must be a power of two, not {one_in}")
+    return one_in
 
 
 def is_removed(state: PageState) -> bool:
@@ -127,3 +158,7 @@ def unpacked(data: bytes) -> bytes:
     except zstandard.ZstdError as error:
         raise StoreDamaged(f"a stored page cannot be unpacked ({error}): run levada doctor") from error
     raise StoreDamaged(f"a stored page claims to unpack to {size} bytes: run levada doctor")
+
+
+def _compared(visit: Visit) -> bool:
+    return visit.outcome <= Outcome.CHANGED

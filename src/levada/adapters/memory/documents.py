@@ -35,7 +35,7 @@ class MemoryDocuments:
 
     def scan(self) -> Iterator[Document]:
         for _, page in sorted(self._held.by_id.items()):
-            if page.record.version and not page.gone:
+            if page.is_stored:
                 yield _document(page, page.record.version)
 
 

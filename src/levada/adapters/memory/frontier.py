@@ -15,6 +15,7 @@ from levada.adapters.keeping import (
     page_number,
     refused_for,
     remember,
+    still_told,
     validators_after,
 )
 from levada.adapters.memory.documents import keep_content
@@ -89,7 +90,7 @@ class MemoryFrontier:
             unvisited=sum(page.record.visits == 0 for page in pages),
             due=min(len(due), DUE_COUNTED),
             leased=len(leased),
-            stored=sum(page.record.version > 0 and not page.gone for page in pages),
+            stored=sum(page.is_stored for page in pages),
             versions=len(versions),
             next_due=min(times, default=None),
             workable=any(_is_workable(site, now) for site in held.sites.values()),
@@ -216,6 +217,8 @@ def _update(page: HeldPage, settled: Settled) -> None:
         interval=settled.interval,
         next_visit=settled.next_visit,
         failures=settled.failures,
+        memory=settled.memory or page.record.memory,
+        told=page.record.told & still_told(settled.visit),
     )
 
 

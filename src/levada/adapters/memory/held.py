@@ -36,6 +36,11 @@ class HeldPage:
     seq: int = 0
     versions: dict[int, tuple[float, NewVersion]] = field(default_factory=dict)
 
+    @property
+    def is_stored(self) -> bool:
+        """Has it a document that was not removed?"""
+        return self.record.version > 0 and not self.gone
+
     def is_due(self, now: float) -> bool:
         return self.record.next_visit is not None and self.record.next_visit <= now
 

@@ -1,21 +1,25 @@
-"""Where does a whole crawl live while it lasts? Frontier, sites and documents over one set of dictionaries."""
+"""Where does a whole crawl live while it lasts? Every port of a store over one set of dictionaries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from levada.adapters.limits import StoreLimits
+from levada.adapters.memory.census import MemoryCensus
 from levada.adapters.memory.documents import MemoryDocuments
 from levada.adapters.memory.frontier import MemoryFrontier
 from levada.adapters.memory.held import Held
+from levada.adapters.memory.notices import MemoryNotices
 from levada.adapters.memory.sites import MemorySites
 from levada.records import (
     Change,
     Document,
     Found,
     Lease,
+    Notice,
     PageRecord,
     Refusal,
+    Said,
     Settled,
     SiteRecord,
     Standing,
@@ -26,13 +30,15 @@ __all__ = ["MemoryStore"]
 
 
 class MemoryStore:
-    """Frontier, Sites and Documents of one crawl in memory."""
+    """Frontier, Sites, Documents, Census and Notices of one crawl in memory."""
 
     def __init__(self, *, limits: StoreLimits | None = None) -> None:
         held = Held(limits or StoreLimits())
         self._frontier = MemoryFrontier(held)
         self._sites = MemorySites(held)
         self._documents = MemoryDocuments(held)
+        self._census = MemoryCensus(held)
+        self._notices = MemoryNotices(held)
 
     def close(self) -> None:
         """Nothing is held that needs closing."""
@@ -79,3 +85,15 @@ class MemoryStore:
 
     def scan(self) -> Iterator[Document]:
         return self._documents.scan()
+
+    def sample(self, one_in: int) -> Iterator[PageRecord]:
+        return self._census.sample(one_in)
+
+    def live_pages(self) -> int:
+        return self._census.live_pages()
+
+    def outdated(self, notices: Sequence[Notice]) -> list[PageRecord]:
+        return self._notices.outdated(notices)
+
+    def bring_forward(self, pages: Sequence[tuple[PageRecord, Said, float | None]]) -> None:
+        self._notices.bring_forward(pages)

@@ -27,6 +27,7 @@ _STEPS = {
     "release": ("leases", "sites"),
     "forget": ("lapse",),
     "save-site": ("site",),
+    "bring-forward": ("pages", "sites"),
 }
 WRITE_POINTS: tuple[str, ...] = tuple(
     f"{operation}.{step}"

@@ -31,6 +31,8 @@ _SITES = """SELECT id, coalesce(delay, ?), taken FROM sites WHERE due_at <= ?
 _LAPSED = """SELECT coalesce(v.next_visit, p.found_at), p.site_id FROM leases l
     JOIN pages p ON p.id = l.page_id LEFT JOIN visited v ON v.page_id = l.page_id
     WHERE l.live = 1 AND l.expires_at <= ?"""
+_DUE_OF = """SELECT coalesce(v.next_visit, p.found_at), p.site_id FROM pages p
+    LEFT JOIN visited v ON v.page_id = p.id WHERE p.id = ?"""
 _GRANT = """INSERT INTO leases (page_id, token, expires_at) VALUES (?, ?, ?)
     ON CONFLICT (page_id) DO UPDATE SET token = excluded.token, expires_at = excluded.expires_at, live = 1"""
 _NEXT_TURN = """UPDATE sites SET turn_at = ?2, taken = taken + ?3, due_at = max(?4, ?2, rest_until)
@@ -82,8 +84,8 @@ def give_back(write: Write, limits: StoreLimits, leases: Sequence[Lease]) -> Non
         write.execute(
             "UPDATE sites SET turn_at = turn_at - coalesce(delay, ?) WHERE site = ?", (limits.delay, page.site)
         )
-        (id,) = write.execute("SELECT id FROM sites WHERE site = ?", (page.site,)).fetchone()
-        pull_turns(write, [(page.next_visit or 0.0, id)])
+        # Not when it was due as it was leased: where the lease had lapsed, it may have been brought forward since.
+        pull_turns(write, write.execute(_DUE_OF, (page.id,)).fetchall())
 
 
 def end_leases(write: Write, leases: Sequence[Lease]) -> list[bool]:

@@ -6,8 +6,9 @@ and copied back, about 10 microseconds of CPU together, whatever its size. So:
   they were found. With ids in the order of discovery a visit at a million URLs cost about a tenth more.
 - `pages` changes only when the content does: what was found, and what is compared at a visit (validators, digests,
   sketch) lie in one row, so that a lease reads one place less. Contents are in `versions`.
-- What every visit changes lies apart in `visited`, whose rows are narrow, and in its index, the queue of a site's
-  pages that come back; `unvisited` is the queue of those that are new. Both answer a lease without any row.
+- What every visit changes, the policy's memory included, lies apart in `visited`, whose rows are narrow, and in
+  its index, the queue of a site's pages that come back; `unvisited` is the queue of those that are new. Both
+  answer a lease without any row.
 - Leases have a small table of their own, so that handing out a page rewrites none of these.
 A visit still dirties one leaf of `visited` and up to two of its index, which pages of one site share: cheap where a
 lease takes some pages of a site in a row, twice as dear at a million URLs where politeness allows only one.
@@ -21,7 +22,7 @@ from levada.records import How, PageKind, PageState
 __all__ = ["APPLICATION_ID", "HOWS", "KINDS", "SCHEMA", "SCHEMA_VERSION", "STATES"]
 
 APPLICATION_ID = 0x4C764461  # "LvDa"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 KINDS = (PageKind.PAGE, PageKind.SITEMAP, PageKind.FEED)
 HOWS = (How.SEED, How.FRONT, How.LINK, How.SITEMAP, How.FEED, How.CANONICAL, How.REDIRECT)
@@ -95,7 +96,9 @@ SCHEMA = (
         interval REAL,
         next_visit REAL,
         reason TEXT,
-        history BLOB NOT NULL
+        told INTEGER NOT NULL DEFAULT 0,
+        history BLOB NOT NULL,
+        memory BLOB NOT NULL
     )""",
     "CREATE INDEX visited_due ON visited (site_id, next_visit) WHERE next_visit IS NOT NULL",
     """CREATE TABLE leases (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from levada.adapters.keeping import is_removed, met_content, plain_text, remember, validators_after
+from levada.adapters.keeping import is_removed, met_content, plain_text, remember, still_told, validators_after
 from levada.adapters.limits import StoreLimits
 from levada.adapters.sqlite.database import Row, Write
 from levada.adapters.sqlite.holding import Holding
@@ -17,12 +17,13 @@ from levada.records import NewVersion, PageState, Settled
 __all__ = ["settle_visits"]
 
 _FIRST_VISIT = """INSERT INTO visited
-    (kind, state, reason, visits, history, met_at, interval, next_visit, failures, page_id, site_id)
-    VALUES (?, ?, ?, ?, ?, coalesce(?, 0), ?, ?, ?, ?, ?)"""
+    (kind, state, reason, visits, history, met_at, interval, next_visit, failures, memory, page_id, site_id)
+    VALUES (?, ?, ?, ?, ?, coalesce(?, 0), ?, ?, ?, coalesce(?, x''), ?, ?)"""
 _NO_LONGER_NEW = """DELETE FROM unvisited
     WHERE page_id = ?1 AND site_id = ?2 AND priority = (SELECT priority FROM pages WHERE id = ?1)"""
-_VISIT_AGAIN = """UPDATE visited SET kind = ?, state = ?, reason = ?, visits = ?, history = ?,
-    met_at = coalesce(?, met_at), interval = ?, next_visit = ?, failures = ? WHERE page_id = ?"""
+_VISIT_AGAIN = """UPDATE visited SET told = told & ?, kind = ?, state = ?, reason = ?, visits = ?, history = ?,
+    met_at = coalesce(?, met_at), interval = ?, next_visit = ?, failures = ?, memory = coalesce(?, memory)
+    WHERE page_id = ?"""
 _KEEP_VALIDATORS = """UPDATE pages SET etag = ?2, last_modified = ?3, body_digest = ?4, text_digest = ?5
     WHERE id = ?1"""
 _KEEP_DOCUMENT = """UPDATE pages SET etag = ?2, last_modified = ?3, body_digest = ?4, text_digest = ?5,
@@ -50,7 +51,7 @@ def settle_visits(write: Write, limits: StoreLimits, holding: Holding, visits: S
 
 
 def _update_pages(write: Write, holding: Holding, kept: Sequence[Settled]) -> None:
-    again = [_page_row(settled) for settled in kept if settled.lease.page.visits]
+    again = [(still_told(settled.visit), *_page_row(settled)) for settled in kept if settled.lease.page.visits]
     write.executemany(_VISIT_AGAIN, again)
     for settled in kept:
         page = settled.lease.page
@@ -76,6 +77,7 @@ def _page_row(settled: Settled) -> Row:
         settled.interval,
         settled.next_visit,
         settled.failures,
+        settled.memory or None,
         page.id,
     )
 

@@ -1,4 +1,4 @@
-"""Where does a whole crawl live on one machine? Frontier, sites and documents over one database."""
+"""Where does a whole crawl live on one machine? Every port of a store over one database."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from pathlib import Path
 
 from levada.adapters.faults import NoFaults
 from levada.adapters.limits import StoreLimits
+from levada.adapters.sqlite.census import SqliteCensus
 from levada.adapters.sqlite.database import Database
 from levada.adapters.sqlite.documents import SqliteDocuments
 from levada.adapters.sqlite.frontier import SqliteFrontier
+from levada.adapters.sqlite.notices import SqliteNotices
 from levada.adapters.sqlite.opening import check
 from levada.adapters.sqlite.sites import SqliteSites
 from levada.ports import Faults
@@ -18,8 +20,10 @@ from levada.records import (
     Document,
     Found,
     Lease,
+    Notice,
     PageRecord,
     Refusal,
+    Said,
     Settled,
     SiteRecord,
     Standing,
@@ -49,6 +53,8 @@ class SqliteStore:
         self._frontier = SqliteFrontier(self._database, self._limits)
         self._sites = SqliteSites(self._database)
         self._documents = SqliteDocuments(self._database)
+        self._census = SqliteCensus(self._database)
+        self._notices = SqliteNotices(self._database)
 
     @classmethod
     def open_reader(cls, path: Path, *, limits: StoreLimits | None = None) -> SqliteStore:
@@ -122,3 +128,15 @@ class SqliteStore:
 
     def scan(self) -> Iterator[Document]:
         return self._documents.scan()
+
+    def sample(self, one_in: int) -> Iterator[PageRecord]:
+        return self._census.sample(one_in)
+
+    def live_pages(self) -> int:
+        return self._census.live_pages()
+
+    def outdated(self, notices: Sequence[Notice]) -> list[PageRecord]:
+        return self._notices.outdated(notices)
+
+    def bring_forward(self, pages: Sequence[tuple[PageRecord, Said, float | None]]) -> None:
+        self._notices.bring_forward(pages)
