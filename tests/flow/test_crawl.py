@@ -275,13 +275,14 @@ def test_work_goes_through_a_thread_of_its_own_and_errors_come_back() -> None:
 def test_a_crawl_with_the_real_keeper_and_clock_ends_too() -> None:
     from levada.clock import SystemClock
     from levada.flow.crawl import CrawlPorts
-    from levada.freshness import EmaRevisit
+    from levada.freshness import RULES, PageBeliefs, RuleRevisit, Scale
 
     world = World(wide_web(5), "[politeness]\ndelay = 0.0", seconds=0.0)
     store = world.store
     store.add([Found(HOME, "a.test", how=How.SEED, admit=True)], [], 0.0)
     fetcher = world.web
-    ports = CrawlPorts(SystemClock(), store, store, fetcher, InlineParser(), EmaRevisit())
+    policy = RuleRevisit(RULES["ema"](), PageBeliefs(Scale.between(60.0, 86_400.0)))
+    ports = CrawlPorts(SystemClock(), store, store, store, fetcher, InlineParser(), policy)
 
     async def run() -> None:
         report = await Crawl(ports, world.settings, once=True).run()

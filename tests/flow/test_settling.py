@@ -16,7 +16,9 @@ from levada.flow.parse import ParseStep, Visited
 from levada.flow.settings import Settings, parse_settings
 from levada.flow.settling import PASSING, Settler
 from levada.flow.sieve import LinkSieve
-from levada.freshness import EmaRevisit
+from levada.freshness import PageBeliefs, Rule, RuleRevisit, Scale
+from levada.freshness.memory import packed
+from levada.freshness.rates import RATES
 from levada.hashing import content_digest
 from levada.pages.parse import parse_page
 from levada.ports import RevisitPolicy
@@ -33,7 +35,7 @@ from levada.records import (
     Settled,
     Visit,
 )
-from tests.flow.world import DAY, START, failing, html, page, status, text
+from tests.flow.world import DAY, START, ema_policy, failing, html, page, status, text
 
 URL = "http://a.test/page"
 AT = START + 1000.0
@@ -56,6 +58,7 @@ def stored(url: str = URL, title: str = "old", **facts: object) -> PageRecord:
             "visits": 1,
             "version": 1,
             "interval": FIRST,
+            "memory": packed([0.0] * len(RATES), [FIRST, 0.0]),
             "history": (Visit(START, Outcome.FIRST, 0.0),),
             "etag": '"old"',
             "body_digest": content_digest(body),
@@ -73,7 +76,7 @@ class Judge:
         self.settings: Settings = parse_settings(toml, "the test")
         self.sieve = LinkSieve(self.settings.crawl, ["a.test"])
         duplicates = DuplicateBook(self.settings.crawl)
-        self.settler = Settler(self.settings, policy or EmaRevisit(floor=300.0), self.sieve, duplicates)
+        self.settler = Settler(self.settings, policy or ema_policy(floor=300.0), self.sieve, duplicates)
 
     def __call__(self, record: PageRecord, response: Response, rival: PageRecord | None = None) -> Settled:
         fetched = Fetched(Lease(record, 7, AT + 600), AT, response)
@@ -462,14 +465,12 @@ def test_failures_of_another_kind_do_not_count_as_kills() -> None:
 # Laws
 
 
-class Wild:
+class Wild(RuleRevisit):
     """A policy that says whatever it was told."""
 
     def __init__(self, answer: float) -> None:
-        self.answer = answer
-
-    def next_interval(self, interval: float | None, history: object, outcome: Outcome) -> float:
-        return self.answer
+        rule = Rule("wild", lambda memory, parameters, elapsed, outcome: answer, 0)
+        super().__init__(rule, PageBeliefs(Scale.between(60.0, DAY)))
 
 
 @given(st.floats(allow_nan=True, allow_infinity=True))

@@ -21,7 +21,7 @@ from levada.flow.crawl import Crawl, CrawlPorts
 from levada.flow.progress import Report
 from levada.flow.settings import Settings, parse_settings
 from levada.flow.storekeeper import Storekeeper
-from levada.freshness import EmaRevisit
+from levada.freshness import RULES, PageBeliefs, RuleRevisit, Scale
 from levada.pages.urls import site_of
 from levada.ports import Parser, RevisitPolicy
 from levada.reasons import Reason
@@ -93,6 +93,13 @@ class _TimedFetcher(MemoryFetcher):
             self._under_way[site] -= 1
 
 
+def ema_policy(first: float = 3600.0, floor: float = 0.0, ceiling: float = 30 * DAY) -> RuleRevisit:
+    """The paper's rule: its intervals can be told in advance."""
+    return RuleRevisit(
+        RULES["ema"](first=first, floor=floor, ceiling=ceiling), PageBeliefs(Scale.between(60.0, DAY))
+    )
+
+
 class World:
     """A web, and a crawler's whole memory of it; `crawl` may be called again and again."""
 
@@ -115,7 +122,7 @@ class World:
         self.commits: list[Settled] = []
         self._parser = parser or InlineParser()
         revisit = self.settings.revisit
-        self._policy = policy or EmaRevisit(revisit.first, revisit.floor, revisit.ceiling)
+        self._policy = policy or ema_policy(revisit.first, revisit.floor, revisit.ceiling)
         for url, answers in (web or {}).items():
             self.web.script(url, *(answers if isinstance(answers, Sequence) else (answers,)))
 
@@ -150,7 +157,7 @@ class World:
 
     def make_crawl(self, *, once: bool = True, max_pages: int | None = None) -> Crawl:
         store = self.store
-        ports = CrawlPorts(self.clock, store, store, self.web, self._parser, self._policy)
+        ports = CrawlPorts(self.clock, store, store, store, self.web, self._parser, self._policy)
         return Crawl(
             ports,
             self.settings,

@@ -9,7 +9,7 @@ from levada.adapters.limits import StoreLimits
 from levada.adapters.sqlite import SqliteStore
 from levada.assemble.folder import DataFolder
 from levada.assemble.indexer import IndexerChild
-from levada.assemble.parts import calm_collector, make_clock, make_fetcher, make_parser, make_policy
+from levada.assemble.parts import calm_collector, make_clock, make_fetcher, make_parser, make_policy, remember_pages
 from levada.errors import BadUrl, StoreError
 from levada.flow.crawl import Crawl, CrawlPorts
 from levada.flow.settings import Settings
@@ -47,7 +47,7 @@ async def open_crawl(
 ) -> AsyncIterator[Crawl]:
     """A crawl that is ready to run; on leaving, everything is closed and searchable."""
     # First what may be wrong in the settings: then nothing has been touched yet.
-    clock, policy, parser = make_clock(settings.clock), make_policy(settings.revisit), make_parser(settings.parse)
+    clock, policy, parser = make_clock(settings.clock), make_policy(settings), make_parser(settings.parse)
     fetch = fetcher or make_fetcher(settings)
     calm_collector()
     folder.make()
@@ -57,13 +57,14 @@ async def open_crawl(
             folder.save_settings(settings)
             store.forget_leases()  # whoever held them is dead: the lock is ours
             store.add(start, [], clock.now())
+            remember_pages(policy, store)
             indexer = IndexerChild(folder, settings.index.batch, settings.index.heap)
 
             def committed(visits: Sequence[Settled]) -> None:
                 indexer.wake()
                 on_committed(visits)
 
-            ports = CrawlPorts(clock, store, store, fetch, parser, policy)
+            ports = CrawlPorts(clock, store, store, store, fetch, parser, policy)
             try:
                 yield Crawl(ports, settings, once=once, max_pages=max_pages, on_committed=committed)
             finally:

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Callable
+from math import inf
 
 from levada.clock import ScaledClock, SystemClock
-from levada.flow.settings import ClockSettings, ParseSettings, RevisitSettings, Settings
-from levada.freshness import EmaRevisit, FixedRevisit
-from levada.ports import Clock, Fetcher, Parser, RevisitPolicy
+from levada.flow.settings import ClockSettings, ParseSettings, Settings
+from levada.freshness import RULES, LearnedRevisit, PageBeliefs, RuleRevisit, Scale
+from levada.ports import Census, Clock, Fetcher, Parser, RevisitPolicy
 
-__all__ = ["calm_collector", "make_clock", "make_fetcher", "make_parser", "make_policy", "user_agent"]
+__all__ = [
+    "calm_collector",
+    "make_clock",
+    "make_fetcher",
+    "make_parser",
+    "make_policy",
+    "remember_pages",
+    "user_agent",
+]
+
+_PANEL = 2_000  # pages whose beliefs are kept in memory
 
 
 def calm_collector() -> None:
@@ -26,10 +38,36 @@ def make_clock(settings: ClockSettings) -> Clock:
     return ScaledClock(settings.speed, settings.origin, settings.started)
 
 
-def make_policy(settings: RevisitSettings) -> RevisitPolicy:
-    if settings.policy == "fixed":
-        return FixedRevisit(settings.first)
-    return EmaRevisit(settings.first, settings.floor, settings.ceiling)
+def make_policy(settings: Settings) -> LearnedRevisit | RuleRevisit:
+    revisit, budget = settings.revisit, settings.budget
+    floor = max(1.0, revisit.floor)
+    scale = Scale.between(floor, max(revisit.ceiling, 2 * floor))
+    beliefs = PageBeliefs(scale, _importance(revisit.importance), _PANEL)
+    if revisit.policy != "learned":
+        rule = RULES[revisit.policy](first=revisit.first, floor=revisit.floor, ceiling=revisit.ceiling)
+        return RuleRevisit(rule, beliefs)
+    delay = settings.politeness.delay
+    limits = (budget.per_site_per_hour / 3600.0, 1.0 / delay if delay else 0.0)
+    return LearnedRevisit(
+        beliefs,
+        per_hour=budget.per_hour,
+        per_page_per_day=budget.per_page_per_day,
+        per_site=min((limit for limit in limits if limit), default=inf),
+    )
+
+
+def remember_pages(policy: RevisitPolicy, census: Census) -> None:
+    """What the stored pages tell: all of them, or a sample that is large enough."""
+    one_in = 1
+    while census.live_pages() // one_in > _PANEL:
+        one_in *= 2
+    policy.beliefs.learn(census.sample(one_in), one_in)
+
+
+def _importance(by_prefix: dict[str, float]) -> Callable[[str], float]:
+    """By the longest beginning of the address that is named."""
+    longest_first = sorted(by_prefix.items(), key=lambda item: -len(item[0]))
+    return lambda url: next((weight for prefix, weight in longest_first if url.startswith(prefix)), 1.0)
 
 
 def make_parser(settings: ParseSettings) -> Parser:

@@ -51,7 +51,7 @@ class PlainLines:
         progress, standing = work.progress, work.standing
         if not standing.known:
             return  # it has only just begun
-        fresh = progress.belief.share(work.clock.now())
+        fresh = progress.beliefs.share(work.clock.now())
         print(
             f"visits {progress.visits} ({progress.pace(now):.0f}/s)  stored {standing.stored}  "
             f"new {standing.unvisited}  due {standing.due}  "
@@ -85,7 +85,7 @@ def _headline(work: Crawl, now: float) -> Table:
         f"[bold]{standing.stored:,}[/] stored",
         f"[bold]{standing.unvisited:,}[/] new to visit",
         f"[bold]{standing.due:,}[/] due again",
-        f"[bold]{_percent(progress.belief.share(work.clock.now()))}[/] believed current",
+        f"[bold]{_percent(progress.beliefs.share(work.clock.now()))}[/] believed current",
     )
     table.add_row(
         f"{decimal(progress.wire_bytes)} in",
@@ -145,6 +145,7 @@ def summary(report: Report, folder: str) -> str:
         if counts:
             lines.append(f"{name}: " + ", ".join(f"{reason} {number}" for reason, number in counts.items()))
     if report.pages:
+        lines.append(f"believed current: {_percent(report.believed_current)} of the stored pages")
         lines.append(f'next: levada search "words" --data {folder}   ·   levada why URL --data {folder}')
     return "\n".join(lines)
 

@@ -20,6 +20,7 @@ from levada.flow.agenda import Agenda
 from levada.flow.catalog import CatalogStep
 from levada.flow.duplicates import DuplicateBook
 from levada.flow.fetch import Fetched, FetchStep
+from levada.flow.hearing import HearingStep
 from levada.flow.holding import OpenLeases
 from levada.flow.parse import ParseStep, Visited
 from levada.flow.progress import Progress, Report
@@ -32,9 +33,9 @@ from levada.flow.sitemaps import named_sitemaps
 from levada.flow.storekeeper import Storekeeper
 from levada.flow.weather import Rest, Weather
 from levada.pages.robots import RobotsRules
-from levada.ports import Clock, Fetcher, Frontier, Parser, RevisitPolicy, Sites
+from levada.ports import Clock, Fetcher, Frontier, Notices, Parser, RevisitPolicy, Sites
 from levada.reasons import Reason
-from levada.records import Lease, PageRecord, Settled, Standing
+from levada.records import Lease, Notice, PageRecord, PageState, Settled, Standing
 
 __all__ = ["Crawl", "CrawlPorts"]
 
@@ -51,6 +52,7 @@ class CrawlPorts(msgspec.Struct, frozen=True):
     clock: Clock
     frontier: Frontier
     sites: Sites
+    notices: Notices
     fetcher: Fetcher
     parser: Parser
     policy: RevisitPolicy
@@ -77,7 +79,7 @@ class Crawl:
         self._listener = on_committed
         self._keeper = keeper or Storekeeper()
         self._watched = watched
-        self.progress = Progress(self._started)
+        self.progress = Progress(self._started, ports.policy.beliefs)
         self.standing = Standing()
         polite, budget = settings.politeness, settings.budget
         self.agenda = Agenda(
@@ -88,9 +90,10 @@ class Crawl:
         self._sites = SiteBook(ports.sites, self._keeper, polite, self._sieve.admitted)
         self._weather = Weather(self._sites)
         self._robots = RobotsBook(ports.fetcher, self._sites, self._clock, polite, self._read_robots)
-        self._fetch = FetchStep(ports.fetcher, self._clock)
+        self._fetch = FetchStep(ports.fetcher, self._clock, ports.policy)
         self._parse = ParseStep(ports.parser)
         self._settler = Settler(settings, ports.policy, self._sieve, DuplicateBook(settings.crawl))
+        self._hear = HearingStep(ports.notices, ports.policy, self._keeper)
         self.catalog = CatalogStep(ports.frontier, self._keeper, self._sieve, self._clock, settings, self._settled)
         self.fetching = 0
         self.parsing = 0
@@ -288,7 +291,7 @@ class Crawl:
         page = lease.page
         try:
             verdict = await self._robots.verdict(page.url)
-            self.agenda.set_delay(page.site, verdict.delay)
+            self._keep_delay(page.site, verdict.delay)
             if verdict.reason is not None:
                 return Fetched(lease, self._clock.now(), refused=verdict.reason)
             return None if verdict.asked else await self._fetch(lease)
@@ -297,6 +300,11 @@ class Crawl:
         except Exception:
             log.exception("fetching %s", page.url)
             return Fetched(lease, self._clock.now(), refused=Reason.INTERNAL)
+
+    def _keep_delay(self, site: str, delay: float | None) -> None:
+        self.agenda.set_delay(site, delay)
+        if delay and delay > self._settings.politeness.delay:
+            self._ports.policy.restrain(site, 1.0 / delay)
 
     async def _rest(self, site: str, rest: Rest) -> None:
         if rest.was_asked_for and rest.until - self._clock.now() <= self._settings.politeness.rest:
@@ -344,9 +352,17 @@ class Crawl:
                 committed.append(settled)
         for settled in committed:
             self.progress.committed(settled)
+            if settled.state is not PageState.LIVE:
+                self._ports.policy.beliefs.forget(settled.lease.page)
+            if settled.notices:
+                self._start(self._listen(settled.notices))
         self._listener(committed)
         self._pump()
         self._news.set()
+
+    async def _listen(self, notices: Sequence[Notice]) -> None:
+        if await self._hear(notices):
+            self._news.set()
 
     async def _watch(self) -> None:
         """Where the whole collection stands, for whoever looks."""

@@ -1,13 +1,14 @@
 """The fetch step: a leased page in, what the site answered out.
 
-A page that was stored is asked for conditionally, so that "unchanged" costs no body.
+A page that was stored is asked for conditionally, so that "unchanged" costs no body; now and then, and where a site
+was caught saying so wrongly, it is asked for whole.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from levada.ports import Clock, Fetcher
+from levada.ports import Clock, Fetcher, RevisitPolicy
 from levada.reasons import Reason
 from levada.records import Lease, PageRecord, Request, Response
 
@@ -24,12 +25,15 @@ class Fetched(msgspec.Struct, frozen=True):
 
 
 class FetchStep:
-    def __init__(self, fetcher: Fetcher, clock: Clock) -> None:
+    def __init__(self, fetcher: Fetcher, clock: Clock, policy: RevisitPolicy) -> None:
         self._fetcher = fetcher
         self._clock = clock
+        self._policy = policy
 
     async def __call__(self, lease: Lease) -> Fetched:
-        response = await self._fetcher.fetch(Request(lease.page.url, _conditions(lease.page)))
+        page = lease.page
+        conditions = () if self._policy.asks_whole(page) else _conditions(page)
+        response = await self._fetcher.fetch(Request(page.url, conditions))
         return Fetched(lease, self._clock.now(), response)
 
 

@@ -7,8 +7,8 @@ from collections import Counter, deque
 import msgspec
 
 from levada.flow.parse import Visited
-from levada.freshness import BeliefSample
-from levada.records import Outcome, PageState, Settled
+from levada.ports import Beliefs
+from levada.records import Outcome, Settled
 
 __all__ = ["Progress", "Report"]
 
@@ -34,8 +34,9 @@ class Report(msgspec.Struct, frozen=True):
 class Progress:
     """Counted as visits are committed: what is shown is stored."""
 
-    def __init__(self, started: float) -> None:
+    def __init__(self, started: float, beliefs: Beliefs) -> None:
         self.started = started
+        self.beliefs = beliefs
         self.fetched = 0
         self.wire_bytes = 0
         self.found = 0
@@ -44,7 +45,6 @@ class Progress:
         self.failed: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self.recent: deque[tuple[float, str, str]] = deque(maxlen=8)  # when, what, url
-        self.belief = BeliefSample()
         self._pace: deque[tuple[float, int]] = deque(maxlen=64)
 
     def answered(self, visited: Visited) -> None:
@@ -64,10 +64,6 @@ class Progress:
             self.refused[refusal.reason] += 1
         what = settled.reason or visit.outcome.name.lower()
         self.recent.append((visit.at, what, page.url))
-        if settled.state is PageState.LIVE and visit.outcome <= Outcome.CHANGED:
-            self.belief.seen(page.url, (*page.history, visit)[-10:])
-        elif settled.state is not PageState.LIVE:
-            self.belief.gone(page.url)
 
     def pace(self, now: float) -> float:
         """Visits per second over the last few looks."""
@@ -88,6 +84,6 @@ class Progress:
             found=self.found,
             bytes=self.wire_bytes,
             seconds=seconds,
-            believed_current=self.belief.share(now),
+            believed_current=self.beliefs.share(now),
             stopped=stopped,
         )

@@ -1,4 +1,4 @@
-"""How long until we try again what did not work?
+"""How long until we try again what did not work, and which moment does a header name?
 
 Doubling waits with a spread that depends on the page alone, so that pages which failed together do not come back
 together, and a rerun decides the same.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from email.utils import parsedate_to_datetime
 from zlib import crc32
 
-__all__ = ["doubling", "retry_after"]
+__all__ = ["doubling", "http_date", "retry_after"]
 
 
 def doubling(first: float, times: int, most: float, url: str) -> float:
@@ -25,8 +25,15 @@ def retry_after(value: str | None, now: float, most: float) -> float | None:
     value = value.strip()
     if value.isascii() and value.isdigit():
         return min(float(value[:12]), most)
+    moment = http_date(value)
+    return None if moment is None else min(max(moment - now, 0.0), most)
+
+
+def http_date(value: str | None) -> float | None:
+    """The moment that a header names; None if it names none that can be understood."""
+    if not value:
+        return None
     try:
-        moment = parsedate_to_datetime(value).timestamp()
+        return parsedate_to_datetime(value).timestamp()
     except (TypeError, ValueError, OverflowError):
         return None
-    return min(max(moment - now, 0.0), most)

@@ -61,6 +61,7 @@ class BudgetSettings(_Section, frozen=True):
 
     per_hour: CountOrNone = 0
     per_site_per_hour: CountOrNone = 0
+    per_page_per_day: Positive = 4.0  # visits that a page is worth on average, where per_hour sets no limit
 
 
 class PolitenessSettings(_Section, frozen=True):
@@ -129,13 +130,14 @@ class IndexSettings(_Section, frozen=True):
 class RevisitSettings(_Section, frozen=True):
     """When do we come back?"""
 
-    policy: Literal["ema", "fixed"] = "ema"
+    policy: Literal["learned", "ema", "real-time", "fixed", "nutch", "nutch-22", "stormcrawler", "cho"] = "learned"
     first: Positive = HOUR
     floor: NotNegative = 5 * MINUTE
     ceiling: Positive = 30 * DAY
     retry: Positive = 5 * MINUTE  # after a failure; doubles up to max_retry
     max_retry: Positive = DAY
     gone: Positive = DAY  # before a page that is gone or refused is looked at again; doubles up to the ceiling
+    importance: dict[str, Positive] = {}  # what a page counts beside 1, by the beginning of its address
 
 
 class ClockSettings(_Section, frozen=True):

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from levada.errors import BadUrl
 from levada.flow.duplicates import DuplicateBook
 from levada.flow.parse import Visited
-from levada.flow.retry import doubling, retry_after
+from levada.flow.retry import doubling, http_date, retry_after
+from levada.flow.saying import notices_of, said_of
 from levada.flow.settings import Settings
 from levada.flow.sieve import LinkSieve
 from levada.pages.change import judge
@@ -30,6 +31,7 @@ from levada.records import (
     PageRecord,
     PageState,
     ParsedPage,
+    Plan,
     Refusal,
     Response,
     Settled,
@@ -82,7 +84,7 @@ class Settler:
         if response.reason is not None:
             return self.trouble(lease, at, response.reason)
         if response.status == 304:
-            return self._not_modified(lease, at)
+            return self._not_modified(lease, at, response)
         if response.status in _REDIRECTS:
             return self._redirect(lease, at, response)
         if not 200 <= response.status < 300:
@@ -181,8 +183,9 @@ class Settler:
         page = lease.page
         self._duplicates.forget(page)
         found, refused = self._sieve.sift(page, [link] if link else [], at, nofollow=False)
+        revisit = self._settings.revisit
         outcome = Outcome.FIRST if page.interval is None else Outcome.UNCHANGED
-        interval = self._interval(page, outcome)
+        interval = min(2 * page.interval if page.interval else revisit.first, revisit.ceiling)
         return Settled(
             lease,
             Visit(at, outcome),
@@ -197,20 +200,20 @@ class Settler:
 
     # What has content
 
-    def _not_modified(self, lease: Lease, at: float) -> Settled:
+    def _not_modified(self, lease: Lease, at: float, response: Response) -> Settled:
         page = lease.page
         if page.body_digest is None:  # nothing was stored, and nothing was asked conditionally
             return self.trouble(lease, at, Reason.PROTOCOL)
-        return self._unchanged(lease, at, page.body_digest, page.etag, page.last_modified)
+        return self._unchanged(lease, at, response, page.body_digest, page.etag, page.last_modified)
 
     def _content(
         self, visited: Visited, lease: Lease, at: float, response: Response, rival: PageRecord | None
     ) -> Settled:
         parsed, page, digest = visited.parsed, lease.page, visited.body_digest
-        etag, modified = response.header("etag"), response.header("last-modified")
         assert digest is not None
         if parsed is None:
-            return self._unchanged(lease, at, digest, etag, modified)
+            etag, modified = response.header("etag"), response.header("last-modified")
+            return self._unchanged(lease, at, response, digest, etag, modified)
         if parsed.reason is Reason.PARSE_MEMORY:
             return self._killed_parser(lease, at, parsed.reason)
         if parsed.reason is not None and not parsed.links:
@@ -244,15 +247,19 @@ class Settler:
             return target if rival.state in _MAY_STAND_FOR_OTHERS else None
         return target if self._sieve.would_take(page, Link(target, How.CANONICAL), at) else None
 
-    def _unchanged(self, lease: Lease, at: float, digest: bytes, etag: str | None, modified: str | None) -> Settled:
+    def _unchanged(
+        self, lease: Lease, at: float, response: Response, digest: bytes, etag: str | None, modified: str | None
+    ) -> Settled:
         page = lease.page
-        interval = self._interval(page, Outcome.UNCHANGED)
+        visit = Visit(at, Outcome.UNCHANGED, said=said_of(page, response))
+        plan = self._plan(page, visit, modified)
         return Settled(
             lease,
-            Visit(at, Outcome.UNCHANGED),
+            visit,
             PageState.LIVE,
-            interval,
-            at + interval,
+            plan.interval,
+            at + plan.interval,
+            memory=plan.memory,
             kind=page.kind,
             reason=Reason.NOINDEX if page.reason is Reason.NOINDEX else None,
             etag=etag,
@@ -267,14 +274,17 @@ class Settler:
         found, refused = self._sieve.sift(page, parsed.links, at, parsed.nofollow)
         if outcome is Outcome.CHANGED:
             self._duplicates.forget(page)
-        interval = self._interval(page, outcome)
+        visit = Visit(at, outcome, similarity, said_of(page, response))
+        plan = self._plan(page, visit, response.header("last-modified"))
         is_new = outcome is not Outcome.UNCHANGED or parsed.noindex != (page.reason is Reason.NOINDEX)
         return Settled(
             lease,
-            Visit(at, outcome, similarity),
+            visit,
             PageState.LIVE,
-            interval,
-            at + interval,
+            plan.interval,
+            at + plan.interval,
+            memory=plan.memory,
+            notices=notices_of(parsed, at),
             kind=parsed.kind,
             reason=Reason.NOINDEX if parsed.noindex else parsed.reason,
             etag=response.header("etag"),
@@ -286,13 +296,11 @@ class Settler:
             refused=(*parsed.refused, *refused),
         )
 
-    def _interval(self, page: PageRecord, outcome: Outcome) -> float:
+    def _plan(self, page: PageRecord, visit: Visit, modified: str | None) -> Plan:
         """What the policy says, but finite and in the future whatever it says: nothing is due for ever."""
-        compared = [visit for visit in page.history if visit.outcome <= Outcome.CHANGED]
-        interval = self._policy.next_interval(page.interval, compared, outcome)
-        return min(
-            max(_SOONEST, interval), max(_SOONEST, self._settings.revisit.ceiling)
-        )  # in this order also for nan
+        plan = self._policy.plan(page, visit, http_date(modified))
+        most = max(_SOONEST, self._settings.revisit.ceiling)
+        return Plan(min(max(_SOONEST, plan.interval), most), plan.memory)  # in this order also for nan
 
 
 def _without_scheme(url: str) -> str:

@@ -1,0 +1,36 @@
+"""What did others say of a page's changes: its server with this answer, a sitemap or feed of the pages it names?"""
+
+from __future__ import annotations
+
+from levada.records import Notice, PageKind, PageRecord, ParsedPage, Response, Said
+
+__all__ = ["notices_of", "said_of"]
+
+_SPEAKER = {PageKind.SITEMAP: Said.SITEMAP, PageKind.FEED: Said.FEED}
+_CLOCKS_DIFFER = 3600.0  # seconds: a date further ahead than this is made up
+
+
+def said_of(page: PageRecord, response: Response) -> Said:
+    """What was said before this answer was looked at, to be held against what it is."""
+    said = page.told
+    if response.status == 304:
+        return said | Said.NOT_MODIFIED
+    if page.etag and response.header("etag") == page.etag:
+        said |= Said.SAME_TAG
+    if modified := response.header("last-modified"):
+        said |= Said.DATED
+        if page.last_modified and modified != page.last_modified:
+            said |= Said.DATE_MOVED
+    return said
+
+
+def notices_of(parsed: ParsedPage, now: float) -> tuple[Notice, ...]:
+    """The dates that a sitemap or a feed gives for its pages."""
+    said = _SPEAKER.get(parsed.kind)
+    if said is None:
+        return ()
+    return tuple(
+        Notice(link.url, link.lastmod, said)
+        for link in parsed.links
+        if link.lastmod is not None and 0.0 < link.lastmod <= now + _CLOCKS_DIFFER
+    )

@@ -1,0 +1,133 @@
+"""What sitemaps and feeds tell: pages that they name as changed are visited sooner, as far as they are believed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from levada.adapters.memory import MemoryStore
+from levada.adapters.memory_web import Answer
+from levada.flow.hearing import HearingStep
+from levada.flow.saying import notices_of, said_of
+from levada.flow.storekeeper import Storekeeper
+from levada.freshness import LearnedRevisit, PageBeliefs, Scale
+from levada.records import Link, Notice, Outcome, PageKind, ParsedPage, Request, Response, Said
+from tests.flow.test_settling import known, stored
+from tests.flow.world import DAY, START, World, page, run_simulated, status
+
+HOME = "http://a.test/"
+SITEMAP = "http://a.test/sitemap.xml"
+
+
+def learned(per_hour: float = 2.0) -> LearnedRevisit:
+    return LearnedRevisit(PageBeliefs(Scale.between(300.0, 30 * DAY)), per_hour=per_hour)
+
+
+def sitemap(dates: dict[str, float]) -> Response:
+    entries = "".join(
+        f"<url><loc>{url}</loc><lastmod>{datetime.fromtimestamp(at, UTC).isoformat()}</lastmod></url>"
+        for url, at in dates.items()
+    )
+    body = f"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>{entries}</urlset>"
+    return Response("", 200, (("content-type", "application/xml"),), body.encode())
+
+
+def test_a_page_that_a_sitemap_names_as_changed_is_visited_soon_after_and_the_visit_says_so() -> None:
+    pages = [f"http://a.test/{n}" for n in range(6)]
+    dates = dict.fromkeys(pages, START - DAY)
+
+    def reading(request: Request) -> Response:
+        """Each names one more page as changed a moment ago."""
+        dates[min(dates, key=lambda url: dates[url])] = world.clock.now() - 60.0
+        return sitemap(dates)
+
+    robots = Response("", 200, (), f"User-agent: *\nSitemap: {SITEMAP}\n".encode())
+    web: dict[str, Answer] = {url: page(url) for url in pages}
+    web |= {HOME: page("home", *pages), "http://a.test/robots.txt": robots, SITEMAP: reading}
+    world = World(web, "[revisit]\nfloor = 600.0", policy=learned())
+    world.crawl(HOME, seconds=3 * DAY)
+    told = [settled for settled in world.commits if settled.visit.said & Said.SITEMAP]
+    assert told
+    readings_at = [at for at, url in world.web.times if url == SITEMAP]
+    for settled in told:
+        assert any(at <= settled.visit.at for at in readings_at)
+        assert settled.lease.page.told & Said.SITEMAP
+
+
+def test_hearing_brings_forward_only_what_was_told_of_since_its_last_visit() -> None:
+    pages = [f"http://a.test/{n}" for n in range(4)]
+    world = World({url: page(url) for url in pages}, policy=(policy := learned()))
+    world.crawl(*pages)
+    store = world.store
+    planned = {url: known_page(store, url).next_visit or 0.0 for url in pages}
+    now = world.clock.now()
+    notices = [Notice(pages[3], now + 60.0, Said.SITEMAP), Notice(pages[1], START - DAY, Said.SITEMAP)]
+    heard = run_simulated(world.clock, lambda: HearingStep(store, policy, _Inline())(notices))
+    assert heard == 1
+    assert (known_page(store, pages[3]).next_visit or 0.0) < planned[pages[3]]
+    assert known_page(store, pages[3]).told == Said.SITEMAP
+    for url in pages[:3]:
+        assert known_page(store, url).next_visit == planned[url]
+        assert known_page(store, url).told == Said.NOTHING
+
+
+def test_thousands_of_notices_are_heard_in_slices() -> None:
+    class Counting(MemoryStore):
+        asked: list[int] = []  # noqa: RUF012
+
+        def outdated(self, notices):  # type: ignore[no-untyped-def]
+            self.asked.append(len(notices))
+            return super().outdated(notices)
+
+    store = Counting()
+    world = World({}, store=store, policy=(policy := learned()))
+    notices = [Notice(f"http://a.test/{n}", START, Said.FEED) for n in range(1_234)]
+    assert run_simulated(world.clock, lambda: HearingStep(store, policy, _Inline())(notices)) == 0
+    assert sum(store.asked) == 1_234
+    assert max(store.asked) <= 500
+
+
+def test_what_the_server_says_is_read_from_its_answer() -> None:
+    dated = stored(etag='"1"', last_modified="Mon, 01 Jan 2024 00:00:00 GMT", told=Said.FEED)
+    same = (("etag", '"1"'), ("last-modified", "Mon, 01 Jan 2024 00:00:00 GMT"))
+    moved = (("etag", '"2"'), ("last-modified", "Tue, 02 Jan 2024 00:00:00 GMT"))
+    assert said_of(dated, status(304)) == Said.NOT_MODIFIED | Said.FEED
+    assert said_of(dated, Response("", 200, same)) == Said.SAME_TAG | Said.DATED | Said.FEED
+    assert said_of(dated, Response("", 200, moved)) == Said.DATED | Said.DATE_MOVED | Said.FEED
+    assert said_of(known(), Response("", 200, moved)) == Said.DATED
+
+
+def test_dates_that_cannot_be_are_no_notices() -> None:
+    links = tuple(Link(f"http://a.test/{n}", lastmod=at) for n, at in enumerate([None, -5.0, START, START + DAY]))
+    told = notices_of(ParsedPage(PageKind.SITEMAP, links=links), START + 1.0)
+    assert [notice.at for notice in told] == [START]
+    assert notices_of(ParsedPage(PageKind.PAGE, links=links), START) == ()
+
+
+def test_a_server_that_says_304_to_everything_is_found_out_and_asked_for_whole_pages() -> None:
+    """It sends the same tag for every version: now and then, and then always, the page is fetched whole."""
+
+    class Stubborn:
+        version = 0
+
+        def __call__(self, request: object) -> Response:
+            self.version += 1
+            conditional = any(name == "If-None-Match" for name, _ in getattr(request, "headers", ()))
+            return status(304) if conditional else page(f"version {self.version}", etag='"always"')
+
+    site = Stubborn()
+    pages = [f"http://a.test/{n}" for n in range(8)]
+    world = World(dict.fromkeys(pages, site), "[revisit]\nfloor = 600.0", policy=learned(per_hour=20))
+    world.crawl(*pages, seconds=10 * DAY)
+    later = [settled.visit.outcome for settled in world.commits[-50:]]
+    assert later.count(Outcome.CHANGED) == len(later)
+
+
+class _Inline(Storekeeper):
+    async def run(self, operation, *args, **kwargs):  # type: ignore[no-untyped-def]
+        return operation(*args, **kwargs)
+
+
+def known_page(store: MemoryStore, url: str):  # type: ignore[no-untyped-def]
+    record = store.page(url)
+    assert record is not None
+    return record
