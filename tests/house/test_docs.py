@@ -35,7 +35,9 @@ def text_of(path: Path) -> str:
 
 
 def options_of(command: str) -> set[str]:
-    params = COMMANDS[command].params
+    asked = COMMANDS[command]
+    family = (asked, *getattr(asked, "commands", {}).values())  # a command of commands has the options of all
+    params = [param for each in family for param in each.params]
     own = {flag for param in params for flag in (*param.opts, *param.secondary_opts) if flag.startswith("-")}
     return own | {"--help", "-h"}
 

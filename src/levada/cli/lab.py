@@ -1,0 +1,23 @@
+"""`levada lab`: do the tables of the sources come out again, and how does ours compare?"""
+
+from __future__ import annotations
+
+import typer
+
+from levada.cli import lab_freshness
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    lab = typer.Typer(
+        name="lab", help="Reruns the tables of the sources, and ours beside them.", no_args_is_help=True
+    )
+    lab.callback()(_family)
+    for module in (lab_freshness,):
+        module.register(lab)
+    app.add_typer(lab)
+
+
+def _family() -> None:
+    """Reruns the tables of the sources, and ours beside them."""

@@ -1,0 +1,84 @@
+"""How does plain arithmetic of the parts run at the speed of the machine, without being written twice?
+
+`compiled` takes a function as it stands, with the functions of Levada that it calls, and has numba compile them.
+What was compiled is kept in the user's cache folder under a digest of Levada's own sources: numba itself would not
+notice that a function called from elsewhere has changed.
+"""
+
+from __future__ import annotations
+
+import os
+import types
+from collections.abc import Callable
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+from levada.errors import MissingExtra
+
+__all__ = ["compiled"]
+
+_done: dict[tuple[Callable[..., Any], ...], Any] = {}
+
+
+def compiled(function: Callable[..., Any], **given: Callable[..., Any]) -> Any:
+    """The same function, compiled; once per process, and once per machine as far as its folders can be written.
+
+    What is `given` stands for functions that it calls by those names: as arguments they would be compiled anew by
+    every process.
+    """
+    key = (function, *given.values())
+    if key not in _done:
+        njit = _njit()
+        names = function.__code__.co_names
+        scope = {
+            name: compiled(value) if isinstance(value, types.FunctionType) and _is_ours(value) else value
+            for name, value in {**function.__globals__, **given}.items()
+            if name in names or name.startswith("__")
+        }
+        copy = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__)
+        copy.__module__ = function.__module__
+        copy.__qualname__ = ".".join((function.__qualname__, *(each.__module__ for each in given.values())))
+        _done[key] = njit(cache=True, error_model="numpy")(copy)
+    return _done[key]
+
+
+def _is_ours(function: types.FunctionType) -> bool:
+    return (function.__module__ or "").startswith("levada.")
+
+
+@cache
+def _njit() -> Any:
+    try:
+        import numba
+    except ImportError:
+        raise MissingExtra("numba", "lab") from None
+    numba.config.CACHE_DIR = str(_cache_folder())
+    return numba.njit
+
+
+def _cache_folder() -> Path:
+    """Beside the user's other caches; in the temporary folder if that cannot be written."""
+    for base in (os.environ.get("XDG_CACHE_HOME"), "~/.cache", gettempdir()):
+        if base:
+            folder = Path(base).expanduser() / "levada" / _digest()
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError:
+                continue
+            if os.access(folder, os.W_OK):
+                return folder
+    return Path(gettempdir())
+
+
+def _digest() -> str:
+    digest = blake2b(digest_size=8)
+    root = Path(__file__).parent.parent
+    for path in sorted(path for part in _COMPILED for path in (root / part).rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+_COMPILED = ("freshness", "grouping", "stages", "lab")

@@ -1,0 +1,1 @@
+"""Which policy keeps pages freshest? Worlds, histories, measures, and the tables of the EMACrawler paper."""
