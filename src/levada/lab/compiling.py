@@ -55,7 +55,7 @@ def _njit() -> Any:
         import numba
     except ImportError:
         raise MissingExtra("numba", "lab") from None
-    numba.config.CACHE_DIR = str(_cache_folder())
+    numba.config.CACHE_DIR = str(_cache_folder())  # type: ignore[attr-defined]
     return numba.njit
 
 

@@ -11,8 +11,9 @@ from levada.lab.compiling import compiled
 from levada.lab.freshness.calendar import pop, push
 from levada.lab.freshness.world import Floats, Integers, Visits, World
 
-__all__ = ["follow", "follow_within", "seen_until"]
+__all__ = ["follow", "follow_tuned", "follow_within", "seen_until"]
 
+_TURNS, _NEARLY = 30, 0.995
 _MOST_VISITS = 50_000_000  # a rule that wants more has lost its way
 
 
@@ -28,6 +29,22 @@ def follow_within(world: World, rule: Rule, fetches: int) -> Visits:
     """
     left = max(fetches - world.pages, 1)
     return _run(world, rule, world.horizon / left, fetches)
+
+
+def follow_tuned(world: World, rule: Callable[[float], Rule], fetches: int) -> Visits:
+    """At most so many fetches, by the knob of the rule: the higher it is set, the fewer it asks for."""
+    low, high = 1e-6, 1e12
+    best = None
+    for _ in range(_TURNS):
+        middle = (low * high) ** 0.5
+        visits = _run(world, rule(middle), -1.0, fetches + 1)
+        if len(visits) > fetches:
+            low = middle
+            continue
+        best, high = visits, middle
+        if len(visits) > _NEARLY * fetches:
+            break
+    return best or follow_within(world, rule(high), fetches)
 
 
 def _run(world: World, rule: Rule, gap: float, most: int) -> Visits:
@@ -62,7 +79,17 @@ def step(memory: Floats, parameters: Floats, elapsed: float, outcome: int) -> fl
     raise NotImplementedError
 
 
-def _follow(offsets, times, begins, ends, horizon, width, parameters, gap, most):  # type: ignore[no-untyped-def]
+def _follow(
+    offsets: Integers,
+    times: Floats,
+    begins: Floats,
+    ends: Floats,
+    horizon: float,
+    width: int,
+    parameters: Floats,
+    gap: float,
+    most: int,
+) -> tuple[Integers, Floats]:
     """With a `gap` above 0 visits after the first are made one gap apart, whatever the rule says."""
     pages = len(begins)
     memory = np.zeros((pages, width))

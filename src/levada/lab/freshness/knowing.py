@@ -10,7 +10,7 @@ import numpy as np
 
 from levada.freshness.allocation import visit_rate
 from levada.lab.compiling import compiled
-from levada.lab.freshness.world import Visits, World
+from levada.lab.freshness.world import Floats, Integers, Visits, World
 
 __all__ = ["know"]
 
@@ -37,7 +37,7 @@ def _count(world: World, price: float) -> int:
     return int(compiled(_visits_at)(world.begins, world.ends, world.horizon, world.rates, price))
 
 
-def _visits_at(begins, ends, horizon, rates, price):  # type: ignore[no-untyped-def]
+def _visits_at(begins: Floats, ends: Floats, horizon: float, rates: Floats, price: float) -> int:
     count = 0
     for page in range(len(begins)):
         at = begins[page]
@@ -47,7 +47,7 @@ def _visits_at(begins, ends, horizon, rates, price):  # type: ignore[no-untyped-
     return count
 
 
-def _visit(begins, ends, horizon, rates, price):  # type: ignore[no-untyped-def]
+def _visit(begins: Floats, ends: Floats, horizon: float, rates: Floats, price: float) -> tuple[Integers, Floats]:
     count = _visits_at(begins, ends, horizon, rates, price)
     visited, times = np.empty(count, np.int64), np.empty(count)
     place = 0
@@ -60,7 +60,7 @@ def _visit(begins, ends, horizon, rates, price):  # type: ignore[no-untyped-def]
     return visited, times
 
 
-def _next_visit(at, rates, horizon, price):  # type: ignore[no-untyped-def]
+def _next_visit(at: float, rates: Floats, horizon: float, price: float) -> float:
     """Evenly spaced while the rate holds; one that is overdue when the rate changes is made at once."""
     length = horizon / len(rates)
     now = at

@@ -8,6 +8,7 @@ longest; the visited page and one other are weighed anew, and the price follows.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,9 @@ from levada.lab.freshness.world import Floats, Integers, Visits, World
 
 __all__ = ["learn"]
 
-_SAVED = 20  # fetches that were not needed when they could be made, and may be made later
+Row = Any  # an array here, and a list of floats to the crawler's own functions
+Rows = Any
+_SAVED = 900.0  # seconds for which a fetch that was not needed when it could be made is kept for later
 
 
 def learn(world: World, fetches: int, floor: float = 60.0, ceiling: float = 120 * 86400.0) -> Visits:
@@ -46,15 +49,28 @@ def learn(world: World, fetches: int, floor: float = 60.0, ceiling: float = 120 
     return Visits(page, at)
 
 
-def _learn(  # type: ignore[no-untyped-def]
-    offsets, times, begins, ends, horizon, sites, budget, most, rates, intervals, worths, prices, before
-):
+def _learn(
+    offsets: Integers,
+    times: Floats,
+    begins: Floats,
+    ends: Floats,
+    horizon: float,
+    sites: Integers,
+    budget: float,
+    most: int,
+    rates: Row,
+    intervals: Row,
+    worths: Row,
+    prices: Row,
+    before: Row,
+) -> tuple[Integers, Floats]:
     pages, kinds = len(begins), len(rates)
-    evidence = np.zeros((pages, kinds))
-    belief = np.zeros((pages, kinds + len(prices)))
-    share = np.zeros((pages, kinds + len(prices)))
-    everywhere, here = np.zeros(kinds + len(prices)), np.zeros((sites.max() + 1, kinds + len(prices)))
-    prior = np.zeros(kinds)
+    evidence: Rows = np.zeros((pages, kinds))
+    belief: Rows = np.zeros((pages, kinds + len(prices)))
+    share: Rows = np.zeros((pages, kinds + len(prices)))
+    everywhere: Row = np.zeros(kinds + len(prices))
+    here: Rows = np.zeros((sites.max() + 1, kinds + len(prices)))
+    prior: Row = np.zeros(kinds)
     last = np.full(pages, -1.0)
     seen = np.zeros(pages, np.int64)
     due, who = np.empty(pages + 1), np.empty(pages + 1, np.int64)
@@ -78,7 +94,7 @@ def _learn(  # type: ignore[no-untyped-def]
             if now >= ends[page]:
                 withdraw(share[page], everywhere, here[sites[page]])
                 continue
-            slot = max(slot + gap, now - _SAVED * gap)
+            slot = max(slot + gap, now - _SAVED)
         newest = offsets[page] if first else seen_until(times, seen[page], offsets[page + 1], now)
         if not first:
             observe(evidence[page], rates, now - last[page], newest > seen[page], KEEP, -1.0, 0.0)
