@@ -46,7 +46,7 @@ async def in_memory(starts: list[str]) -> Report:
     store = QueueFrontier()
     store.add(seeds(starts), [], clock.now())
     fetcher, parser = make_fetcher(settings), ParserPool(1, program=[LEAN_CHILD])
-    ports = CrawlPorts(clock, store, store, store, fetcher, parser, make_policy(settings))
+    ports = CrawlPorts(clock, store, store, store, store, fetcher, parser, make_policy(settings))
     try:
         return await Crawl(ports, settings, once=True, watched=False).run()
     finally:

@@ -172,6 +172,10 @@ class RevisitPolicy(Protocol):
         """No more visits than these can be made to the site."""
         ...
 
+    def price(self) -> float:
+        """What a visit must be worth now, in seconds; the less, the sooner. 0 for a policy that knows no price."""
+        ...
+
 
 class Beliefs(Protocol):
     """What is believed of all pages together?"""

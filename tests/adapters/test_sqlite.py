@@ -10,17 +10,22 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from levada.adapters.faults import FaultAt, PointLog
 from levada.adapters.limits import StoreLimits
 from levada.adapters.sqlite import WRITE_POINTS, SqliteStore
+from levada.adapters.sqlite.census import DRAWN
 from levada.adapters.sqlite.known import KnownUrls
 from levada.adapters.sqlite.schema import HOWS, KINDS, SCHEMA_VERSION, STATES
 from levada.errors import StoreDamaged, StoreError, StoreFull, StoreLocked, StoreTooNew
-from levada.records import How, PageKind, PageState
+from levada.hashing import drawn
+from levada.records import How, Notice, Outcome, PageKind, PageState, Said
 from tests.adapters.story import STORY_LIMITS, tell
 from tests.invariants import check_invariants
 from tests.visits import first, links, visited
@@ -86,6 +91,26 @@ def test_every_word_has_its_number() -> None:
     assert set(KINDS) == set(PageKind)
     assert set(HOWS) == set(How)
     assert set(STATES) == set(PageState)
+    assert all(word.value <= 0xFF for word in (*Said, *Outcome))
+
+
+@given(id=st.integers(1, (1 << 63) - 1), power=st.integers(0, 62))
+def test_the_database_draws_the_pages_that_we_draw(id: int, power: int) -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        (is_drawn,) = connection.execute(f"SELECT {DRAWN} FROM (SELECT ?2 AS id) p", (1 << power, id)).fetchone()
+    assert bool(is_drawn) == drawn(id, 1 << power)
+
+
+def test_a_sitemap_is_looked_up_in_few_statements(store: SqliteStore) -> None:
+    store.add(links("a", 2000), [], 0.0)
+    store.settle([first(lease, 1.0, "text") for lease in store.lease(0.0, 2000, 60.0)])
+    notices = [Notice(f"http://a/{n}", 2.0, Said.SITEMAP) for n in range(3000)]
+    statements: list[str] = []
+    with store._database.read() as connection:
+        connection.set_trace_callback(statements.append)
+    outdated = store.outdated(notices)
+    assert len(outdated) == 2000
+    assert len([each for each in statements if each.startswith("SELECT")]) == 6
 
 
 def test_every_commit_is_on_disk_when_it_returns(store: SqliteStore) -> None:

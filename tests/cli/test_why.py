@@ -1,27 +1,40 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from levada.assemble.folder import DataFolder
 from levada.cli import why as why_module
-from levada.cli.reckoning import account, last_step
+from levada.cli.reckoning import account, last_step, sentence
 from levada.flow.settings import RevisitSettings
-from levada.freshness import EmaRevisit
+from levada.freshness.ema import ema
 from levada.reasons import Reason
 from levada.records import How, Outcome, PageKind, PageRecord, PageState, Visit
 from tests.cli.collection import BLOCKED, DOWN, FRONT, GONE, NEW, NOW, PLAIN, VAPUR, command
 
 why = command(why_module.register)
+EMA = RevisitSettings(policy="ema")
 
 
-def test_the_next_visit_is_explained_by_the_last_ones(data: Path) -> None:
-    answer = why(VAPUR, "--data", data)
+@pytest.fixture(scope="session")
+def by_the_paper(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same collection, under the paper's rule."""
+    path = shutil.copytree(data, tmp_path_factory.mktemp("paper") / "levada-data")
+    folder = DataFolder(path)
+    folder.save_settings(replace(folder.settings(), revisit=EMA))
+    return Path(path)
+
+
+def test_the_next_visit_is_explained_by_the_last_ones(by_the_paper: Path) -> None:
+    answer = why(VAPUR, "--data", by_the_paper)
     assert answer.code == 0
-    assert "+ 10 h  ● 9 h  ● 10 min ago; 3 in all" in answer.out
-    assert "changed 2 of 3 visits" in answer.out
+    assert "3 in all: 2 met a change (●), 0 met none (○)" in answer.out
+    assert "Changed 2 of 3 visits" in answer.out
+    assert "the paper's rule" not in answer.out
     assert "the interval went from 46 to 33 min" in answer.out
     assert "next visit in 23 min (2027-01-15 08:23 UTC)" in answer.out
     assert f"link on {FRONT}" in answer.out
@@ -43,11 +56,12 @@ def test_the_next_visit_is_explained_by_the_last_ones(data: Path) -> None:
         (FRONT, "given by the user"),
     ],
 )
-def test_every_state_is_explained(data: Path, url: str, told: str) -> None:
-    assert told in why(url, "--data", data).out
+def test_every_state_is_explained(by_the_paper: Path, url: str, told: str) -> None:
+    assert told in why(url, "--data", by_the_paper).out
 
 
-def test_json_has_all_facts(data: Path) -> None:
+def test_json_has_all_facts(by_the_paper: Path) -> None:
+    data = by_the_paper
     facts = json.loads(why(VAPUR, "--json", "--data", data).out)
     assert facts["state"] == "live"
     assert facts["found_on"] == FRONT
@@ -56,6 +70,10 @@ def test_json_has_all_facts(data: Path) -> None:
     assert facts["interval"] == pytest.approx(3600 / 1.3 / 1.38)
     assert facts["next_visit"].startswith("2027-01-15T08:23:26")
     assert facts["versions"] == [3, 2, 1]
+    assert facts["policy"] == "ema"
+    assert facts["price_seconds"] is None
+    assert facts["sentence"].startswith("Changed 2 of 3 visits; the last visit met a change: the interval went")
+    assert facts["paper_interval"] == pytest.approx(facts["interval"])
     assert json.loads(why(PLAIN, "--json", "--data", data).out)["site_rests_until"] == "2027-01-15T08:10:00.000Z"
 
 
@@ -64,6 +82,7 @@ def test_unknown_pages_are_status_3(data: Path, tmp_path: Path) -> None:
     assert why(FRONT, "--data", tmp_path).code == 3
     assert why("nonsense://x", "--data", data).code == 2
     assert why("--data", data).code == 2
+    assert why(FRONT, "--budget", "--data", data).code == 2
 
 
 def page(history: list[tuple[float, Outcome]], interval: float | None = 3600.0, **facts: object) -> PageRecord:
@@ -74,13 +93,14 @@ def page(history: list[tuple[float, Outcome]], interval: float | None = 3600.0, 
 
 
 def test_the_rule_run_backwards_gives_what_it_was_given() -> None:
-    rule = EmaRevisit(3600.0)
+    rule = ema()
+    memory = [0.0] * rule.width
     history: list[tuple[float, Outcome]] = [(0.0, Outcome.FIRST)]
-    interval = rule.next_interval(None, [], Outcome.FIRST)
-    settings = RevisitSettings(floor=0.0, ceiling=1e9)
+    interval = rule.step(memory, rule.parameters, 0.0, 0)
+    settings = RevisitSettings(policy="ema", floor=0.0, ceiling=1e9)
     for number, outcome in enumerate([2, 1, 1, 2, 2, 1, 2, 1, 1], 1):
         before = interval
-        interval = rule.next_interval(before, [Visit(*each) for each in history], Outcome(outcome))
+        interval = rule.step(memory, rule.parameters, before, outcome)
         history.append((float(number), Outcome(outcome)))
         step = last_step(page(history, interval), settings)
         assert step is not None
@@ -90,23 +110,23 @@ def test_the_rule_run_backwards_gives_what_it_was_given() -> None:
 
 def test_after_ten_visits_the_oldest_outcome_is_forgotten_and_said_so() -> None:
     record = page([(float(n), Outcome.UNCHANGED) for n in range(10)], 7200.0, visits=30)
-    step = last_step(record, RevisitSettings())
+    step = last_step(record, EMA)
     assert step is not None
     assert not step.exact
-    told = account(record, RevisitSettings(), NOW)
+    told = account(record, EMA, NOW)
     assert told[0] == "changed 0 of the last 10 visits"
     assert "from about 1 h 40 min to 2 h" in told[1]
 
 
 def test_floor_and_ceiling_are_named() -> None:
     visits = [(0.0, Outcome.FIRST), (1.0, Outcome.CHANGED)]
-    assert "held at the floor of 5 min" in account(page(visits, 300.0), RevisitSettings(), NOW)[1]
-    assert "held at the ceiling of 30 d" in account(page(visits, 30 * 86_400.0), RevisitSettings(), NOW)[1]
+    assert "held at the floor of 5 min" in account(page(visits, 300.0), EMA, NOW)[1]
+    assert "held at the ceiling of 30 d" in account(page(visits, 30 * 86_400.0), EMA, NOW)[1]
 
 
 def test_a_page_that_came_back_begins_anew() -> None:
     visits = [(0.0, Outcome.FIRST), (1.0, Outcome.GONE), (2.0, Outcome.CHANGED)]
-    assert "the first interval is 1 h" in account(page(visits), RevisitSettings(), NOW)
+    assert "the first interval is 1 h" in account(page(visits), EMA, NOW)
 
 
 def test_round_robin_says_that_it_does_not_look() -> None:
@@ -116,5 +136,21 @@ def test_round_robin_says_that_it_does_not_look() -> None:
 
 def test_a_quarantined_page_is_not_visited_again() -> None:
     record = page([(0.0, Outcome.REFUSED)], None, failures=3, next_visit=None, state=PageState.QUARANTINED)
-    told = account(replace(record, reason=Reason.QUARANTINED), RevisitSettings(), NOW)
+    told = account(replace(record, reason=Reason.QUARANTINED), EMA, NOW)
     assert told[-2:] == ["the last 3 visits killed the parser: the page is not read again", "no next visit"]
+
+
+def test_other_rules_name_themselves() -> None:
+    told = account(page([(0.0, Outcome.FIRST), (1.0, Outcome.CHANGED)]), RevisitSettings(policy="nutch"), NOW)
+    assert "the rule 'nutch' came to an interval of 1 h" in told
+
+
+def test_an_address_that_leads_elsewhere_says_so() -> None:
+    record = page([(0.0, Outcome.FIRST)], state=PageState.ELSEWHERE, reason=Reason.REDIRECTED)
+    assert "its content is kept under another address: looked at again after 1 h" in account(record, EMA, NOW)
+
+
+def test_an_account_is_one_sentence() -> None:
+    assert sentence(["never visited yet", "no next visit"]) == "Never visited yet: no next visit."
+    assert sentence(["once", "failed: again", "now"]) == "Once; failed: again; now."
+    assert sentence(["now"]) == "Now."

@@ -282,7 +282,7 @@ def test_a_crawl_with_the_real_keeper_and_clock_ends_too() -> None:
     store.add([Found(HOME, "a.test", how=How.SEED, admit=True)], [], 0.0)
     fetcher = world.web
     policy = RuleRevisit(RULES["ema"](), PageBeliefs(Scale.between(60.0, 86_400.0)))
-    ports = CrawlPorts(SystemClock(), store, store, store, fetcher, InlineParser(), policy)
+    ports = CrawlPorts(SystemClock(), store, store, store, store, fetcher, InlineParser(), policy)
 
     async def run() -> None:
         report = await Crawl(ports, world.settings, once=True).run()

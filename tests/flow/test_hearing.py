@@ -61,7 +61,7 @@ def test_hearing_brings_forward_only_what_was_told_of_since_its_last_visit() -> 
     planned = {url: known_page(store, url).next_visit or 0.0 for url in pages}
     now = world.clock.now()
     notices = [Notice(pages[3], now + 60.0, Said.SITEMAP), Notice(pages[1], START - DAY, Said.SITEMAP)]
-    heard = run_simulated(world.clock, lambda: HearingStep(store, policy, _Inline())(notices))
+    heard = run_simulated(world.clock, lambda: HearingStep(store, policy, InlineKeeper())(notices))
     assert heard == 1
     assert (known_page(store, pages[3]).next_visit or 0.0) < planned[pages[3]]
     assert known_page(store, pages[3]).told == Said.SITEMAP
@@ -81,7 +81,7 @@ def test_thousands_of_notices_are_heard_in_slices() -> None:
     store = Counting()
     world = World({}, store=store, policy=(policy := learned()))
     notices = [Notice(f"http://a.test/{n}", START, Said.FEED) for n in range(1_234)]
-    assert run_simulated(world.clock, lambda: HearingStep(store, policy, _Inline())(notices)) == 0
+    assert run_simulated(world.clock, lambda: HearingStep(store, policy, InlineKeeper())(notices)) == 0
     assert sum(store.asked) == 1_234
     assert max(store.asked) <= 500
 
@@ -122,7 +122,7 @@ def test_a_server_that_says_304_to_everything_is_found_out_and_asked_for_whole_p
     assert later.count(Outcome.CHANGED) == len(later)
 
 
-class _Inline(Storekeeper):
+class InlineKeeper(Storekeeper):
     async def run(self, operation, *args, **kwargs):  # type: ignore[no-untyped-def]
         return operation(*args, **kwargs)
 

@@ -157,7 +157,7 @@ class World:
 
     def make_crawl(self, *, once: bool = True, max_pages: int | None = None) -> Crawl:
         store = self.store
-        ports = CrawlPorts(self.clock, store, store, store, self.web, self._parser, self._policy)
+        ports = CrawlPorts(self.clock, store, store, store, store, self.web, self._parser, self._policy)
         return Crawl(
             ports,
             self.settings,

@@ -92,7 +92,7 @@ def test_a_larger_budget_never_means_a_later_visit(seed: int, budget: float, mor
 def test_the_pages_together_ask_for_what_the_budget_allows() -> None:
     revisit = policy(per_hour=100)
     a_collection(revisit, [10 ** -(3 + n % 4) for n in range(300)], seed=2, rounds=8)
-    price = revisit.price("s1.test")
+    price = revisit.price()
     beliefs = revisit.beliefs
     at_price = price_for(beliefs.sums, beliefs.kinds, beliefs.scale.prices, EAGER * revisit.visits_per_second)
     assert price == pytest.approx(at_price, rel=0.05)
@@ -105,8 +105,8 @@ def test_a_site_that_may_be_asked_less_has_a_price_of_its_own_and_leaves_its_vis
     bound.restrain("s1.test", 1 / HOUR)
     a_collection(free, rates, seed=3)
     pages = a_collection(bound, rates, seed=3)
-    assert bound.price("s1.test") > 2 * bound.price("s2.test")
-    assert bound.price("s2.test") < free.price("s2.test")
+    assert bound.price_at("s1.test") > 2 * bound.price_at("s2.test")
+    assert bound.price_at("s2.test") < free.price_at("s2.test")
     asked = sum(1 / (page.interval or 1) for page in pages if page.site == "s1.test")
     assert asked <= 1.3 * EAGER / HOUR
 

@@ -64,7 +64,7 @@ async def open_crawl(
                 indexer.wake()
                 on_committed(visits)
 
-            ports = CrawlPorts(clock, store, store, store, fetch, parser, policy)
+            ports = CrawlPorts(clock, store, store, store, store, fetch, parser, policy)
             try:
                 yield Crawl(ports, settings, once=once, max_pages=max_pages, on_committed=committed)
             finally:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from math import inf
 
 from levada.clock import ScaledClock, SystemClock
+from levada.errors import SettingsError
 from levada.flow.settings import ClockSettings, ParseSettings, Settings
 from levada.freshness import RULES, LearnedRevisit, PageBeliefs, RuleRevisit, Scale
 from levada.ports import Census, Clock, Fetcher, Parser, RevisitPolicy
@@ -44,7 +45,10 @@ def make_policy(settings: Settings) -> LearnedRevisit | RuleRevisit:
     scale = Scale.between(floor, max(revisit.ceiling, 2 * floor))
     beliefs = PageBeliefs(scale, _importance(revisit.importance), _PANEL)
     if revisit.policy != "learned":
-        rule = RULES[revisit.policy](first=revisit.first, floor=revisit.floor, ceiling=revisit.ceiling)
+        try:
+            rule = RULES[revisit.policy](first=revisit.first, floor=revisit.floor, ceiling=revisit.ceiling)
+        except ValueError as error:
+            raise SettingsError(f"revisit: {error}") from None
         return RuleRevisit(rule, beliefs)
     delay = settings.politeness.delay
     limits = (budget.per_site_per_hour / 3600.0, 1.0 / delay if delay else 0.0)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
@@ -17,16 +18,17 @@ from levada.assemble.searching import open_search
 from levada.cli.running import make_watcher, run_loop, watch
 from levada.demo.child import Web, serving
 from levada.demo.model import World
-from levada.demo.truth import Truth, first_visits, measure, round_robin
+from levada.demo.truth import Truth, first_visits, fresh_at, measure, round_robin
 from levada.errors import UsageError
 from levada.flow.progress import Report
-from levada.flow.settings import load_settings
+from levada.flow.settings import Settings, load_settings
 from levada.records import Outcome, Settled
 from levada.searching import Hits, Query
 
 __all__ = ["Story", "tell", "told"]
 
 QUESTION = "istanbul"
+PER_PAGE_PER_DAY = 24.0  # in the few hours that a demo lasts, every page is worth some visits
 
 
 class Story(msgspec.Struct, frozen=True):
@@ -34,6 +36,7 @@ class Story(msgspec.Struct, frozen=True):
     report: Report
     levada: Truth
     round_robin: Truth
+    current: float  # share of the stored pages that are so in the end, by the truth
     hits: Hits
     changed: str  # a page that was seen to change
     folder: str
@@ -44,7 +47,7 @@ class Story(msgspec.Struct, frozen=True):
             "freshness": {"levada": self.levada.freshness, "round_robin": self.round_robin.freshness},
             "fetches": {"levada": self.levada.fetches, "round_robin": self.round_robin.fetches},
             "changes": {"happened": self.levada.changes, "caught": self.levada.caught},
-            "current_at_end": {"true": self.levada.fresh_at_end, "believed": self.report.believed_current},
+            "current_at_end": {"true": self.current, "believed": self.report.believed_current},
             "search": {"query": QUESTION, "total": self.hits.total},
             "data": self.folder,
         }
@@ -56,15 +59,17 @@ def tell(data: Path, seconds: float, options: Sequence[str], *, quiet: bool) -> 
     with serving(*options) as web:
         visits: list[tuple[str, float]] = []
         changed = ["URL"]
+        ended = [web.origin]
 
         def listen(settled: Sequence[Settled]) -> None:
             visits.extend((each.lease.page.url, each.visit.at) for each in settled if _saw_content(each))
             changed.extend(each.lease.page.url for each in settled if each.visit.outcome is Outcome.CHANGED)
 
         async def crawl() -> Report:
-            settings = load_settings(Path(web.config))
-            async with open_crawl(folder, settings, seeds(web.start), on_committed=listen) as work:
-                return await watch(work, make_watcher(quiet), seconds)
+            async with open_crawl(folder, _settings(web), seeds(web.start), on_committed=listen) as work:
+                report = await watch(work, make_watcher(quiet), seconds)
+                ended.append(work.clock.now())
+                return report
 
         report = run_loop(crawl)
     world = World.build(web.seed, web.pages)
@@ -73,9 +78,16 @@ def tell(data: Path, seconds: float, options: Sequence[str], *, quiet: bool) -> 
         first, last = visits[0][1], max(at for _, at in visits)
     ours = measure(world, visits, first, last)
     turns = round_robin(world, first, last, ours.fetches, first=first_visits(visits))
+    stored = [page for url, _ in first_visits(visits) if (page := world.find(url))]
+    current = fresh_at(world, visits, ended[-1], stored)
     with open_search(folder) as (collection, index):
         hits = index.search(Query(QUESTION, limit=2, now=collection.clock.now()))
-    return Story(web, report, ours, turns, hits, changed[-1], str(data))
+    return Story(web, report, ours, turns, current, hits, changed[-1], str(data))
+
+
+def _settings(web: Web) -> Settings:
+    settings = load_settings(Path(web.config))
+    return replace(settings, budget=replace(settings.budget, per_page_per_day=PER_PAGE_PER_DAY))
 
 
 def told(story: Story) -> None:
@@ -92,11 +104,11 @@ def told(story: Story) -> None:
     gain = ours.freshness - turns.freshness
     console.print(
         f"Fresh, by the truth: [bold green]{ours.freshness:.1%}[/] of the time; round robin with as many fetches "
-        f"({turns.fetches:,}): {turns.freshness:.1%} ({gain:+.1%})."
+        f"({turns.fetches:,}): {turns.freshness:.1%} ({100 * gain:+.1f} points)."
     )
+    believed = "nothing" if report.believed_current is None else f"{report.believed_current:.1%}"
     console.print(
-        f"Current right now: {ours.fresh_at_end:.1%}; believed: "
-        f"{'-' if report.believed_current is None else f'{report.believed_current:.1%}'}."
+        f"Current in the end: believed [bold]{believed}[/] of the stored pages, by the truth {story.current:.1%}."
     )
     _refusals(console, report)
     console.print(f"\nA search for [bold]{QUESTION}[/]: {story.hits.total} pages, first of all")
@@ -109,6 +121,7 @@ def told(story: Story) -> None:
         f'search "words" --data {story.folder}',
         f"diff {story.changed} --data {story.folder}",
         f"why {story.changed} --data {story.folder}",
+        f"why --budget --data {story.folder}",
         f"export --jsonl --data {story.folder} --out pages.jsonl",
         "crawl https://example.org",
     ):

@@ -1,24 +1,31 @@
 """Why is a page visited again just then? Pure: what is known of it in, sentences for a person out.
 
-The paper's rule needs the interval before the last visit to be explained; it is not stored, but the rule can be
-run backwards: only the oldest of the ten outcomes that it saw may have dropped out since.
+Ours weighs what is believed of a page's changes against a price. The paper's rule needs the interval before the
+last visit to be explained; it is not stored, but the rule can be run backwards: only the oldest of the ten outcomes
+that it saw may have dropped out since.
 """
 
 from __future__ import annotations
 
+from math import inf
+
 import msgspec
 
 from levada.cli.duration import duration, moment, relative
+from levada.cli.pictures import rough, rough_span
 from levada.cli.printing import plural
 from levada.flow.settings import RevisitSettings
 from levada.flow.settling import PASSING
+from levada.freshness.explain import RateBelief
 from levada.reasons import Reason
-from levada.records import Outcome, PageRecord, PageState
+from levada.records import Outcome, PageRecord, PageState, Said
 
-__all__ = ["Step", "account", "last_step"]
+__all__ = ["Step", "account", "last_step", "rate_words", "sentence"]
 
 _COMPARED = (Outcome.FIRST, Outcome.UNCHANGED, Outcome.CHANGED)
 _REMEMBERED = 10
+_SURELY_SOONER = 4.0  # a visit so many times earlier than any likely change is made in doubt
+_TELLERS = (("sitemap", Said.SITEMAP), ("feed", Said.FEED))
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -49,10 +56,19 @@ def last_step(page: PageRecord, revisit: RevisitSettings) -> Step | None:
     return Step(before, page.interval, exact=page.visits <= _REMEMBERED)
 
 
-def account(page: PageRecord, revisit: RevisitSettings, now: float) -> list[str]:
-    """The reasons for the next visit, one sentence each; the last says when it is."""
-    said = [_visits(page), *_interval(page, revisit), *_trouble(page, revisit)]
-    return [sentence for sentence in said if sentence] + [_next(page, now)]
+def sentence(parts: list[str]) -> str:
+    """An account as one sentence."""
+    *reasons, end = parts
+    if not reasons:
+        return f"{end[0].upper()}{end[1:]}."
+    told = "; ".join(reasons)
+    return f"{told[0].upper()}{told[1:]}{';' if ':' in reasons[-1] else ':'} {end}."
+
+
+def account(page: PageRecord, revisit: RevisitSettings, now: float, rate: RateBelief | None = None) -> list[str]:
+    """The reasons for the next visit, one clause each; the last says when it is."""
+    said = [_visits(page), *_interval(page, revisit, rate), *_trouble(page, revisit), _hearsay(page)]
+    return [clause for clause in said if clause] + [_next(page, now)]
 
 
 def _visits(page: PageRecord) -> str:
@@ -68,19 +84,52 @@ def _visits(page: PageRecord) -> str:
     return f"changed {changed} of {last}{len(page.history)} visits"
 
 
-def _interval(page: PageRecord, revisit: RevisitSettings) -> list[str]:
+def _interval(page: PageRecord, revisit: RevisitSettings, rate: RateBelief | None) -> list[str]:
     step = last_step(page, revisit)
     if step is None:
         return []
+    every = duration(step.after)
+    if page.state is PageState.ELSEWHERE:
+        return [f"its content is kept under another address: looked at again after {every}"]
+    if revisit.policy == "learned":
+        return [_learned(page, step.after, revisit, rate)] if rate else []
     if revisit.policy == "fixed":
-        return [f"every page is visited every {duration(step.after)}, whatever it does"]
+        return [f"every page is visited every {every}, whatever it does"]
+    if revisit.policy != "ema":
+        return [f"the rule {revisit.policy!r} came to an interval of {every}"]
     if step.held_at:
-        return [f"the interval is held at the {step.held_at} of {duration(step.after)}"]
+        return [f"the interval is held at the {step.held_at} of {every}"]
     if step.before is None:
-        return [f"the first interval is {duration(step.after)}"]
+        return [f"the first interval is {every}"]
     about = "" if step.exact else "about "
     met = "a change" if step.after < step.before else "no change"
     return [f"the last visit met {met}: the interval went from {about}{_pair(step.before, step.after)}"]
+
+
+def _learned(page: PageRecord, interval: float, revisit: RevisitSettings, rate: RateBelief) -> str:
+    words = rate_words(rate)
+    if len(page.history) == 1:
+        words = f"if it is like the others, it {words}"
+    every = duration(interval)
+    if interval <= 1.001 * revisit.floor:
+        return f"{words}, so it is visited as often as may be, every {every} (revisit.floor)"
+    if interval >= 0.999 * revisit.ceiling:
+        return f"{words}, so it is visited as seldom as may be, every {every} (revisit.ceiling)"
+    if interval < rate.low / _SURELY_SOONER:
+        return f"{words}; as that is not certain, a visit is worth its price after {every}"
+    return f"{words}, so a visit is worth its price after {every}"
+
+
+def rate_words(rate: RateBelief) -> str:
+    """`changes about every 3 h (between 1.5 and 7 h)`; the range has a chance of eight in ten."""
+    if rate.high < inf:
+        return f"changes about every {rough(rate.median)} ({rough_span(rate.low, rate.high)})"
+    if rate.median < inf:
+        often = f"perhaps never, hardly more often than every {rough(rate.low)}"
+        return f"changes about every {rough(rate.median)} ({often})"
+    if rate.low < inf:
+        return f"probably never changes ({rate.static:.0%}), or hardly more often than every {rough(rate.low)}"
+    return f"never changes, as far as can be seen ({rate.static:.0%})"
 
 
 def _pair(before: float, after: float) -> str:
@@ -108,6 +157,16 @@ def _trouble(page: PageRecord, revisit: RevisitSettings) -> list[str]:
     what = "found it gone" if page.reason is Reason.GONE else refused
     pause, most = duration(revisit.gone), duration(revisit.ceiling)
     return [f"{times} {what}: looked at again after {pause}, doubling up to {most}"]
+
+
+def _hearsay(page: PageRecord) -> str:
+    """Who told of a change, if that has brought the visit forward."""
+    if not page.told or not page.history or page.next_visit is None or page.interval is None:
+        return ""
+    if page.next_visit > page.history[-1].at + page.interval - 1.0:
+        return ""
+    tellers = " and ".join(name for name, said in _TELLERS if page.told & said)
+    return f"a {tellers} told of a change since the last visit" if tellers else ""
 
 
 def _next(page: PageRecord, now: float) -> str:

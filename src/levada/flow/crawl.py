@@ -24,6 +24,7 @@ from levada.flow.hearing import HearingStep
 from levada.flow.holding import OpenLeases
 from levada.flow.parse import ParseStep, Visited
 from levada.flow.progress import Progress, Report
+from levada.flow.replanning import ReplanningStep
 from levada.flow.robots import RobotsBook
 from levada.flow.settings import Settings
 from levada.flow.settling import Settler
@@ -33,7 +34,7 @@ from levada.flow.sitemaps import named_sitemaps
 from levada.flow.storekeeper import Storekeeper
 from levada.flow.weather import Rest, Weather
 from levada.pages.robots import RobotsRules
-from levada.ports import Clock, Fetcher, Frontier, Notices, Parser, RevisitPolicy, Sites
+from levada.ports import Census, Clock, Fetcher, Frontier, Notices, Parser, RevisitPolicy, Sites
 from levada.reasons import Reason
 from levada.records import Lease, Notice, PageRecord, PageState, Settled, Standing
 
@@ -43,6 +44,7 @@ log = logging.getLogger(__name__)
 
 _TICK = 0.02  # seconds of the wall: nothing is looked at more often
 _LOOK = 60.0  # at least so often the frontier is asked, in case others write too
+_REPLAN_PAUSE = 0.2  # seconds of the wall: planning pages anew takes a small part of a core
 _WATCH = 0.5  # seconds of the wall between two looks at the whole collection
 
 
@@ -53,6 +55,7 @@ class CrawlPorts(msgspec.Struct, frozen=True):
     frontier: Frontier
     sites: Sites
     notices: Notices
+    census: Census
     fetcher: Fetcher
     parser: Parser
     policy: RevisitPolicy
@@ -94,6 +97,8 @@ class Crawl:
         self._parse = ParseStep(ports.parser)
         self._settler = Settler(settings, ports.policy, self._sieve, DuplicateBook(settings.crawl))
         self._hear = HearingStep(ports.notices, ports.policy, self._keeper)
+        pause = _REPLAN_PAUSE * settings.clock.speed
+        self._replan = ReplanningStep(ports.census, ports.notices, ports.policy, self._keeper, self._clock, pause)
         self.catalog = CatalogStep(ports.frontier, self._keeper, self._sieve, self._clock, settings, self._settled)
         self.fetching = 0
         self.parsing = 0
@@ -127,9 +132,11 @@ class Crawl:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
                 tasks.create_task(self.catalog.run())
-                watching = [tasks.create_task(self._watch())] if self._watched else []
+                beside = [tasks.create_task(self._watch())] if self._watched else []
+                if self._cutoff is None:
+                    beside.append(tasks.create_task(self._replan.run()))
                 await self._lease_until_done()
-                await _cancelled([*watching, *self._visiting])
+                await _cancelled([*beside, *self._visiting])
                 self.catalog.finish()  # last: what the visits have brought so far is kept
         except* LevadaError as group:
             raise group.exceptions[0] from None

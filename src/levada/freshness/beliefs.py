@@ -17,7 +17,7 @@ from levada.freshness.worth import Scale
 from levada.hashing import drawn
 from levada.records import Outcome, PageKind, PageRecord, Said, Visit
 
-__all__ = ["PageBeliefs", "SiteSums"]
+__all__ = ["Member", "PageBeliefs", "SiteSums"]
 
 _ANOTHER_EVERY = 2  # visits after the first: so often one more page of the panel is weighed anew, in turn
 _FRESHLY_MADE = 60.0  # seconds: a page dated younger than this was made for us, and its date says nothing
@@ -40,7 +40,9 @@ class SiteSums:
         self.unsaid = unsaid(self.counts)
 
 
-class _Member:
+class Member:
+    """A page of the panel: its belief over the rates, then the visits per second it is worth at each price."""
+
     __slots__ = ("at", "belief", "counts", "evidence", "importance", "place", "share", "site", "told")
 
     def __init__(self, site: SiteSums, importance: float, width: int, place: int) -> None:
@@ -70,7 +72,7 @@ class PageBeliefs:
         self._width = self.kinds + len(scale.prices)
         self.sums = [0.0] * self._width
         self._sites: dict[str, SiteSums] = {}
-        self._members: dict[int, _Member] = {}
+        self._members: dict[int, Member] = {}
         self._ring: list[int] = []
         self._turn = 0
 
@@ -82,6 +84,9 @@ class PageBeliefs:
     def site(self, site: str) -> SiteSums:
         """The sums of a site; empty ones if the panel has no page of it."""
         return self._sites.get(site) or SiteSums(self._width)
+
+    def members(self) -> Iterable[Member]:
+        return self._members.values()
 
     def sites(self) -> Iterable[tuple[str, SiteSums]]:
         return self._sites.items()
@@ -116,6 +121,8 @@ class PageBeliefs:
             compared = [visit for visit in page.history if visit.outcome in _COMPARED]
             if compared and drawn(page.id, self.one_in):
                 self._weigh_member(page, compared[-1], evidence_of(page.memory), before=compared[:-1])
+                if page.told:
+                    self.told(page, page.told)
         for _ in self._ring[:]:
             self._weigh_another()
 
@@ -184,7 +191,7 @@ class PageBeliefs:
             self._turn = (self._turn + 1) % len(self._ring)
             self._weigh(self._members[self._ring[self._turn]])
 
-    def _weigh(self, member: _Member) -> None:
+    def _weigh(self, member: Member) -> None:
         scale = self.scale
         prior = [0.0] * self.kinds
         write_prior(prior, self.sums, member.site.sums, self._imagined)
@@ -207,17 +214,17 @@ class PageBeliefs:
         write_prior(prior, self.sums, self.site(site).sums, self._imagined)
         return prior
 
-    def _join(self, page: PageRecord) -> _Member:
+    def _join(self, page: PageRecord) -> Member:
         site = self._sites.get(page.site)
         if site is None:
             site = self._sites[page.site] = SiteSums(self._width)
         site.members += 1
-        member = _Member(site, self.importance(page.url), self._width, len(self._ring))
+        member = Member(site, self.importance(page.url), self._width, len(self._ring))
         self._members[page.id] = member
         self._ring.append(page.id)
         return member
 
-    def _drop(self, member: _Member) -> None:
+    def _drop(self, member: Member) -> None:
         """Out of the sums and the ring; the last of the ring takes its place."""
         withdraw(member.share, self.sums, member.site.sums)
         member.site.count([0] * MANY, member.counts)

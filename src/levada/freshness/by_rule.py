@@ -35,3 +35,6 @@ class RuleRevisit:
 
     def restrain(self, site: str, per_second: float) -> None:
         pass
+
+    def price(self) -> float:
+        return 0.0

@@ -122,7 +122,7 @@ def freshness_at_budgets(
 def _by_site(beliefs: PageBeliefs) -> dict[int, _Curve]:
     prices = len(beliefs.scale.prices)
     curves: dict[int, _Curve] = {}
-    for member in beliefs._members.values():
+    for member in beliefs.members():
         curve = curves.setdefault(id(member.site), _Curve(prices))
         curve.weight += member.importance
         curve.fresh[0] += member.importance * member.belief[0]  # only what never changes

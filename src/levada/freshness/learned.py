@@ -15,13 +15,13 @@ from levada.freshness.hearsay import Speaker
 from levada.freshness.memory import packed
 from levada.freshness.panel import EAGER, price_for
 from levada.freshness.worth import interval_at
-from levada.records import Outcome, PageRecord, Plan, Said, Visit
+from levada.records import Outcome, PageKind, PageRecord, Plan, Said, Visit
 
 __all__ = ["LearnedRevisit"]
 
 _AUDIT_EVERY = 16  # visits: so often a page is fetched whole, to see whether its server's 304 can be believed
 _HONEST = 0.8  # a site whose 304 is believed less is always asked for the whole page
-_RECENT = 100.0  # visits over which the share of first ones is reckoned
+_RECENT = 100.0  # visits over which it is reckoned what is spent on others than pages known
 _LOOK_AGAIN = 64  # plans: so often, at most, it is reckoned anew what the sites cannot use
 _MOST_LIMITS = 10_000
 
@@ -42,19 +42,18 @@ class LearnedRevisit:
     ) -> None:
         self.beliefs = beliefs
         self._per_hour = per_hour
+        self._eager = EAGER if per_hour else 1.0  # without a limit every visit that is asked for is made
         self._per_page_per_day = per_page_per_day
         self._per_site = per_site
         self._limits: dict[str, float] = {}
         self._usable = beliefs.sums  # what is asked for, less what the sites' limits do not let through
         self._look_again = 0
-        self._first_share = 0.0
+        self._spent_elsewhere = 0.0
 
     def plan(self, page: PageRecord, visit: Visit, modified: float | None = None) -> Plan:
-        is_first = visit.outcome is Outcome.FIRST
-        self._first_share += (is_first - self._first_share) / _RECENT
+        elsewhere = visit.outcome is Outcome.FIRST or page.kind is not PageKind.PAGE
+        self._spent_elsewhere += (elsewhere - self._spent_elsewhere) / _RECENT
         evidence, belief = self.beliefs.seen(page, visit, modified)
-        if self._look_again <= 0:
-            self._reckon_usable()
         self._look_again -= 1
         return Plan(self._interval(page, belief, 0.0), packed(evidence))
 
@@ -75,37 +74,42 @@ class LearnedRevisit:
 
     @property
     def visits_per_second(self) -> float:
-        """What the budget leaves for coming back, beside first visits."""
+        """What the budget leaves for coming back to pages, beside first visits, sitemaps and feeds."""
         if self._per_hour:
-            return self._per_hour / 3600.0 * max(0.05, 1.0 - self._first_share)
+            return self._per_hour / 3600.0 * max(0.05, 1.0 - self._spent_elsewhere)
         return self._per_page_per_day / 86400.0 * max(1, self.beliefs.pages)
 
-    def price(self, site: str) -> float:
+    def price(self) -> float:
+        if self._look_again <= 0:
+            self._reckon_usable()
+        return self._price(self._usable, self.visits_per_second)
+
+    def price_at(self, site: str) -> float:
         """What a visit to a page of this site must be worth."""
-        common = self._price(self._usable, self.visits_per_second)
-        limit = self._limit(site)
+        common, limit = self.price(), self.limit(site)
         return common if limit == inf else max(common, self._price(self.beliefs.site(site).sums, limit))
+
+    def limit(self, site: str) -> float:
+        """The visits per second that the site can have."""
+        return min(self._per_site, self._limits.get(site, inf))
 
     def _price(self, sums: list[float], visits: float) -> float:
         beliefs = self.beliefs
-        return price_for(sums, beliefs.kinds, beliefs.scale.prices, EAGER * visits / beliefs.one_in)
+        return price_for(sums, beliefs.kinds, beliefs.scale.prices, self._eager * visits / beliefs.one_in)
 
     def _interval(self, page: PageRecord, belief: list[float], told: float) -> float:
         beliefs, scale = self.beliefs, self.beliefs.scale
         unsaid = 1.0 if told else beliefs.site(page.site).unsaid  # see `worth.profile`
-        price = unsaid * self.price(page.site) / beliefs.importance(page.url)
+        price = unsaid * self.price_at(page.site) / beliefs.importance(page.url)
         interval = interval_at(belief, beliefs.kinds, scale.intervals, scale.worths, price, told) / unsaid
         return min(interval, scale.intervals[-1])
-
-    def _limit(self, site: str) -> float:
-        return min(self._per_site, self._limits.get(site, inf))
 
     def _reckon_usable(self) -> None:
         beliefs = self.beliefs
         usable = list(beliefs.sums)
         limited = False
         for name, site in beliefs.sites():
-            most = EAGER * self._limit(name) / beliefs.one_in
+            most = self._eager * self.limit(name) / beliefs.one_in
             for place in range(beliefs.kinds, len(usable)):
                 if site.sums[place] <= most:
                     break  # the higher the price, the less is asked for

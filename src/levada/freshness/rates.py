@@ -59,8 +59,8 @@ def observe(
 def observe_first(evidence: MutableSequence[float], rates: Sequence[float], age: float, trust: float) -> None:
     """Take in what the server told at the first visit: the page was last modified `age` seconds ago.
 
-    Who makes up dates may tell any, from a minute to ten years, each decade as likely. A page that never changes was
-    made at some time: it counts like the slowest of those that do.
+    Who makes up dates may tell any, from a minute to ten years, each decade as likely. A page that never changes
+    was made at some time: it counts like the slowest of those that do.
     """
     for k in range(len(rates)):
         changes = max(rates[k], rates[1]) * age
