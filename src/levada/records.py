@@ -89,6 +89,7 @@ class Said(IntFlag):
     DATE_MOVED = 8  # and another one than at the visit before
     SITEMAP = 16  # a sitemap told of a change since the visit before
     FEED = 32  # a feed did
+    EARLY = 64  # and therefore the visit came before it was planned
 
 
 class Visit(msgspec.Struct, frozen=True, array_like=True):

@@ -12,7 +12,7 @@ from levada.flow.storekeeper import Storekeeper
 from levada.freshness import LearnedRevisit, PageBeliefs, Scale
 from levada.records import Link, Notice, Outcome, PageKind, ParsedPage, Request, Response, Said
 from tests.flow.test_settling import known, stored
-from tests.flow.world import DAY, START, World, page, run_simulated, status
+from tests.flow.world import DAY, HOUR, START, World, page, run_simulated, status
 
 HOME = "http://a.test/"
 SITEMAP = "http://a.test/sitemap.xml"
@@ -90,10 +90,11 @@ def test_what_the_server_says_is_read_from_its_answer() -> None:
     dated = stored(etag='"1"', last_modified="Mon, 01 Jan 2024 00:00:00 GMT", told=Said.FEED)
     same = (("etag", '"1"'), ("last-modified", "Mon, 01 Jan 2024 00:00:00 GMT"))
     moved = (("etag", '"2"'), ("last-modified", "Tue, 02 Jan 2024 00:00:00 GMT"))
-    assert said_of(dated, status(304)) == Said.NOT_MODIFIED | Said.FEED
-    assert said_of(dated, Response("", 200, same)) == Said.SAME_TAG | Said.DATED | Said.FEED
-    assert said_of(dated, Response("", 200, moved)) == Said.DATED | Said.DATE_MOVED | Said.FEED
-    assert said_of(known(), Response("", 200, moved)) == Said.DATED
+    assert said_of(dated, status(304), START + 2 * HOUR) == Said.NOT_MODIFIED | Said.FEED
+    assert said_of(dated, Response("", 200, same), START + 2 * HOUR) == Said.SAME_TAG | Said.DATED | Said.FEED
+    assert said_of(dated, Response("", 200, moved), START + 2 * HOUR) == Said.DATED | Said.DATE_MOVED | Said.FEED
+    assert said_of(dated, status(304), START + 60.0) == Said.NOT_MODIFIED | Said.FEED | Said.EARLY
+    assert said_of(known(), Response("", 200, moved), START) == Said.DATED
 
 
 def test_dates_that_cannot_be_are_no_notices() -> None:

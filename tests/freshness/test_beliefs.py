@@ -125,7 +125,7 @@ def told_of(honest: bool, seed: int = 3) -> tuple[float, float | None, float | N
         for n, page in enumerate(pages):
             changed = chance.random() < (0.9 if honest else 0.05)
             outcome = Outcome.CHANGED if changed else Outcome.UNCHANGED
-            pages[n] = visited(revisit, page, step * DAY, outcome, said=Said.SITEMAP)
+            pages[n] = visited(revisit, page, step * DAY, outcome, said=Said.SITEMAP | Said.EARLY)
     return (
         revisit.beliefs.trust(pages[0], Speaker.SITEMAP),
         revisit.expect(pages[0], Said.SITEMAP),

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
@@ -21,14 +20,13 @@ from levada.demo.model import World
 from levada.demo.truth import Truth, first_visits, fresh_at, measure, round_robin
 from levada.errors import UsageError
 from levada.flow.progress import Report
-from levada.flow.settings import Settings, load_settings
+from levada.flow.settings import load_settings
 from levada.records import Outcome, Settled
 from levada.searching import Hits, Query
 
 __all__ = ["Story", "tell", "told"]
 
 QUESTION = "istanbul"
-PER_PAGE_PER_DAY = 24.0  # in the few hours that a demo lasts, every page is worth some visits
 
 
 class Story(msgspec.Struct, frozen=True):
@@ -66,7 +64,8 @@ def tell(data: Path, seconds: float, options: Sequence[str], *, quiet: bool) -> 
             changed.extend(each.lease.page.url for each in settled if each.visit.outcome is Outcome.CHANGED)
 
         async def crawl() -> Report:
-            async with open_crawl(folder, _settings(web), seeds(web.start), on_committed=listen) as work:
+            settings = load_settings(Path(web.config))
+            async with open_crawl(folder, settings, seeds(web.start), on_committed=listen) as work:
                 report = await watch(work, make_watcher(quiet), seconds)
                 ended.append(work.clock.now())
                 return report
@@ -83,11 +82,6 @@ def tell(data: Path, seconds: float, options: Sequence[str], *, quiet: bool) -> 
     with open_search(folder) as (collection, index):
         hits = index.search(Query(QUESTION, limit=2, now=collection.clock.now()))
     return Story(web, report, ours, turns, current, hits, changed[-1], str(data))
-
-
-def _settings(web: Web) -> Settings:
-    settings = load_settings(Path(web.config))
-    return replace(settings, budget=replace(settings.budget, per_page_per_day=PER_PAGE_PER_DAY))
 
 
 def told(story: Story) -> None:

@@ -28,6 +28,8 @@ from levada.ports import Clock
 
 __all__ = ["Running", "config_text", "main", "serve"]
 
+PER_PAGE_PER_DAY = 24.0  # a third of this web changes within hours
+
 _HOST = "127.0.0.1"
 
 
@@ -77,6 +79,7 @@ def config_text(port: int, clock: ScaledClock) -> str:
     """A levada.toml whose guard allows exactly this web, and whose time is this web's."""
     return (
         f'[guard]\nallow = ["{_HOST}:{port}"]\n\n'
+        f"[budget]\nper_page_per_day = {PER_PAGE_PER_DAY}\n\n"
         f"[clock]\nspeed = {clock.speed!r}\norigin = {clock.origin!r}\nstarted = {clock.started!r}\n\n"
         "[politeness]\ndelay = 0\n"
     )

@@ -7,12 +7,15 @@ from levada.records import Notice, PageKind, PageRecord, ParsedPage, Response, S
 __all__ = ["notices_of", "said_of"]
 
 _SPEAKER = {PageKind.SITEMAP: Said.SITEMAP, PageKind.FEED: Said.FEED}
+_ON_TIME = 0.9  # of the interval that was planned
 _CLOCKS_DIFFER = 3600.0  # seconds: a date further ahead than this is made up
 
 
-def said_of(page: PageRecord, response: Response) -> Said:
+def said_of(page: PageRecord, response: Response, at: float) -> Said:
     """What was said before this answer was looked at, to be held against what it is."""
     said = page.told
+    if said and page.interval and page.history and at < page.history[-1].at + _ON_TIME * page.interval:
+        said |= Said.EARLY
     if response.status == 304:
         return said | Said.NOT_MODIFIED
     if page.etag and response.header("etag") == page.etag:

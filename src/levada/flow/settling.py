@@ -251,7 +251,7 @@ class Settler:
         self, lease: Lease, at: float, response: Response, digest: bytes, etag: str | None, modified: str | None
     ) -> Settled:
         page = lease.page
-        visit = Visit(at, Outcome.UNCHANGED, said=said_of(page, response))
+        visit = Visit(at, Outcome.UNCHANGED, said=said_of(page, response, at))
         plan = self._plan(page, visit, modified)
         return Settled(
             lease,
@@ -274,7 +274,7 @@ class Settler:
         found, refused = self._sieve.sift(page, parsed.links, at, parsed.nofollow)
         if outcome is Outcome.CHANGED:
             self._duplicates.forget(page)
-        visit = Visit(at, outcome, similarity, said_of(page, response))
+        visit = Visit(at, outcome, similarity, said_of(page, response, at))
         plan = self._plan(page, visit, response.header("last-modified"))
         is_new = outcome is not Outcome.UNCHANGED or parsed.noindex != (page.reason is Reason.NOINDEX)
         return Settled(

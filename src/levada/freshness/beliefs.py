@@ -164,7 +164,7 @@ class PageBeliefs:
             return evidence
         evidence = evidence_of(page.memory)
         elapsed = max(1.0, visit.at - before.at)  # a clock that was put back has not made the page any older
-        if visit.said & (Said.SITEMAP | Said.FEED) and visit.outcome is Outcome.CHANGED:
+        if visit.said & Said.EARLY and visit.outcome is Outcome.CHANGED:
             # We came because it had changed: that says once in this time, not at least once.
             age, dated = elapsed, 1.0
         observe(evidence, rates, elapsed, visit.outcome is Outcome.CHANGED, KEEP, age, dated)

@@ -37,7 +37,7 @@ def tally(history: Iterable[Visit]) -> list[int]:
     """Who was right and wrong how often, over the visits of one page."""
     counts = [0] * MANY
     for visit in history:
-        if visit.outcome is Outcome.CHANGED:
+        if visit.outcome is Outcome.CHANGED and not visit.said & Said.EARLY:  # those are foretold by their nature
             counts[_CHANGES] += 1
             counts[_FORETOLD] += bool(visit.said & (Said.SITEMAP | Said.FEED))
         if visit.said and visit.outcome in (Outcome.UNCHANGED, Outcome.CHANGED):
