@@ -142,12 +142,15 @@ def test_a_sitemap_that_tells_the_truth_brings_visits_forward() -> None:
 
 
 def test_a_sitemap_that_cries_wolf_is_believed_less_and_less() -> None:
-    trust, expected, _ = told_of(honest=False)
-    _, expected_of_honest, _ = told_of(honest=True)
-    assert trust < 0.15
-    assert expected is not None
-    assert expected_of_honest is not None
-    assert expected - 3 * DAY > 3 * (expected_of_honest - 3 * DAY)
+    revisit = policy(per_hour=2)
+    page = visited(revisit, a_page(), 0.0, Outcome.FIRST)
+    trusts = [revisit.beliefs.told(page, Said.SITEMAP)]
+    for step in range(1, 10):
+        page = visited(revisit, page, step * DAY, Outcome.UNCHANGED, said=Said.SITEMAP)
+        trusts.append(revisit.beliefs.told(page, Said.SITEMAP))
+    assert trusts == sorted(trusts, reverse=True)
+    assert trusts[-1] < 0.1
+    assert told_of(honest=False)[0] < 0.15
 
 
 def test_a_site_whose_304_lies_is_asked_for_the_whole_page() -> None:
