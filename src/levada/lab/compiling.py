@@ -8,6 +8,7 @@ notice that a function called from elsewhere has changed.
 from __future__ import annotations
 
 import os
+import shutil
 import types
 from collections.abc import Callable
 from functools import cache
@@ -20,6 +21,7 @@ from levada.errors import MissingExtra
 
 __all__ = ["compiled"]
 
+_KEPT_SECONDS = 14 * 86_400.0
 _done: dict[tuple[Callable[..., Any], ...], Any] = {}
 
 
@@ -63,14 +65,22 @@ def _cache_folder() -> Path:
     """Beside the user's other caches; in the temporary folder if that cannot be written."""
     for base in (os.environ.get("XDG_CACHE_HOME"), "~/.cache", gettempdir()):
         if base:
-            folder = Path(base).expanduser() / "levada" / _digest()
+            folder = Path(base).expanduser() / "levada" / "compiled" / _digest()
             try:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError:
                 continue
             if os.access(folder, os.W_OK):
+                _remove_old(folder)
                 return folder
     return Path(gettempdir())
+
+
+def _remove_old(folder: Path) -> None:
+    """What was compiled from sources that are long gone."""
+    for other in folder.parent.iterdir():
+        if other != folder and folder.stat().st_mtime - other.stat().st_mtime > _KEPT_SECONDS:
+            shutil.rmtree(other, ignore_errors=True)
 
 
 def _digest() -> str:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from levada.errors import LevadaError
 from levada.lab.freshness.summary import Summary
+from levada.lab.pictures import save_picture
 
 __all__ = ["draw"]
 
@@ -29,10 +29,7 @@ def draw(summaries: Sequence[Summary], path: Path) -> None:
         _draw_policy(axes, policy, number, [each for each in summaries if each.policy == policy], worlds)
     _dress(axes, worlds)
     figure.legend(loc="outside lower center", ncols=5, frameon=False)
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        raise LevadaError(f"cannot write the picture {path}: {error.strerror or error}") from None
+    save_picture(figure, path)
 
 
 def _draw_policy(axes: Any, policy: str, number: int, found: Sequence[Summary], worlds: list[str]) -> None:

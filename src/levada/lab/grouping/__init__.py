@@ -1,1 +1,1 @@
-"""Which grouping shares a skewed stream out best? The thesis's topology in virtual time, its tables, and every method."""
+"""Which grouping shares a skewed stream out best? The thesis's topology, its tables, and every method."""

@@ -1,9 +1,9 @@
 """How long does a grouped stream take? The thesis's topology in virtual time.
 
-Sources that are never dry -> splitters, each deciding alone -> one bounded queue per worker -> workers that need 1.04
-ms per record. A splitter whose next record has no room waits, and everything behind it waits too: that is how one
-full worker slows all others down. Workers serve in step, so that time moves by one record's cost at a time. What is
-behind the workers costs nothing here, as in the thesis's own figures.
+Sources that are never dry -> splitters, each deciding alone -> one bounded queue per worker -> workers that need
+1.04 ms per record. A splitter whose next record has no room waits, and everything behind it waits too: that is how
+one full worker slows all others down. Workers serve in step, so that time moves by one record's cost at a time.
+What is behind the workers costs nothing here, as in the thesis's own figures.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from levada.lab.compiling import compiled
 __all__ = ["RECORD_SECONDS", "Run", "Sender", "run_topology"]
 
 RECORD_SECONDS = 0.00104
-_QUEUE = 2_000  # records per worker that may wait
-_LEAD = 1_000  # records by which a splitter may be ahead of the slowest: what waits before it is bounded too
-_AHEAD = 256  # records that a splitter has decided and not yet sent
+_QUEUE = 1_000  # records per worker that may wait
+_LEAD = 2_000  # records by which a splitter may be ahead of the slowest: what waits before it is bounded too
+_AHEAD = 64  # records that a splitter has decided and not yet sent
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -34,6 +34,7 @@ class Sender(Protocol):
 
 class Run(NamedTuple):
     chosen: Integers  # worker of each record
+    decided: np.ndarray[Any, np.dtype[np.float32]]  # when, in seconds
     seconds: float  # until the last record was served
 
 
@@ -51,6 +52,7 @@ def run_topology(
     advance = compiled(_advance)
     count = len(senders)
     chosen = np.full(len(keys), -1, np.int64)
+    decided = np.zeros(len(keys), np.float32)
     queues = np.zeros(workers, np.int64)
     credit = np.zeros(workers)
     speed = np.ones(workers) if speeds is None else np.asarray(speeds, np.float64)
@@ -62,18 +64,19 @@ def run_topology(
     step, next_watch = 0, watch_every
     while True:
         now = step * RECORD_SECONDS
-        for sender in np.flatnonzero((begin == end) & ~dry):
+        for sender in np.flatnonzero((begin == end) & ~dry).tolist():
             taken = keys[next_key[sender] : next_key[sender] + _AHEAD * count : count]
             if not len(taken):
                 dry[sender] = True
                 continue
             targets = senders[sender].choose_many(taken, now)
             chosen[next_key[sender] : next_key[sender] + _AHEAD * count : count] = targets
+            decided[next_key[sender] : next_key[sender] + _AHEAD * count : count] = now
             ahead[sender, : len(targets)] = targets
             begin[sender], end[sender] = 0, len(targets)
             next_key[sender] += _AHEAD * count
         if dry.all() and not queues.any():
-            return Run(chosen, now)
+            return Run(chosen, decided, now)
         until = int(next_watch / RECORD_SECONDS) if watch else 1 << 62
         step = advance(step, until, queue, _LEAD, queues, credit, speed, ahead, begin, end, sent, dry)
         if watch and step >= until:
