@@ -20,6 +20,7 @@ from levada.records import Outcome, PageKind, PageRecord, Said, Visit
 __all__ = ["Member", "PageBeliefs", "SiteSums"]
 
 _ANOTHER_EVERY = 2  # visits after the first: so often one more page of the panel is weighed anew, in turn
+_NEWCOMERS_ALIKE = 16
 _FRESHLY_MADE = 60.0  # seconds: a page dated younger than this was made for us, and its date says nothing
 _COMPARED = (Outcome.FIRST, Outcome.UNCHANGED, Outcome.CHANGED)
 
@@ -27,13 +28,15 @@ _COMPARED = (Outcome.FIRST, Outcome.UNCHANGED, Outcome.CHANGED)
 class SiteSums:
     """What the panel's pages of one site say together."""
 
-    __slots__ = ("counts", "members", "sums", "unsaid")
+    __slots__ = ("alike", "counts", "members", "newcomer", "sums", "unsaid")
 
     def __init__(self, width: int) -> None:
         self.sums = [0.0] * width
         self.counts = [0] * MANY
         self.members = 0
         self.unsaid = 1.0  # the share of changes that nobody tells of
+        self.newcomer: list[float] = []  # what was believed of the last page of which nothing was known
+        self.alike = 0  # so many more are taken to be like it
 
     def count(self, new: Sequence[int], old: Sequence[int]) -> None:
         self.counts = [total + more - less for total, more, less in zip(self.counts, new, old, strict=True)]
@@ -106,7 +109,8 @@ class PageBeliefs:
         """Take in a visit: the page's evidence, and how likely each rate is now."""
         evidence = self._evidence(page, visit, modified)
         if page.kind is PageKind.PAGE and drawn(page.id, self.one_in):
-            belief = self._weigh_member(page, visit, evidence)
+            is_blank = not page.history and not any(evidence)
+            belief = self._welcome(page, visit, evidence) if is_blank else self._weigh_member(page, visit, evidence)
         else:
             belief = [0.0] * self.kinds
             posterior(evidence, self._prior(page.site), belief)
@@ -182,6 +186,28 @@ class PageBeliefs:
         member.counts = counts
         member.told = 0.0
         self._weigh(member)
+        if len(self._ring) > self._size:
+            self._thin_out()
+        return member.belief
+
+    def _welcome(self, page: PageRecord, visit: Visit, evidence: Sequence[float]) -> list[float]:
+        """A page of which nothing is known yet is like the last of its site of which nothing was."""
+        if page.id in self._members:
+            return self._weigh_member(page, visit, evidence)
+        member = self._join(page)
+        site = member.site
+        if site.alike <= 0 or member.importance != 1.0:
+            belief = self._weigh_member(page, visit, evidence)
+            if member.importance == 1.0:
+                site.newcomer, site.alike = list(belief), _NEWCOMERS_ALIKE
+            return belief
+        site.alike -= 1
+        member.evidence, member.at = evidence, visit.at
+        member.belief = list(site.newcomer)
+        for place in range(self.kinds, self._width):
+            demand = member.share[place] = member.belief[place]
+            self.sums[place] += demand
+            site.sums[place] += demand
         if len(self._ring) > self._size:
             self._thin_out()
         return member.belief
