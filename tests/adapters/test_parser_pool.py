@@ -85,6 +85,31 @@ def test_a_page_that_kills_its_child_is_blamed_and_no_other() -> None:
     in_pool(work, odd())
 
 
+def test_a_page_is_blamed_though_the_answers_before_it_were_not_sent_yet() -> None:
+    async def work(pool: ParserPool) -> None:
+        await pool.parse(raw("first"))
+        names = [*(f"page {n}" for n in range(10)), "kill", *(f"page {n}" for n in range(10, 15))]
+        answers = await outcomes(pool, *names)  # handed out together, and so answered together
+        assert [type(answer) for answer in answers] == [*[ParsedPage] * 10, ParserDied, *[ParsedPage] * 5]
+        assert [answer.title for answer in answers if isinstance(answer, ParsedPage)] == [
+            f"page {n}" for n in range(15)
+        ]
+
+    in_pool(work, odd())
+
+
+def test_large_and_small_pages_are_read_alike() -> None:
+    async def work(pool: ParserPool) -> None:
+        pages = [
+            RawPage("http://a.test/", b"<title>%d</title><p>" % size + b"word " * size, "text/html")
+            for size in (1, 300_000, 7, 100_000, 110_000, 2, 3)
+        ]
+        expected = [await InlineParser().parse(page) for page in pages]
+        assert await asyncio.gather(*map(pool.parse, pages)) == expected
+
+    in_pool(work, ParserPool)
+
+
 def test_many_deaths_in_a_row_are_the_pages_fault_as_long_as_children_start() -> None:
     async def work(pool: ParserPool) -> None:
         answers = await outcomes(pool, *(f"kill{n}" for n in range(6)), "fine")

@@ -8,22 +8,19 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 import tantivy
-from hypothesis import given
-from hypothesis import strategies as st
 
 from levada.adapters.faults import FaultAt
 from levada.adapters.index_folder import IndexFolder
-from levada.adapters.stemming import fold_page
 from levada.adapters.tantivy_errors import translated
+from levada.adapters.tantivy_forms import FormsBook
 from levada.adapters.tantivy_index import TantivyIndex
 from levada.adapters.tantivy_schema import FORMAT
 from levada.errors import StoreDamaged, StoreError, StoreFull, StoreLocked, StoreTooNew
-from levada.pages.folding import words
 from levada.ports import Faults
 from levada.searching import Query
 from tests.indexing import change, removed, urls
@@ -259,6 +256,40 @@ def test_a_failure_of_the_documents_is_not_taken_for_one_of_the_index(filled: Pa
         reader.search(Query("pier"))
 
 
-@given(st.text(alphabet=st.one_of(st.sampled_from("aIİıé’—\xa0\u0301 \n.-東"), st.characters())))
-def test_a_page_is_folded_by_chunks_as_in_one_piece(text: str) -> None:
-    assert fold_page(text, text.split()).split() == words(text)
+def test_the_forms_of_a_word_outlive_the_page_that_brought_them(tmp_path: Path) -> None:
+    with closing(writer(tmp_path)) as index:
+        index.apply([change(1, "elections"), change(2, "Elections!"), change(3, "nothing")])
+        index.apply([removed(1, seq=4), change(3, "two elections", seq=5)])
+        assert urls(index, "election") == {"http://a.org/2", "http://a.org/3"}
+    with closing(writer(tmp_path)) as index:
+        index.apply([change(4, "elections", seq=6), change(2, "other", seq=7)])
+        assert urls(index, "election") == {"http://a.org/3", "http://a.org/4"}
+
+
+def test_forms_that_a_failed_batch_brought_come_with_the_next(tmp_path: Path) -> None:
+    with closing(writer(tmp_path, FaultAt("index.commit", FULL))) as index:
+        for _ in range(2):
+            with suppress(StoreFull):
+                index.apply([change(1, "elections")])
+        assert urls(index, "election") == {"http://a.org/1"}
+
+
+def test_the_forms_that_an_index_holds_are_not_pages(tmp_path: Path) -> None:
+    with closing(writer(tmp_path)) as index:
+        index.apply([change(1, "elections were held")])
+        index.apply([removed(1, seq=2)])
+        assert index.search(Query("-nothing")).total == 0
+        assert index.postings("elections", 9) == []
+
+
+def test_a_form_is_written_down_once() -> None:
+    book = FormsBook()
+    assert sorted(book.new_terms("en", "Ferries, (ferries) and 12 345 ferry", None)) == [
+        "en\x1fand\x1fand",
+        "en\x1fferri\x1fferries",
+        "en\x1fferri\x1fferry",
+    ]
+    assert book.new_terms("en", "the ferry", None) == ["en\x1fthe\x1fthe"]
+    assert book.new_terms("tr", "ferry", None) != []
+    book.forget()
+    assert book.new_terms("en", "ferry", None) == ["en\x1fferri\x1fferry"]

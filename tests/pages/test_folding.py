@@ -47,6 +47,19 @@ def test_composed_and_decomposed_text_fold_alike(text: str) -> None:
     assert words(unicodedata.normalize("NFD", text)) == words(unicodedata.normalize("NFC", text))
 
 
+ALPHABETS = ["latin-1", "cp1254", "cp1250", "cp1251", "cp1253", "cp1257", "ascii"]
+
+
+@given(st.sampled_from(ALPHABETS).flatmap(lambda alphabet: st.text(st.characters(codec=alphabet))))
+def test_a_text_of_one_alphabet_folds_letter_by_letter(text: str) -> None:
+    assert words(text) == words("".join(map(fold, text)))
+
+
+@given(st.text(alphabet=st.one_of(st.sampled_from("aIİıéµшЖß’—\xa0\u0301 \n.-東"), st.characters())))
+def test_a_page_folds_chunk_by_chunk_as_in_one_piece(text: str) -> None:
+    assert words(text) == [word for chunk in text.split() for word in words(chunk)]
+
+
 @given(st.text(alphabet="abcçdefgğhıijklmnoöprsştuüvyzâîû ABCÇDEFGĞHIİJKLMNOÖPRSŞTUÜVYZ'.-"))
 def test_turkish_in_capitals_or_small_letters_folds_alike_by_either_rule(text: str) -> None:
     assert words(text) == words(text.lower()) == words(text.upper()) == words(lowercase(text, "tr"))

@@ -24,6 +24,43 @@ def test_links_are_kept_once_in_order() -> None:
     assert [link.url for link in links.links()] == ["http://example.org/a/b", "http://example.org/c"]
 
 
+def test_an_href_that_other_pages_wrote_too_is_read_by_the_page_that_it_stands_on() -> None:
+    found = {}
+    for base in ("http://example.org/a/x", "http://example.org/a/y", "http://example.org/b/", "https://b.org/a/"):
+        links = LinkCollector(base, "", max_links=10, max_refused=5, max_length=300)
+        for href in ("page", "/top", "?q=1", "http://c.org/", "//d.org/"):
+            links.add(href)
+        found[base] = [link.url for link in links.links()]
+    both = ["http://c.org/", "http://d.org/"]
+    assert found == {
+        "http://example.org/a/x": [
+            "http://example.org/a/page",
+            "http://example.org/top",
+            "http://example.org/a/x?q=1",
+            *both,
+        ],
+        "http://example.org/a/y": [
+            "http://example.org/a/page",
+            "http://example.org/top",
+            "http://example.org/a/y?q=1",
+            *both,
+        ],
+        "http://example.org/b/": [
+            "http://example.org/b/page",
+            "http://example.org/top",
+            "http://example.org/b/?q=1",
+            *both,
+        ],
+        "https://b.org/a/": [
+            "https://b.org/a/page",
+            "https://b.org/top",
+            "https://b.org/a/?q=1",
+            "http://c.org/",
+            "https://d.org/",
+        ],
+    }
+
+
 def test_one_link_without_nofollow_is_enough() -> None:
     links = collector()
     links.add_as("b", How.LINK, nofollow=True)

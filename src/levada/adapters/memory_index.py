@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from levada.adapters.keeping import nth_of
-from levada.adapters.stemming import LANGUAGES, page_stems, same_stem, word_stems
+from levada.adapters.stemming import LANGUAGES, same_stem, word_forms, word_stems
 from levada.pages.folding import is_indexed, words
 from levada.pages.query import Ask, Language, Since, Site, Term, Words, one_word, parse_page_of_hits, site_names
 from levada.pages.snippet import snippet
@@ -27,7 +27,6 @@ class _Page(msgspec.Struct):
     title: list[str]
     text: list[str]
     counts: Counter[str]
-    stems: frozenset[str]
     names: frozenset[str]
 
 
@@ -37,6 +36,7 @@ class MemoryIndex:
     def __init__(self) -> None:
         self._pages: dict[int, _Page] = {}
         self._sites: dict[str, int] = {}
+        self._forms = _Forms()
         self._position = 0
 
     def apply(self, changes: Sequence[Change]) -> None:
@@ -47,6 +47,7 @@ class MemoryIndex:
                 self._sites.setdefault(document.site, len(self._sites) + 1)
                 if document.searchable and not document.gone:
                     self._pages[change.page_id] = _page(document)
+                    self._forms.meet(document)
         if changes:
             self._position = max(self._position, changes[-1].seq)
 
@@ -55,7 +56,7 @@ class MemoryIndex:
 
     def search(self, query: Query) -> Hits:
         ask = parse_page_of_hits(query)
-        found = [(self._score(ask, page), page) for page in self._pages.values() if _answers(page, ask)]
+        found = [(self._score(ask, page), page) for page in self._pages.values() if self._answers(page, ask)]
         if ask.words():
             found.sort(key=lambda scored: (-scored[0], scored[1].document.page_id))
         else:
@@ -75,6 +76,7 @@ class MemoryIndex:
     def clear(self) -> None:
         """The numbers of sites stay theirs."""
         self._pages.clear()
+        self._forms = _Forms()
         self._position = 0
 
     def close(self) -> None:
@@ -85,55 +87,69 @@ class MemoryIndex:
 
     def _weight(self, asked: Words, page: _Page) -> float:
         """How rare the words are, times how much the page makes of them."""
-        holders = sum(_has_words(other, asked, None) for other in self._pages.values())
+        holders = sum(self._has_words(other, asked, None) for other in self._pages.values())
         rarity = math.log(1 + len(self._pages) / max(holders, 1))
         if _stands(asked.folded, page.title):
             return rarity * _TITLE_BOOST
         often = min(page.counts[word] for word in asked.folded)
         return rarity * (often / (often + 1) if often else _STEM_WEIGHT / 2)
 
+    def _answers(self, page: _Page, ask: Ask) -> bool:
+        languages = ask.languages()
+        wanted = all(any(self._has(page, term, languages) for term in group) for group in ask.must)
+        return wanted and not any(self._has(page, term, languages) for term in ask.must_not)
+
+    def _has(self, page: _Page, term: Term, languages: frozenset[str] | None) -> bool:
+        match term:
+            case Site(host):
+                return host in page.names
+            case Language(code):
+                return page.document.language == code
+            case Since(at):
+                return page.document.fetched_at >= at
+            case Words():
+                return self._has_words(page, term, languages)
+
+    def _has_words(self, page: _Page, asked: Words, languages: frozenset[str] | None) -> bool:
+        if _stands(asked.folded, page.text) or _stands(asked.folded, page.title):
+            return True
+        language = page.document.language
+        if asked.quoted or len(asked.folded) > 1 or not (languages is None or language in languages):
+            return False
+        return any(page.counts[form] for form in self._forms.of(language, asked.typed))
+
+
+class _Forms:
+    """Which folded words have been met as forms of each stem, by language; pages that go leave theirs here."""
+
+    def __init__(self) -> None:
+        self._forms: dict[tuple[str, str], set[str]] = {}
+        self._met: set[tuple[str, str]] = set()
+
+    def meet(self, document: Document) -> None:
+        language = document.language
+        if language not in LANGUAGES:
+            return
+        met = {(language, chunk) for chunk in f"{document.title} {document.text}".split()}
+        for _, chunk in met - self._met:
+            for stem, form in word_forms(language, chunk):
+                self._forms.setdefault((language, stem), set()).add(form)
+        self._met |= met
+
+    def of(self, language: str, typed: str) -> set[str]:
+        if language not in LANGUAGES:
+            return set()
+        return {form for stem in word_stems(language, typed) for form in self._forms.get((language, stem), ())}
+
 
 def _page(document: Document) -> _Page:
     title, text = words(document.title), words(document.text)
-    stems = ""
-    if document.language in LANGUAGES:
-        stems = page_stems(document.language, f"{document.title} {document.text}".split())
     return _Page(
         document=document,
         title=title,
         text=text,
         counts=Counter(word for word in title + text if is_indexed(word)),
-        stems=frozenset(stems.split()),
         names=frozenset(site_names(document.site)),
-    )
-
-
-def _answers(page: _Page, ask: Ask) -> bool:
-    languages = ask.languages()
-    wanted = all(any(_has(page, term, languages) for term in group) for group in ask.must)
-    return wanted and not any(_has(page, term, languages) for term in ask.must_not)
-
-
-def _has(page: _Page, term: Term, languages: frozenset[str] | None) -> bool:
-    match term:
-        case Site(host):
-            return host in page.names
-        case Language(code):
-            return page.document.language == code
-        case Since(at):
-            return page.document.fetched_at >= at
-        case Words():
-            return _has_words(page, term, languages)
-
-
-def _has_words(page: _Page, asked: Words, languages: frozenset[str] | None) -> bool:
-    if _stands(asked.folded, page.text) or _stands(asked.folded, page.title):
-        return True
-    language = page.document.language
-    if asked.quoted or len(asked.folded) > 1 or language not in LANGUAGES:
-        return False
-    return (languages is None or language in languages) and not page.stems.isdisjoint(
-        word_stems(language, asked.typed)
     )
 
 

@@ -1,8 +1,8 @@
 """Parse pages in child processes, so that no page can hurt the crawler.
 
 A child says that it is ready, then reads one page after another. If it dies, the page that it was reading is to
-blame (the oldest one without an answer); the others are read again by another child. One that dies before it was
-ready is no page's fault. Children are started as they are needed, up to `children`.
+blame (its bookmark tells which); those without an answer are read again by another child. One that dies before it
+was ready is no page's fault. Children are started as they are needed, up to `children`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import cast
 import msgspec
 
 from levada.adapters.child_signals import signals_held_back
+from levada.adapters.parser_bookmark import Bookmark
 from levada.adapters.parser_wire import HEAD, decode_parsed, frame
 from levada.errors import LevadaError, ParserDied
 from levada.records import ParsedPage, RawPage
@@ -29,6 +30,7 @@ _AHEAD = 32  # pages that a child is given before it has answered
 _BURST = 16  # pages that are handed out together: a child that is woken for each one runs on cold caches
 _GATHER_SECONDS = 0.01  # that a page waits for others
 _STARTS = 3  # failed starts in a row after which no more are tried
+_SOCKET_BYTES = 1024 * 1024  # on their way to a child, or back: a burst goes out in one piece
 _MOST_ANSWER = 256 * 1024 * 1024  # bytes: no page has that much on it
 _CHILD = ("-m", "levada.adapters.parser_child")
 
@@ -36,7 +38,7 @@ _CHILD = ("-m", "levada.adapters.parser_child")
 class _Job:
     __slots__ = ("answer", "message", "url")
 
-    def __init__(self, url: str, message: bytes, answer: asyncio.Future[ParsedPage]) -> None:
+    def __init__(self, url: str, message: bytearray, answer: asyncio.Future[ParsedPage]) -> None:
         self.url = url
         self.message = message
         self.answer = answer
@@ -118,13 +120,17 @@ class ParserPool:
 
     async def _start(self) -> None:
         ours, theirs = socket.socketpair()
+        bookmark = Bookmark()
         try:
             with theirs:
-                process = _spawn(self._program, theirs.fileno(), self._arguments)
-            child = _Child(process, self)
+                for end in (ours, theirs):
+                    end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BYTES)
+                process = _spawn(self._program, (theirs.fileno(), bookmark.fileno()), self._arguments)
+            child = _Child(process, bookmark, self)
             await asyncio.get_running_loop().create_connection(lambda: child, sock=ours)
         except OSError as error:
             ours.close()
+            bookmark.close()
             self._fail_waiting(LevadaError(f"the parser child cannot be started: {error}"))
             return
         finally:
@@ -149,7 +155,8 @@ class ParserPool:
         if not child.is_ready:
             self._failed_starts += 1
         elif jobs:
-            self._fail(jobs[:1], _death(status, jobs.pop(0).url))
+            guilty = jobs.pop(child.reading())
+            self._fail([guilty], _death(status, guilty.url))
         self._waiting.extendleft(reversed(jobs))
         if self._failed_starts >= _STARTS:
             failure = f"the parser child does not start (status {status}): raise parse.memory, or run levada doctor"
@@ -167,16 +174,26 @@ class ParserPool:
 
 
 class _Child(asyncio.Protocol):
-    def __init__(self, process: subprocess.Popen[bytes], pool: ParserPool) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], bookmark: Bookmark, pool: ParserPool) -> None:
         self.process = process
         self.jobs: deque[_Job] = deque()
         self.is_ready = False
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._pool = pool
+        self._bookmark = bookmark
+        self._answered = 0
+        self._spoke_nonsense = False
         self._buffer = bytearray()
 
     def load(self) -> int:
         return len(self.jobs)
+
+    def reading(self) -> int:
+        """Which of its jobs the child is at, or was when it died."""
+        if self._spoke_nonsense:  # over the first that it has not answered, however far it has read since
+            return 0
+        place = self._bookmark.begun() - self._answered - 1
+        return place if 0 <= place < len(self.jobs) else 0  # a child that was broken may have written anything
 
     def send(self, job: _Job) -> None:
         self.jobs.append(job)
@@ -194,6 +211,7 @@ class _Child(asyncio.Protocol):
         try:
             self._read_answers()
         except (msgspec.MsgspecError, ValueError):
+            self._spoke_nonsense = True
             self.close()  # whatever speaks there is no longer our child
 
     def _read_answers(self) -> None:
@@ -205,11 +223,13 @@ class _Child(asyncio.Protocol):
             end = start + HEAD.size + size
             if len(buffer) < end:
                 break
-            self._answer(bytes(buffer[start + HEAD.size : end]))
+            with memoryview(buffer) as view:
+                self._answer(view[start + HEAD.size : end])
             start = end
         del buffer[:start]
+        self._pool.answered()
 
-    def _answer(self, message: bytes) -> None:
+    def _answer(self, message: memoryview) -> None:
         if not self.is_ready:
             self.is_ready = True
             self._pool.ready()
@@ -218,21 +238,22 @@ class _Child(asyncio.Protocol):
             raise ValueError("an answer that nobody asked for")
         parsed = decode_parsed(message)
         job = self.jobs.popleft()
+        self._answered += 1
         if not job.answer.done():
             job.answer.set_result(parsed)
-        self._pool.answered()
 
     def connection_lost(self, error: Exception | None) -> None:
         self.process.kill()
         self._pool.lost(self, self.process.wait())
+        self._bookmark.close()
         if not self.ended.done():
             self.ended.set_result(None)
 
 
-def _spawn(program: Sequence[str], descriptor: int, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-I", *program, str(descriptor), *arguments]
+def _spawn(program: Sequence[str], descriptors: Sequence[int], arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-I", *program, *map(str, descriptors), *arguments]
     with signals_held_back():
-        return subprocess.Popen(command, pass_fds=(descriptor,), stdin=subprocess.DEVNULL)  # noqa: S603
+        return subprocess.Popen(command, pass_fds=descriptors, stdin=subprocess.DEVNULL)  # noqa: S603
 
 
 def _death(status: int, url: str) -> ParserDied:

@@ -17,8 +17,8 @@ decode_page = msgspec.msgpack.Decoder(RawPage).decode
 decode_parsed = msgspec.msgpack.Decoder(ParsedPage).decode
 
 
-def frame(message: RawPage | ParsedPage) -> bytes:
+def frame(message: RawPage | ParsedPage) -> bytearray:
     buffer = bytearray(HEAD.size)
     _encoder.encode_into(message, buffer, HEAD.size)
     HEAD.pack_into(buffer, 0, len(buffer) - HEAD.size)
-    return bytes(buffer)
+    return buffer

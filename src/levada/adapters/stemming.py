@@ -2,20 +2,22 @@
 
 A stem is taken of the word as its language writes it, and folded afterwards: Turkish endings follow the vowels
 before them, so "kitaplari" without its ı has no ending that the stemmer knows. Stemming a word costs more than
-indexing it, and words repeat, so the stems of what stands between two spaces are remembered.
+indexing it, and words repeat: so an index stems each form once, when it first meets it, and remembers to which
+stem it belongs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache, lru_cache
+from itertools import islice, product
 
 import tantivy
 
-from levada.pages.folding import fold, is_indexed, lowercase, words
+from levada.pages.folding import is_indexed, lowercase, words
 
-__all__ = ["LANGUAGES", "fold_page", "page_stems", "same_stem", "word_stems"]
+__all__ = ["LANGUAGES", "same_stem", "word_forms", "word_stems"]
 
 LANGUAGES = {
     "ar": "arabic",
@@ -40,44 +42,20 @@ LANGUAGES = {
     "tr": "turkish",
 }
 
-_MOST_REMEMBERED = 100_000  # chunks per kind, about 20 MB
 _NUMBER = re.compile(r"[\W\d_]*")
-_LONGEST_REMEMBERED = 40  # characters: what is longer hardly comes again
+_MOST_PAIRS = 64  # of a chunk in which stems and words cannot be told to belong together
 
 
-class _Remembered(dict[str, str]):
-    """What is made of a chunk of text (all that stands between two spaces), made once while there is room."""
-
-    def __init__(self, make: Callable[[str], str]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, chunk: str) -> str:
-        found = self._make(chunk)
-        # Numbers hardly come again, and a page has dozens.
-        if len(chunk) <= _LONGEST_REMEMBERED and not _NUMBER.fullmatch(chunk):
-            if len(self) >= _MOST_REMEMBERED:
-                self.clear()
-            self[chunk] = found
-        return found
-
-
-# All that is not ASCII in most English pages; none of these joins or makes a letter.
-_PRINTERS_SIGNS = "’‘“”–—…•\xa0"
-
-_folds = _Remembered(fold)
-
-
-def fold_page(text: str, chunks: Iterable[str]) -> str:
-    """The words of `fold(text)`, quicker where a page repeats them; `chunks` is `text.split()`."""
-    for sign in _PRINTERS_SIGNS:
-        text = text.replace(sign, " ")
-    return fold(text) if text.isascii() else " ".join(map(_folds.__getitem__, chunks))
-
-
-def page_stems(language: str, chunks: Iterable[str]) -> str:
-    """The stems in `chunks` of a text in `language`, each about once, with spaces between them."""
-    return " ".join(set(map(_stems_of(language).__getitem__, set(chunks))))
+def word_forms(language: str, chunk: str) -> set[tuple[str, str]]:
+    """Each stem in a chunk of text (what stands between two spaces) with the folded word that is a form of it."""
+    if _NUMBER.fullmatch(chunk):  # it has no other forms
+        return set()
+    stems = _stems(language, lowercase(chunk, language))
+    forms = [word for word in words(chunk) if is_indexed(word)]
+    if len(stems) == len(forms):
+        return set(zip(stems, forms, strict=True))
+    # The stemmer's idea of where words end is not ours (it has one end at a virama): any may be a form of any.
+    return set(islice(product(dict.fromkeys(stems), dict.fromkeys(forms)), _MOST_PAIRS))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -98,16 +76,6 @@ def same_stem(language: str) -> Callable[[str, str], bool]:
     if language not in LANGUAGES:
         return lambda one, other: False
     return lambda one, other: not word_stems(language, one).isdisjoint(word_stems(language, other))
-
-
-@cache
-def _stems_of(language: str) -> _Remembered:
-    def stems(chunk: str) -> str:
-        if _NUMBER.fullmatch(chunk):  # it has no other forms; as it stands it is found in the text itself
-            return ""
-        return " ".join(_stems(language, lowercase(chunk, language)))
-
-    return _Remembered(stems)
 
 
 def _stems(language: str, lowered: str) -> list[str]:

@@ -9,15 +9,16 @@ from pathlib import Path
 import tantivy
 
 from levada.adapters.index_folder import IndexFolder
-from levada.adapters.stemming import same_stem
+from levada.adapters.stemming import LANGUAGES, same_stem
 from levada.adapters.tantivy_errors import translated
+from levada.adapters.tantivy_forms import FormsBook
 from levada.adapters.tantivy_reader import TantivyReader, open_index
-from levada.adapters.tantivy_schema import FORMAT, Card, document_of
+from levada.adapters.tantivy_schema import FORMAT, Card, document_of, forms_entry
 from levada.errors import StoreDamaged, StoreError, StoreTooNew
 from levada.pages.query import Ask, one_word, parse_page_of_hits
 from levada.pages.snippet import Pieces, snippet
 from levada.ports import Faults
-from levada.records import Change
+from levada.records import Change, Document
 from levada.searching import Hit, Hits, Posting, Query
 
 __all__ = ["TantivyIndex"]
@@ -47,6 +48,7 @@ class TantivyIndex:
         self._faults = faults
         self._writer: tantivy.IndexWriter | None = None
         self._sites: dict[str, int] = {}
+        self._forms = FormsBook()
         if writer:
             with suppress(StoreDamaged, StoreTooNew):
                 self._open_writer()
@@ -59,9 +61,10 @@ class TantivyIndex:
             self._number_sites(changes)
             for change in changes:
                 writer.delete_documents_by_term("page", change.page_id)
-                document = change.document
-                if document and document.searchable and not document.gone:
+                if document := _shown(change):
                     writer.add_document(document_of(document, self._sites[document.site]))
+            if terms := self._new_forms(changes):
+                writer.add_document(forms_entry(terms))
             self._reach("index.commit")
             writer.commit()
             # The position comes last: a crash before this line repeats the batch, it never skips it.
@@ -88,6 +91,7 @@ class TantivyIndex:
         self._check_may_write()
         self._close_writer()
         self._reader.forget()
+        self._forms.forget()
         with translated(self._folder.path):
             self._folder.wipe()
         self._open_writer()
@@ -134,6 +138,7 @@ class TantivyIndex:
 
     def _drop_batch(self, writer: tantivy.IndexWriter) -> None:
         self._writer = None
+        self._forms.forget()
         with translated(self._folder.path):
             try:
                 writer.rollback()
@@ -148,6 +153,21 @@ class TantivyIndex:
             self._folder.append_sites(new)
             self._sites |= {site: number for number, site in enumerate(new, len(self._sites) + 1)}
 
+    def _new_forms(self, changes: Sequence[Change]) -> list[str]:
+        searcher = self._reader.searcher()
+        return [
+            term
+            for document in map(_shown, changes)
+            if document and document.language in LANGUAGES
+            for term in self._forms.new_terms(document.language, f"{document.title} {document.text}", searcher)
+        ]
+
     def _reach(self, point: str) -> None:
         if self._faults is not None:
             self._faults.reach(point)
+
+
+def _shown(change: Change) -> Document | None:
+    """The document, if a search may find it."""
+    document = change.document
+    return document if document and document.searchable and not document.gone else None

@@ -1,80 +1,100 @@
 """How is a question put to tantivy?
 
-Each word is sought in the title, the text and the stems of every language; the best of these counts, the others
-a little, so that a word does not weigh more because more fields could hold it.
+Each word is sought in the title and the text, and in its other forms in pages of each language; the best of these
+counts, the others a little, so that a word does not weigh more because more fields could hold it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import log
 
 import tantivy
 
 from levada.adapters.stemming import LANGUAGES, word_stems
+from levada.adapters.tantivy_forms import forms_of
 from levada.adapters.tantivy_schema import schema
 from levada.pages.query import Ask, Language, Since, Site, Term, Words
 
 __all__ = ["tantivy_query", "term"]
 
 _TITLE_BOOST = 2.5
-_STEM_BOOST = 0.6
+_FORM_BOOST = 0.6
 _OTHERS = 0.1  # what the fields that are not the best add
 
 _Q = tantivy.Query
 _MUST, _SHOULD, _NOT = tantivy.Occur.Must, tantivy.Occur.Should, tantivy.Occur.MustNot
 
 
-def tantivy_query(ask: Ask, present: Iterable[str]) -> tantivy.Query:
-    """`present`: the languages that the index holds pages in; the stems of others need not be sought."""
+def tantivy_query(ask: Ask, searcher: tantivy.Searcher, present: Iterable[str]) -> tantivy.Query:
+    """`present`: the languages that the index holds pages in; the forms of others need not be sought."""
     asked = ask.languages()
     languages = [code for code in present if code in LANGUAGES and (asked is None or code in asked)]
-    clauses = [(_MUST, _any(group, languages)) for group in ask.must]
-    clauses += [(_NOT, _one(each, languages)) for each in ask.must_not]
-    if not ask.must:
-        clauses.append((_MUST, _Q.all_query()))
-    if len(clauses) == 1:
-        return clauses[0][1]
-    return _Q.boolean_query(clauses)
+    return _Translation(searcher, languages).whole(ask)
 
 
 def term(field: str, value: str, option: str = "freq") -> tantivy.Query:
     return _Q.term_query(schema(), field, value, index_option=option)
 
 
-def _any(group: tuple[Term, ...], languages: list[str]) -> tantivy.Query:
-    if len(group) == 1:
-        return _one(group[0], languages)
-    return _Q.boolean_query([(_SHOULD, _one(each, languages)) for each in group])
+class _Translation:
+    """Of one question, for one state of the index."""
 
+    def __init__(self, searcher: tantivy.Searcher, languages: list[str]) -> None:
+        self._searcher = searcher
+        self._languages = languages
 
-def _one(each: Term, languages: list[str]) -> tantivy.Query:
-    match each:
-        case Words():
-            return _words(each, languages)
-        case Site(host):
-            return _filter(term("within", host, "basic"))
-        case Language(code):
-            return _filter(term("language", code, "basic"))
-        case Since(at):
-            return _filter(_Q.range_query(schema(), "changed_at", tantivy.FieldType.Float, lower_bound=at))
+    def whole(self, ask: Ask) -> tantivy.Query:
+        clauses = [(_MUST, self._any(group)) for group in ask.must]
+        clauses += [(_NOT, self._one(each)) for each in ask.must_not]
+        if not ask.must:
+            clauses.append((_MUST, _Q.exists_query("place")))  # every page, and nothing else that the index holds
+        if len(clauses) == 1:
+            return clauses[0][1]
+        return _Q.boolean_query(clauses)
+
+    def _any(self, group: tuple[Term, ...]) -> tantivy.Query:
+        if len(group) == 1:
+            return self._one(group[0])
+        return _Q.boolean_query([(_SHOULD, self._one(each)) for each in group])
+
+    def _one(self, each: Term) -> tantivy.Query:
+        match each:
+            case Words():
+                return self._words(each)
+            case Site(host):
+                return _filter(term("within", host, "basic"))
+            case Language(code):
+                return _filter(term("language", code, "basic"))
+            case Since(at):
+                return _filter(_Q.range_query(schema(), "changed_at", tantivy.FieldType.Float, lower_bound=at))
+
+    def _words(self, each: Words) -> tantivy.Query:
+        if len(each.folded) > 1:
+            return _best([_phrase("text", each.folded), _title(_phrase("title", each.folded))])
+        fields = [term("text", each.folded[0]), _title(term("title", each.folded[0]))]
+        if not each.quoted:
+            fields += [query for code in self._languages for query in self._other_forms(code, each.typed)]
+        return _best(fields)
+
+    def _other_forms(self, language: str, typed: str) -> list[tantivy.Query]:
+        forms = list(forms_of(self._searcher, language, word_stems(language, typed)))
+        if not forms:
+            return []
+        fields = [(_SHOULD, _Q.term_set_query(schema(), field, forms)) for field in ("text", "title")]
+        both = [(_MUST, term("language", language, "basic")), (_MUST, _Q.boolean_query(fields))]
+        return [_Q.const_score_query(_Q.boolean_query(both), _FORM_BOOST * self._rarity(forms))]
+
+    def _rarity(self, forms: list[str]) -> float:
+        """What BM25 gives a page of average length that has such a word once, all forms being one word to it."""
+        pages = self._searcher.num_docs
+        holders = min(pages, sum(self._searcher.doc_freq("text", form) for form in forms))
+        return log(1 + (pages - holders + 0.5) / (holders + 0.5))
 
 
 def _filter(query: tantivy.Query) -> tantivy.Query:
     """A filter says yes or no, and nothing about how well."""
     return _Q.const_score_query(query, 0.0)
-
-
-def _words(each: Words, languages: list[str]) -> tantivy.Query:
-    if len(each.folded) > 1:
-        return _best([_phrase("text", each.folded), _title(_phrase("title", each.folded))])
-    fields = [term("text", each.folded[0]), _title(term("title", each.folded[0]))]
-    if not each.quoted:
-        fields += [
-            _Q.boost_query(term(f"stem_{language}", stem, "basic"), _STEM_BOOST)
-            for language in languages
-            for stem in word_stems(language, each.typed)
-        ]
-    return _best(fields)
 
 
 def _phrase(field: str, words: tuple[str, ...]) -> tantivy.Query:

@@ -46,7 +46,7 @@ class TantivyReader:
             return 0, []
         # Without words there is nothing to rank by: the newest come first.
         order = None if ask.words() else "changed_at"
-        query = tantivy_query(ask, self._languages)
+        query = tantivy_query(ask, searcher, self._languages)
         found = searcher.search(query, max(limit, 1), offset=offset, order_by_field=order)
         total: int = found.count  # type: ignore[attr-defined]  # tantivy's own stubs leave it out
         hits = found.hits[:limit]

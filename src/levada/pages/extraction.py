@@ -8,10 +8,11 @@ from levada.pages.text import tidy_lines
 __all__ = ["extracted_text"]
 
 
-def extracted_text(html: bytes) -> str:
-    """The main text by trafilatura, "" if it finds none; raises `MissingExtra` if it is not installed."""
+def extracted_text(html: bytes) -> bytes:
+    """The main text by trafilatura in UTF-8, empty if it finds none; `MissingExtra` if not installed."""
     try:
         from trafilatura import extract
     except ImportError as error:
         raise MissingExtra("trafilatura", "text") from error
-    return tidy_lines(extract(html.decode("utf-8", "replace"), include_comments=False) or "")
+    text = extract(html.decode("utf-8", "replace"), include_comments=False) or ""
+    return tidy_lines(text.encode("utf-8", "replace"))

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cache
+from typing import NamedTuple
 
 __all__ = ["LONGEST_WORD", "fold", "is_indexed", "lowercase", "words"]
 
@@ -18,6 +19,7 @@ LONGEST_WORD = 127  # bytes of UTF-8; what is longer is no word, and is neither 
 
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
+_ASCII_LETTERS = "".join(_ASCII.values()).encode().ljust(256)
 
 # Accents and vowel points that readers leave out when they type. Signs that are letters of their own (Indic
 # vowels, Japanese voicing) are marks too, but stay.
@@ -46,17 +48,27 @@ _WHOLE_LETTERS = str.maketrans(
         "ŋ": "n",
     }
 )
-_LONGEST_REMEMBERED = 40
+# Alphabets of one byte per letter, in which a whole text is folded by one table. None of them has accents that
+# stand alone and could join the letter before them.
+_ALPHABETS = ("latin-1", "cp1254", "cp1250", "cp1251", "cp1253", "cp1257")
+_MOST_REMEMBERED = 1 << 16  # chunks of text (what stands between two spaces)
+_LONGEST_REMEMBERED = 40  # characters: a hostile page must not fill the memory with long ones
 _TURKISH = frozenset({"tr", "az"})
 _TURKISH_CAPITALS = str.maketrans({"İ": "i", "I": "ı"})
 
 
+class _Table(NamedTuple):
+    """How the letters of an alphabet fold."""
+
+    letters: bytes  # by the letter's byte
+    others: tuple[tuple[bytes, bytes], ...]  # those that fold to several letters, or to none
+    foreign: tuple[bytes, ...]  # those that fold to a letter of another alphabet
+
+
 def fold(text: str) -> str:
     """The words of `text`, without case, accents and punctuation, with spaces between them."""
-    if not text.isascii():
-        text = _NOT_ASCII.sub(_fold_match, text)
-    # What a run folded to may be letters outside ASCII, so the table leaves those alone.
-    return text.translate(_ASCII)
+    folded = _fold_by_table(text)
+    return " ".join(map(_chunks.__getitem__, text.split())) if folded is None else folded
 
 
 def words(text: str) -> list[str]:
@@ -75,19 +87,69 @@ def lowercase(text: str, language: str) -> str:
     return text.replace("İ", "i").lower()
 
 
-def _fold_match(run: re.Match[str]) -> str:
-    # Only short runs are remembered: a hostile page must not fill the memory with long ones.
-    return _fold_known(run[0]) if len(run[0]) <= _LONGEST_REMEMBERED else _fold_run(run[0])
+def _fold_by_table(text: str) -> str | None:
+    """At a fifth of the cost, if the text keeps to one alphabet that we have a table of."""
+    if text.isascii():
+        return text.encode().translate(_ASCII_LETTERS).decode()
+    for alphabet in _ALPHABETS:
+        try:
+            data = text.encode(alphabet)
+        except UnicodeEncodeError:
+            continue
+        table = _table(alphabet)
+        if any(letter in data for letter in table.foreign):
+            return None
+        for letter, folded in table.others:
+            if letter in data:
+                data = data.replace(letter, folded)
+        return data.translate(table.letters).decode(alphabet)
+    return None
 
 
-@lru_cache(maxsize=1 << 16)
-def _fold_known(run: str) -> str:
-    return _fold_run(run)
+@cache
+def _table(alphabet: str) -> _Table:
+    letters, others, foreign = bytearray(range(256)), [], []
+    for code in range(256):
+        byte = bytes((code,))
+        try:
+            folded = _fold_by_runs(byte.decode(alphabet)).encode(alphabet)
+        except UnicodeDecodeError:  # no letter has this byte
+            continue
+        except UnicodeEncodeError:
+            foreign.append(byte)
+            continue
+        if len(folded) == 1:
+            letters[code] = folded[0]
+        else:
+            others.append((byte, folded))
+    return _Table(bytes(letters), tuple(others), tuple(foreign))
 
 
-def _fold_run(run: str) -> str:
-    bare = _LEFT_OUT.sub("", unicodedata.normalize("NFKD", run)).casefold().translate(_WHOLE_LETTERS)
+def _fold_by_runs(text: str) -> str:
+    if not text.isascii():
+        text = _NOT_ASCII.sub(_fold_run, text)
+    # What a run folded to may be letters outside ASCII, so the table leaves those alone.
+    return text.translate(_ASCII)
+
+
+def _fold_run(run: re.Match[str]) -> str:
+    bare = _LEFT_OUT.sub("", unicodedata.normalize("NFKD", run[0])).casefold().translate(_WHOLE_LETTERS)
     # Case folding can bring marks and compositions back (U+0345), so take them off once more.
     bare = _LEFT_OUT.sub("", unicodedata.normalize("NFKD", bare))
     kept = "".join(letter if unicodedata.category(letter)[0] in "LNM" else " " for letter in bare)
     return _NO_SPACES_BETWEEN_WORDS.sub(r" \1 ", unicodedata.normalize("NFC", kept))
+
+
+class _Remembered(dict[str, str]):
+    """What is made of a chunk of text, made once while there is room: pages repeat their words."""
+
+    def __missing__(self, chunk: str) -> str:
+        folded = _fold_by_runs(chunk)
+        if len(chunk) <= _LONGEST_REMEMBERED:
+            if len(self) >= _MOST_REMEMBERED:
+                self.clear()
+            self[chunk] = folded
+        return folded
+
+
+_chunks = _Remembered()

@@ -17,6 +17,7 @@ NO_VOTE = frozenset(("nofollow", "ugc", "sponsored"))
 ROBOTS_NAMES = frozenset(("robots", "levada"))
 FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml")
 
+_HEAD_TAGS = ("meta", "link", "base")
 _REFRESH = re.compile(r"url\s*=\s*[\"']?\s*([^\"'\s]+)", re.IGNORECASE)
 
 
@@ -67,8 +68,10 @@ def read_head(tree: LexborHTMLParser) -> Head:
 def _head_nodes(tree: LexborHTMLParser) -> list[LexborNode]:
     """The head's elements, and those that a broken head left in the body."""
     nodes = [] if tree.head is None else list(tree.head.traverse())
-    if tree.body is not None:
-        nodes += tree.body.css("meta,link,base")
+    in_head = sum(node.tag in _HEAD_TAGS for node in nodes)
+    # Counting by tag costs half of looking for those in the body, and most pages have none there.
+    if tree.body is not None and sum(len(tree.tags(tag)) for tag in _HEAD_TAGS) != in_head:
+        nodes += tree.body.css(",".join(_HEAD_TAGS))
     return nodes
 
 
@@ -81,10 +84,10 @@ def follow_links(tree: LexborHTMLParser, head: Head, links: LinkCollector) -> No
     for href, kind in head.links:
         links.add_as(href, How.LINK, kind=kind)
     taken: set[str] = set()  # a picture and the headline under it name the same address
-    for node in tree.css("a[href],area[href]"):
-        if links.full:
-            break
+    for node in tree.css("a,area") if tree.tags("area") else tree.tags("a"):
         attributes = node.attributes
+        if "href" not in attributes:
+            continue
         href = attributes["href"] or ""
         if href in taken:
             continue
@@ -94,6 +97,8 @@ def follow_links(tree: LexborHTMLParser, head: Head, links: LinkCollector) -> No
         else:
             taken.add(href)
             links.add(href)
+        if links.full:
+            break
 
 
 def _directives(attributes: dict[str, str | None]) -> set[str]:

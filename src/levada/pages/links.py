@@ -16,7 +16,8 @@ from levada.records import How, Link, PageKind, Refusal
 
 __all__ = ["LinkCollector"]
 
-CACHED_LINKS = 16_384
+CACHED_LINKS = 500  # of a site, or of one of its directories
+CACHED_SCOPES = 64
 CACHED_LENGTH = 160  # longer hrefs are rarely met twice, and an outsider picks them
 SHOWN = 300  # characters kept of an address that was refused
 _NO_PAGES = "javascript mailto tel sms fax callto skype whatsapp viber tg geo maps market intent about"
@@ -27,11 +28,11 @@ class LinkCollector:
     """The links of one page, each once, in document order, in bounded number."""
 
     def __init__(self, base: str, site: str, *, max_links: int, max_refused: int, max_length: int) -> None:
-        self._resolve = Resolver(base)
         self._site = site
         self._max_links = max_links
         self._max_refused = max_refused
         self._max_length = max_length
+        self._settle(Resolver(base))
         self._links: dict[str, Link] = {}
         self._refused: dict[tuple[str, Reason], Refusal] = {}
 
@@ -39,21 +40,21 @@ class LinkCollector:
         """From here on addresses are relative to `href`, if that is an http or https address."""
         base = self.address(href)
         if base is not None:
-            self._resolve = Resolver(base)
+            self._settle(Resolver(base))
         else:
             self.add(href)
 
     def add(self, href: str) -> None:
         """Take one address as it is written on the page."""
-        if len(href) > CACHED_LENGTH:
-            self._take(href, _read(href, self._resolve, self._max_length))
+        link = self._on_site.get(href) or self._nearby.get(href)
+        if link is not None:
+            if self._links.setdefault(link.url, link).nofollow:
+                self._links[link.url] = link
             return
-        found = _read_cached(href, self._resolve.scope(href), self._max_length)
-        if type(found) is Link:
-            if self._links.setdefault(found.url, found).nofollow:
-                self._links[found.url] = found
-        else:
-            self._take(href, found)
+        found = _read(href, self._resolve, self._max_length)
+        if isinstance(found, Link) and len(href) <= CACHED_LENGTH:
+            self._remember(href, found)
+        self._take(href, found)
 
     def add_as(
         self,
@@ -85,6 +86,18 @@ class LinkCollector:
         found = _read(href, self._resolve, self._max_length)
         return found.url if isinstance(found, Link) else None
 
+    def _settle(self, resolve: Resolver) -> None:
+        self._resolve = resolve
+        self._on_site = _met_in(resolve.origin, self._max_length)
+        self._nearby = _met_in(resolve.directory, self._max_length)
+
+    def _remember(self, href: str, link: Link) -> None:
+        scope = self._resolve.scope(href)
+        if scope == self._resolve.origin:
+            self._on_site[href] = link
+        elif scope == self._resolve.directory:
+            self._nearby[href] = link
+
     def _take(self, href: str, found: Link | Reason | None) -> None:
         if isinstance(found, Reason):
             self._refuse(href, found)
@@ -113,9 +126,17 @@ def _read(href: str, resolve: Resolver, max_length: int) -> Link | Reason | None
     return Link(url) if len(url) <= max_length else Reason.URL_LENGTH
 
 
-@lru_cache(maxsize=CACHED_LINKS)
-def _read_cached(href: str, scope: str, max_length: int) -> Link | Reason | None:
-    return _read(href, Resolver(scope), max_length)
+@lru_cache(maxsize=CACHED_SCOPES)
+def _links_in(scope: str, max_length: int) -> dict[str, Link]:
+    return {}
+
+
+def _met_in(scope: str, max_length: int) -> dict[str, Link]:
+    """What hrefs that pages share have turned out to mean, where they mean the same on each (`Resolver.scope`)."""
+    links = _links_in(scope, max_length)
+    if len(links) > CACHED_LINKS:
+        links.clear()
+    return links
 
 
 def _is_silent(href: str) -> bool:

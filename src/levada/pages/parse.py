@@ -77,8 +77,8 @@ def _parse_html(page: RawPage, limits: ParseLimits) -> ParsedPage:
 
 def _parse_plain(page: RawPage, limits: ParseLimits) -> ParsedPage:
     decoded = decode(page.body[: limits.max_html_bytes], page.content_type)
-    text = tidy_lines(decoded.utf8.decode("utf-8", "replace"))
-    head = Head(title=text.partition("\n")[0][:100])
+    text = tidy_lines(decoded.utf8)
+    head = Head(title=text.partition(b"\n")[0].decode("utf-8", "replace")[:100])
     return _describe(page, decoded.charset, head, text, _collector(page, limits), limits)
 
 
@@ -106,11 +106,10 @@ def _parse_listing(page: RawPage, form: Form, limits: ParseLimits) -> ParsedPage
 
 
 def _describe(
-    page: RawPage, charset: str, head: Head, text: str, links: LinkCollector, limits: ParseLimits
+    page: RawPage, charset: str, head: Head, text: bytes, links: LinkCollector, limits: ParseLimits
 ) -> ParsedPage:
     profile = profile_of(text)
-    utf8 = text.encode("utf-8", "replace")
-    digest = content_digest(utf8)
+    digest = content_digest(text)
     known = digest == page.known_text
     found = links.links()
     return ParsedPage(
@@ -119,7 +118,7 @@ def _describe(
         language=language_of(head.language, profile.vocabulary),
         charset=charset,
         text_digest=digest,
-        text_zstd=b"" if known else compress(utf8, limits.zstd_level),
+        text_zstd=b"" if known else compress(text, limits.zstd_level),
         body_zstd=b"" if known else compress(page.body, limits.zstd_level),
         sketch=profile.sketch,
         words=profile.words,
@@ -129,7 +128,7 @@ def _describe(
         canonical=links.address(head.canonical) if head.canonical else None,
         noindex=head.noindex,
         nofollow=head.nofollow,
-        reason=None if utf8 or head.title or found else Reason.EMPTY,
+        reason=None if text or head.title or found else Reason.EMPTY,
     )
 
 

@@ -32,7 +32,7 @@ def bottom(hashes: Iterable[int], count: int) -> bytes:
     numbers = list(hashes)
     # Hashes are uniform: a bound that some 64 of them stay under saves sorting all the others.
     bound = (_CANDIDATES << 32) // max(count, 1)
-    smallest = {number for number in numbers if number < bound}
+    smallest = {*[number for number in numbers if number < bound]}
     if len(smallest) < SKETCH_SIZE:
         smallest = set(numbers)
     kept = sorted(smallest)[:SKETCH_SIZE]

@@ -6,11 +6,17 @@ what frames it; everything. The first that leaves more than next to nothing wins
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
+
 from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from levada.pages.wide import WideReplacement
 
 __all__ = ["main_text", "tidy_lines"]
 
 ENOUGH = 200  # characters: less than that is next to nothing
+_BYTES = 4  # of a character at most
 MENU_WORDS = 4  # a link of more words is a headline
 MENU_LETTERS = 60  # per link at most, or it is not worth a closer look
 MENU_RUN = 3  # so many short links in a row are a menu
@@ -34,7 +40,10 @@ _SUSPECTS = "form,header," + ",".join(
     f'[{name}*="{word}"]' for word in ("cookie", "consent", "breadcrumb", "sidebar") for name in ("class", "id")
 )
 _SPACES = [char for char in map(chr, range(1, 0x3001)) if char.isspace() and char != " "]
-_INVISIBLE = "\xad\u200b\ufeff"
+_NARROW_SPACES = "".join(char for char in _SPACES if char.isascii()).encode()
+_plain_spaces = WideReplacement(
+    dict.fromkeys((char for char in _SPACES if not char.isascii()), b" ") | dict.fromkeys("\xad\u200b\ufeff", b"")
+)
 _HEART = "h1,main,article"
 _HEADINGS = "h1,h2,h3"
 _ROOTS = 'main,article,[role="main"]'
@@ -44,18 +53,25 @@ _BEFORE = frozenset(("li", "dt", "dd", "tr", "br", "hr", "caption", "option"))
 _CELLS = frozenset(("td", "th"))
 
 
-def main_text(tree: LexborHTMLParser, html: bytes) -> str:
-    """The page's own words, one paragraph per line; `tree`, of `html`, is used up by this."""
+def main_text(tree: LexborHTMLParser, html: bytes) -> bytes:
+    """The page's own words in UTF-8, one paragraph per line; `tree`, of `html`, is used up by this."""
     body = tree.body
     if body is None:
-        return ""
+        return b""
     root = _own_root(body)
     best = _read(root or body, _FRAME)
+    if len(best) >= _BYTES * ENOUGH:
+        return best
+    return _longest(best.decode(), html, (_FRAME, _NO_TEXT) if root is not None else (_NO_TEXT,)).encode()
+
+
+def _longest(best: str, html: bytes, attempts: Sequence[frozenset[str]]) -> str:
+    """`best` or what the other attempts bring, if that is more."""
     if len(best) >= ENOUGH:
         return best
-    for unwanted in (_FRAME, _NO_TEXT) if root is not None else (_NO_TEXT,):
+    for unwanted in attempts:
         fresh = LexborHTMLParser(html).body  # what was dropped before is there again
-        other = "" if fresh is None else _read(fresh, unwanted)
+        other = "" if fresh is None else _read(fresh, unwanted).decode()
         if len(other) >= max(2 * len(best), 1):
             best = other
         if len(best) >= ENOUGH:
@@ -63,17 +79,19 @@ def main_text(tree: LexborHTMLParser, html: bytes) -> str:
     return best
 
 
-def tidy_lines(text: str, ends: str = "\n") -> str:
+def tidy_lines(text: bytes, ends: bytes = b"\n") -> bytes:
     """One line per part between `ends`, single spaces, no empty lines; the same for all kinds of white space."""
-    for space in _SPACES:
-        if space in text and space != ends:
-            text = text.replace(space, " ")
-    for invisible in _INVISIBLE:
-        if invisible in text:
-            text = text.replace(invisible, "")
-    lines = [line for line in map(str.strip, text.split(ends)) if line]
-    tidy = "\n".join(lines)
-    return "\n".join([" ".join(line.split()) for line in lines]) if "  " in tidy else tidy
+    text = text.translate(_spaces_and_ends(ends))
+    if not text.isascii():
+        text = _plain_spaces(text)
+    lines = [line for line in map(bytes.strip, text.split(b"\n")) if line]
+    tidy = b"\n".join(lines)
+    return b"\n".join([b" ".join(line.split()) for line in lines]) if b"  " in tidy else tidy
+
+
+@cache
+def _spaces_and_ends(ends: bytes) -> bytes:
+    return bytes.maketrans(_NARROW_SPACES + ends, b" " * len(_NARROW_SPACES) + b"\n")
 
 
 def _own_root(body: LexborNode) -> LexborNode | None:
@@ -85,16 +103,16 @@ def _own_root(body: LexborNode) -> LexborNode | None:
     return found[0] if len(found) == 1 else None
 
 
-def _read(root: LexborNode, unwanted: frozenset[str]) -> str:
+def _read(root: LexborNode, unwanted: frozenset[str]) -> bytes:
     for node in list(root.traverse()):
         if node.tag in unwanted:
             node.decompose(False)
     if unwanted is _NO_TEXT:
         _mark(root)
-        return tidy_lines(root.text().replace("\x1f", ""), "\x1e")
+        return tidy_lines(root.text().replace("\x1f", "").encode("utf-8", "replace"), _BREAK)
     _drop_frame(root)
     _mark(root)
-    return tidy_lines(_without_menus(root.text()), "\x1e")
+    return tidy_lines(_without_menus(root.text()).encode("utf-8", "replace"), _BREAK)
 
 
 def _drop_frame(root: LexborNode) -> None:

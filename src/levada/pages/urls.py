@@ -66,13 +66,13 @@ def front_page(url: str) -> str:
 class Resolver:
     """Reads the hrefs of one page; `base` is a canonical http or https address."""
 
-    __slots__ = ("_base", "_directory", "_origin", "_path", "_scheme")
+    __slots__ = ("_base", "_path", "_scheme", "directory", "origin")
 
     def __init__(self, base: str) -> None:
         self._base = base
         self._path = base.partition("?")[0]
-        self._directory = self._path[: self._path.rfind("/") + 1]
-        self._origin = origin_of(base)
+        self.directory = self._path[: self._path.rfind("/") + 1]
+        self.origin = origin_of(base)
         self._scheme = base[: base.find(":")]
 
     def __call__(self, href: str) -> str:
@@ -82,21 +82,21 @@ class Resolver:
     def scope(self, href: str) -> str:
         """The part of the base on which the meaning of `href` depends: pages that share it share the answer."""
         if href.startswith(("/", "http://", "https://")):
-            return self._origin
-        return self._directory if href[:1].isalnum() else self._base
+            return self.origin
+        return self.directory if href[:1].isalnum() else self._base
 
     def join(self, href: str) -> str:
         """The absolute address, not yet canonical."""
         href = _clean(href)
         first = href[:1].replace("\\", "/")
         if first == "/":
-            return f"{self._scheme}:{href}" if href[1:2] in ("/", "\\") else self._origin + href
+            return f"{self._scheme}:{href}" if href[1:2] in ("/", "\\") else self.origin + href
         if not first or first == "#":
             return self._base
         if first == "?":
             return self._path + href
         found = _SCHEME.match(href)
-        return self._directory + href if found is None else self._join_with_scheme(href, found)
+        return self.directory + href if found is None else self._join_with_scheme(href, found)
 
     def _join_with_scheme(self, href: str, found: re.Match[str]) -> str:
         rest = href[found.end() :]
@@ -104,7 +104,7 @@ class Resolver:
         if found[1].lower() != self._scheme or slashes == "//":
             return href
         # `http:page` on an http page is a relative address, whatever it looks like.
-        return self._origin + rest if slashes[:1] == "/" else self.join("./" + rest)
+        return self.origin + rest if slashes[:1] == "/" else self.join("./" + rest)
 
 
 def _clean(href: str) -> str:

@@ -12,6 +12,7 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
 
 from levada.pages.sketch import bottom, word_hashes
+from levada.pages.wide import WideReplacement
 
 __all__ = ["Profile", "profile_of"]
 
@@ -20,11 +21,7 @@ MAX_UNSPACED = 200_000  # characters of such a script that are looked at
 
 _MARKS = bytes(code for code in range(128) if not chr(code).isalnum())
 _PLAIN = bytes.maketrans(_MARKS + ascii_uppercase.encode(), b" " * len(_MARKS) + ascii_lowercase.encode())
-_WIDE_MARKS = [mark.encode() for mark in "“”‘’«»„…–—·•،؛؟。、，！？：；（）「」『』"]
-# By their first bytes: a look for these few shows that most texts have none of the many.
-_WIDE_MARKS_BY_START = {
-    start: [mark for mark in _WIDE_MARKS if mark.startswith(start)] for start in {mark[:-1] for mark in _WIDE_MARKS}
-}
+_without_wide_marks = WideReplacement(dict.fromkeys("“”‘’«»„…–—·•،؛؟。、，！？：；（）「」『』", b" "))
 
 
 class Profile(NamedTuple):
@@ -34,27 +31,19 @@ class Profile(NamedTuple):
     vocabulary: set[bytes]
 
 
-def profile_of(text: str) -> Profile:
-    """Count and sketch the words of a text, whatever their case and the marks around them."""
-    data = text.encode("utf-8", "replace")
-    if not text.isascii():
-        data = _without_wide_marks(data)
-    words = data.translate(_PLAIN).split()
+def profile_of(text: bytes) -> Profile:
+    """Count and sketch the words of a text in UTF-8, whatever their case and the marks around them."""
+    plain = text if text.isascii() else _without_wide_marks(text)
+    words = plain.translate(_PLAIN).split()
     if words and len(text) > UNSPACED * len(words):
-        words = _pairs(text)
+        words = _pairs_if_unspaced(text.decode("utf-8", "replace"), words)
     vocabulary = set(words)
     return Profile(len(words), len(vocabulary), bottom(word_hashes(vocabulary), len(vocabulary)), vocabulary)
 
 
-def _without_wide_marks(data: bytes) -> bytes:
-    for start, marks in _WIDE_MARKS_BY_START.items():
-        if start in data:
-            for mark in marks:
-                data = data.replace(mark, b" ")
-    return data
-
-
-def _pairs(text: str) -> list[bytes]:
+def _pairs_if_unspaced(text: str, words: list[bytes]) -> list[bytes]:
     """Neighbouring characters stand in for the words of a script without spaces."""
+    if len(text) <= UNSPACED * len(words):
+        return words
     letters = "".join(text[:MAX_UNSPACED].split())
     return [pair.encode("utf-8", "replace") for pair in map(add, letters, letters[1:] or letters)]
