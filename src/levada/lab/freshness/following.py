@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from levada.compiling import compiled
 from levada.freshness.rule import Rule
-from levada.lab.compiling import compiled
 from levada.lab.freshness.calendar import pop, push
 from levada.lab.freshness.world import Floats, Integers, Visits, World
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from levada.compiling import compiled
 from levada.freshness.allocation import visit_rate
-from levada.lab.compiling import compiled
 from levada.lab.freshness.world import Floats, Integers, Visits, World
 
 __all__ = ["know"]

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from levada.compiling import compiled
 from levada.freshness.panel import EAGER, KEEP, imagined, price_for, weigh, withdraw, write_prior
 from levada.freshness.rates import observe
 from levada.freshness.worth import Scale, interval_at
-from levada.lab.compiling import compiled
 from levada.lab.freshness.calendar import pop, push
 from levada.lab.freshness.following import seen_until
 from levada.lab.freshness.world import Floats, Integers, Visits, World

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from levada.lab.compiling import compiled
+from levada.compiling import compiled
 from levada.lab.freshness.world import Booleans, Floats, Integers, Visits, World
 
 __all__ = ["Hour", "Measures", "hourly", "measure", "met_changes"]

@@ -48,6 +48,7 @@ def compare(
     records: int,
     methods: Sequence[str] = METHODS,
     progress: Progress | None = None,
+    processes: int | None = None,
 ) -> list[Cell]:
     """Real streams have no chance in them but the secret of ours."""
     jobs = [
@@ -57,7 +58,7 @@ def compare(
         for method in methods
         for seed in seeds
     ]
-    found = run_jobs(jobs, progress)
+    found = run_jobs(jobs, progress, processes)
     return [_cell(found[start : start + len(seeds)]) for start in range(0, len(found), len(seeds))]
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from levada.lab.compiling import compiled
+from levada.compiling import compiled
 
 __all__ = ["RECORD_SECONDS", "Run", "Sender", "run_topology"]
 

@@ -14,18 +14,19 @@ from collections.abc import Callable
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
-from tempfile import gettempdir
-from typing import Any
+from typing import Any, TypeVar
 
 from levada.errors import MissingExtra
 
-__all__ = ["compiled"]
+__all__ = ["compiled", "kernel"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _KEPT_SECONDS = 14 * 86_400.0
-_done: dict[tuple[Callable[..., Any], ...], Any] = {}
+_done: dict[tuple[object, ...], Any] = {}
 
 
-def compiled(function: Callable[..., Any], **given: Callable[..., Any]) -> Any:
+def compiled(function: Function, **given: Callable[..., Any]) -> Function:
     """The same function, compiled; once per process, and once per machine as far as its folders can be written.
 
     What is `given` stands for functions that it calls by those names: as arguments they would be compiled anew by
@@ -43,8 +44,15 @@ def compiled(function: Callable[..., Any], **given: Callable[..., Any]) -> Any:
         copy = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__)
         copy.__module__ = function.__module__
         copy.__qualname__ = ".".join((function.__qualname__, *(each.__module__ for each in given.values())))
-        _done[key] = njit(cache=True, error_model="numpy")(copy)
-    return _done[key]
+        _done[key] = njit(copy)
+    kept: Function = _done[key]
+    return kept
+
+
+def kernel(function: Function) -> Function:
+    """A decorator for functions that are only ever compiled; those of Levada that it calls are kernels too."""
+    kept: Function = _njit()(function)
+    return kept
 
 
 def _is_ours(function: types.FunctionType) -> bool:
@@ -57,13 +65,15 @@ def _njit() -> Any:
         import numba
     except ImportError:
         raise MissingExtra("numba", "lab") from None
-    numba.config.CACHE_DIR = str(_cache_folder())  # type: ignore[attr-defined]
-    return numba.njit
+    folder = _cache_folder()
+    if folder is not None:
+        numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
+    return numba.njit(cache=folder is not None, error_model="numpy")
 
 
-def _cache_folder() -> Path:
-    """Beside the user's other caches; in the temporary folder if that cannot be written."""
-    for base in (os.environ.get("XDG_CACHE_HOME"), "~/.cache", gettempdir()):
+def _cache_folder() -> Path | None:
+    """The user's own, for what lies there is run: never one that others can write."""
+    for base in (os.environ.get("XDG_CACHE_HOME"), "~/.cache"):
         if base:
             folder = Path(base).expanduser() / "levada" / "compiled" / _digest()
             try:
@@ -73,7 +83,7 @@ def _cache_folder() -> Path:
             if os.access(folder, os.W_OK):
                 _remove_old(folder)
                 return folder
-    return Path(gettempdir())
+    return None
 
 
 def _remove_old(folder: Path) -> None:
@@ -85,7 +95,7 @@ def _remove_old(folder: Path) -> None:
 
 def _digest() -> str:
     digest = blake2b(digest_size=8)
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parent
     for path in sorted(path for part in _COMPILED for path in (root / part).rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()

