@@ -15,6 +15,8 @@ LevadaError                 exit 1: the work could not be done
 │   ├── StoreFull           the disk is full: nothing of this batch was written
 │   ├── StoreDamaged        the database or index is not readable
 │   └── StoreTooNew         written by a newer Levada
+├── BrokerError             a broker of messages refused
+│   └── BrokerAway          it cannot be reached, or does not confirm: what it did not confirm was not sent
 └── ParserDied              a page killed the parser child
 ```
 
@@ -24,12 +26,15 @@ swallowed in between.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 __all__ = [
     "AddressRefused",
     "BadQuery",
     "BadUrl",
+    "BrokerAway",
+    "BrokerError",
     "LevadaError",
     "MissingExtra",
     "NotFound",
@@ -102,6 +107,18 @@ class StoreDamaged(StoreError):
 
 class StoreTooNew(StoreError):
     pass
+
+
+class BrokerError(LevadaError):
+    pass
+
+
+class BrokerAway(BrokerError):
+    """`unconfirmed` are the places in the batch of what may not have arrived, to be sent again."""
+
+    def __init__(self, message: str, unconfirmed: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.unconfirmed = tuple(unconfirmed)
 
 
 class ParserDied(LevadaError):

@@ -1,0 +1,31 @@
+"""The servers as fixtures; where one is not installed, its tests are skipped, or fail where CI=true."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib import import_module
+
+import pytest
+
+from tests.servers.holding import held
+
+__all__ = ["rabbitmq"]
+
+
+@pytest.fixture(scope="session")
+def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a RabbitMQ; give queues a prefix of your own."""
+    yield from _server("rabbitmq", tmp_path_factory)
+
+
+def _server(name: str, folders: pytest.TempPathFactory) -> Iterator[str]:
+    if not import_module(f"tests.servers.{name}").Server.installed():
+        words = f"{name} is not installed: run tests/servers/install.sh as root, or install it yourself"
+        if os.environ.get("CI") == "true":
+            pytest.fail(words)
+        pytest.skip(words)
+    own = folders.getbasetemp()
+    parallel = "PYTEST_XDIST_WORKER" in os.environ  # then the folder above is the run's
+    with held(name, own.parent if parallel else own) as address:
+        yield address

@@ -1,0 +1,64 @@
+"""RabbitMQ as a private node, with a port mapper (epmd) of its own; by whoever runs the tests, root or not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from tests.servers.private import Child, free_ports
+
+__all__ = ["Server"]
+
+# Debian's /usr/sbin/rabbitmq-server insists on the system's own user and folders; what it calls does not.
+_PROGRAMS = ("/usr/lib/rabbitmq/bin/rabbitmq-server", "rabbitmq-server")
+
+
+class Server:
+    def __init__(self) -> None:
+        self._children: list[Child] = []
+
+    @staticmethod
+    def installed() -> bool:
+        return _program() is not None and shutil.which("epmd") is not None
+
+    def start(self, folder: Path) -> str:
+        program = _program()
+        assert program is not None
+        port, distribution, mapper = free_ports(3)
+        environment = _environment(folder, port, distribution, mapper)
+        mapping = Child(["epmd", "-port", str(mapper), "-address", "127.0.0.1"], environment)
+        self._children = [mapping, Child([program], environment)]
+        self._children[1].wait_for("completed with", 60.0)
+        return f"amqp://guest:guest@127.0.0.1:{port}/"
+
+    def stop(self) -> None:
+        for child in reversed(self._children):
+            child.end()
+
+
+def _program() -> str | None:
+    return next((found for name in _PROGRAMS if (found := shutil.which(name))), None)
+
+
+def _environment(folder: Path, port: int, distribution: int, mapper: int) -> dict[str, str]:
+    (folder / "plugins").write_text("[].\n")
+    (folder / "node.conf").write_text("log.console = false\n")
+    (folder / "environment.conf").touch()  # else the system's would be read
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("RABBITMQ_", "ERL_"))}
+    return kept | {
+        "HOME": str(folder),
+        "ERL_EPMD_ADDRESS": "127.0.0.1",
+        "ERL_EPMD_PORT": str(mapper),
+        "RABBITMQ_CONF_ENV_FILE": str(folder / "environment.conf"),
+        "RABBITMQ_CONFIG_FILE": str(folder / "node.conf"),
+        "RABBITMQ_DIST_PORT": str(distribution),
+        "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
+        "RABBITMQ_LOG_BASE": str(folder / "log"),
+        "RABBITMQ_MNESIA_BASE": str(folder / "data"),
+        "RABBITMQ_NODENAME": f"levada-{port}@localhost",
+        "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+        "RABBITMQ_NODE_PORT": str(port),
+        "RABBITMQ_PID_FILE": str(folder / "pid"),
+        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+sbwt none -kernel inet_dist_use_interface {127,0,0,1}",
+    }
