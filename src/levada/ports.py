@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
+from levada.counts import CountedRound, PageTerms, TermGrowth, TrendQuery
 from levada.records import (
     Change,
     Document,
@@ -45,6 +46,7 @@ __all__ = [
     "Parser",
     "RevisitPolicy",
     "Sites",
+    "Trends",
 ]
 
 
@@ -133,6 +135,35 @@ class Index(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class Trends(Protocol):
+    """How often does a term stand in documents, and how often was it added to them, and when?"""
+
+    def position(self) -> int:
+        """The `seq` of the documents' change log up to which everything is counted."""
+        ...
+
+    def counted(self, page_ids: Sequence[int]) -> dict[int, PageTerms]:
+        """What was counted of these pages before, where anything was."""
+        ...
+
+    def commit(self, round: CountedRound) -> bool:
+        """Add a round, in one transaction; False, and nothing is changed, if others counted on meanwhile."""
+        ...
+
+    def frequency(self, term: str, language: str | None = None) -> int:
+        """In how many documents a folded term stands, in one language or all; "": how many there are."""
+        ...
+
+    def growth(self, query: TrendQuery) -> list[TermGrowth]:
+        """The terms that were added often enough since then, by language and term, and the totals (term "")."""
+        ...
+
+    def tidy(self, oldest: float, rare_before: float, rare: int) -> None:
+        """Forget windows that begin before `oldest`; of each whole day (UTC) before `rare_before` also the terms
+        that fewer than `rare` changes of that day added, in a language, on all sites together."""
+        ...
 
 
 class Fetcher(Protocol):

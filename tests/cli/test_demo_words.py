@@ -8,7 +8,9 @@ from levada.cli.demo_story import Story, told
 from levada.cli.screen import summary
 from levada.demo.child import Web
 from levada.demo.truth import Truth
+from levada.flow.balance import CountReport, MethodLoad
 from levada.flow.progress import Report
+from levada.flow.trending import Trend
 from levada.searching import Hit, Hits
 
 REPORT = Report(
@@ -43,7 +45,12 @@ def story() -> Story:
         seed=1,
         pages=1046,
     )
-    return Story(web, REPORT, OURS, TURNS, 0.967, Hits(1, (HIT,)), "http://a.localhost/x", "demo-data")
+    hits = Hits(1, (HIT, HIT))
+    trend = Trend("kimlik", "tr", 60.0, 31, 279, 6, 871, "documents", 15, 37)
+    loads = tuple(MethodLoad(name, (1, 2), 1.0, 1.041, 1.15) for name in ("levelled", "key", "partial"))
+    counting = CountReport(records=3, balance=loads)
+    page = "http://a.localhost/x"
+    return Story(web, REPORT, OURS, TURNS, 0.967, hits, page, "demo-data", (trend,), counting)
 
 
 def test_what_is_believed_stands_beside_the_truth(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,6 +64,19 @@ def test_what_is_believed_stands_beside_the_truth(story: Story, capsys: pytest.C
     assert "levada why --budget --data demo-data" in shown
     assert "[bold]İstanbul" in shown
     assert len(shown.splitlines()) <= 25
+
+
+def test_what_is_trending_and_how_the_counting_was_shared_out_are_a_line_each(
+    story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told(story)
+    shown = capsys.readouterr().out
+    assert "Trending, by the changes that added it: kimlik (tr, 31 of 279)." in shown
+    assert "The terms once more, shared out over 2 workers: the fullest 1.041 x the mean, 1.15 workers per" in shown
+    assert "(by key 1.041 x the mean" in shown
+    assert "levada trends --data demo-data" in shown
+    assert story.summary()["trends"][0]["term"] == "kimlik"
+    assert story.summary()["counting"]["records"] == 3
 
 
 def test_programs_are_told_both_too(story: Story) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -156,13 +157,14 @@ def test_compiled_every_rule_says_the_same() -> None:
     pytest.importorskip("numba")
     import numpy
 
-    from levada.lab.compiling import compiled
+    from levada.compiling import compiled
 
     met = [(HOUR * (1 + place % 7), 1 + (place * place) % 3 % 2) for place in range(40)]
     met += [(1e300, 1), (0.0, 2), (HOUR, 0), (1e-9, 2), (DAY, 1)]
     for name, make in RULES.items():
         rule = make()
-        step, memory = compiled(rule.step), numpy.zeros(rule.width)
+        step: Any = compiled(rule.step)
+        memory = numpy.zeros(rule.width)
         parameters = numpy.array(rule.parameters)
         found = [step(memory, parameters, elapsed, outcome) for elapsed, outcome in [(0.0, 0), *met]]
         assert found == pytest.approx(intervals(rule, met), rel=1e-12), name

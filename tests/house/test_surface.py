@@ -14,7 +14,7 @@ import pytest
 from tests.house.tree import SOURCE, module_name, modules, tree_of
 
 PARTS = ("freshness", "grouping", "stages", "sharding", "bulk")
-SHARED = {"records", "searching", "clock", "hashing", "errors", "reasons", "ports"}
+SHARED = {"records", "searching", "counts", "clock", "hashing", "errors", "reasons", "ports"}
 # What the shared words are made of (msgspec takes typing_extensions where it is installed); no part declares more.
 MAY_IMPORT = {"msgspec", "typing_extensions"}
 

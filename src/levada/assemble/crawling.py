@@ -1,4 +1,4 @@
-"""One crawl on one machine: SQLite, curl, parser children and the indexer around the flow's loop."""
+"""One crawl on one machine: SQLite, curl, parser children, indexer and counter around the flow's loop."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from levada.adapters.limits import StoreLimits
 from levada.adapters.sqlite import SqliteStore
 from levada.assemble.folder import DataFolder
+from levada.assemble.following import Follower
 from levada.assemble.indexer import IndexerChild
 from levada.assemble.parts import calm_collector, make_clock, make_fetcher, make_parser, make_policy, remember_pages
 from levada.errors import BadUrl, StoreError
@@ -59,9 +60,12 @@ async def open_crawl(
             store.add(start, [], clock.now())
             remember_pages(policy, store)
             indexer = IndexerChild(folder, settings.index.batch, settings.index.heap)
+            counter = _counter(folder) if settings.trends.live else None
 
             def committed(visits: Sequence[Settled]) -> None:
                 indexer.wake()
+                if counter:
+                    counter.wake()
                 on_committed(visits)
 
             ports = CrawlPorts(clock, store, store, store, store, fetch, parser, policy)
@@ -70,11 +74,19 @@ async def open_crawl(
             finally:
                 await fetch.close()
                 await parser.close()
-                trouble = indexer.finish()
+                trouble, uncounted = indexer.finish(), counter.finish() if counter else None
             if trouble:
                 raise StoreError(f"the pages are stored, but the search index is behind: {trouble}")
+            if uncounted:
+                raise StoreError(f"the pages are stored, but their terms are not all counted: {uncounted}")
         finally:
             store.close()
+
+
+def _counter(folder: DataFolder) -> Follower:
+    from levada.assemble.counting import CountChild  # a crawl that does not count need not load it
+
+    return CountChild(folder)
 
 
 def _store_limits(settings: Settings) -> StoreLimits:

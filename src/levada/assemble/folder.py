@@ -2,6 +2,7 @@
 
     levada.db       frontier, sites, documents (SQLite): the truth
     index/          the search index; can be deleted at any time, it is rebuilt from the documents
+    trends.db       how often terms stand in documents and were added to them; can be deleted, and is counted again
     settings.json   the settings of the latest crawl, so that later commands see its clock
     lock            held by the one crawl that writes here
 
@@ -30,6 +31,7 @@ class DataFolder:
         self.path = path
         self.database = path / "levada.db"
         self.index = path / "index"
+        self.trends = path / "trends.db"
         self._settings = path / "settings.json"
         self._lock = path / "lock"
 

@@ -8,25 +8,31 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
+from levada.assemble.counting import latest_change, measure_balance, open_trends
 from levada.assemble.crawling import open_crawl, seeds
 from levada.assemble.folder import DataFolder
 from levada.assemble.searching import open_search
 from levada.cli.running import make_watcher, run_loop, watch
+from levada.cli.trends_print import balance_line
 from levada.demo.child import Web, serving
 from levada.demo.model import World
 from levada.demo.truth import Truth, first_visits, fresh_at, measure, round_robin
 from levada.errors import UsageError
+from levada.flow.balance import CountReport
 from levada.flow.progress import Report
-from levada.flow.settings import load_settings
+from levada.flow.settings import DAY, Settings, load_settings
+from levada.flow.trending import Trend, trend_query, trending
 from levada.records import Outcome, Settled
 from levada.searching import Hits, Query
 
 __all__ = ["Story", "tell", "told"]
 
 QUESTION = "istanbul"
+TRENDS = 4
 
 
 class Story(msgspec.Struct, frozen=True):
@@ -38,6 +44,8 @@ class Story(msgspec.Struct, frozen=True):
     hits: Hits
     changed: str  # a page that was seen to change
     folder: str
+    trends: tuple[Trend, ...] = ()
+    counting: CountReport = CountReport()
 
     def summary(self) -> dict[str, Any]:
         report: dict[str, Any] = msgspec.to_builtins(self.report)
@@ -47,6 +55,8 @@ class Story(msgspec.Struct, frozen=True):
             "changes": {"happened": self.levada.changes, "caught": self.levada.caught},
             "current_at_end": {"true": self.current, "believed": self.report.believed_current},
             "search": {"query": QUESTION, "total": self.hits.total},
+            "trends": msgspec.to_builtins(self.trends),
+            "counting": msgspec.to_builtins(self.counting),
             "data": self.folder,
         }
 
@@ -64,7 +74,7 @@ def tell(data: Path, seconds: float, options: Sequence[str], *, quiet: bool) -> 
             changed.extend(each.lease.page.url for each in settled if each.visit.outcome is Outcome.CHANGED)
 
         async def crawl() -> Report:
-            settings = load_settings(Path(web.config))
+            settings = _counting_live(load_settings(Path(web.config)))
             async with open_crawl(folder, settings, seeds(web.start), on_committed=listen) as work:
                 report = await watch(work, make_watcher(quiet), seconds)
                 ended.append(work.clock.now())
@@ -81,7 +91,19 @@ def tell(data: Path, seconds: float, options: Sequence[str], *, quiet: bool) -> 
     current = fresh_at(world, visits, ended[-1], stored)
     with open_search(folder) as (collection, index):
         hits = index.search(Query(QUESTION, limit=2, now=collection.clock.now()))
-    return Story(web, report, ours, turns, current, hits, changed[-1], str(data))
+    trends, counting = _counted(folder)
+    return Story(web, report, ours, turns, current, hits, changed[-1], str(data), trends, counting)
+
+
+def _counted(folder: DataFolder) -> tuple[tuple[Trend, ...], CountReport]:
+    """What grew on that day, and how the stream that says so would have been shared out by each method."""
+    with open_trends(folder) as (collection, counts, _):
+        query = trend_query(latest_change(collection), DAY, collection.settings.trends.window)
+        return tuple(trending(counts, query, TRENDS)), measure_balance(collection, ("key", "partial"))
+
+
+def _counting_live(settings: Settings) -> Settings:
+    return replace(settings, trends=replace(settings.trends, live=True))
 
 
 def told(story: Story) -> None:
@@ -110,9 +132,15 @@ def told(story: Story) -> None:
         console.print(
             Text.assemble("  ", (hit.title, "bold"), "  ", (hit.url, "dim")), no_wrap=True, overflow="ellipsis"
         )
+    if story.trends:
+        grown = ", ".join(f"{each.term} ({each.language}, {each.now} of {each.changes})" for each in story.trends)
+        console.print(f"Trending, by the changes that added it: {grown}.", markup=False)
+    if story.counting.records:
+        console.print(balance_line(story.counting), markup=False)
     console.print("\nNow try:")
     for command in (
         f'search "words" --data {story.folder}',
+        f"trends --data {story.folder}",
         f"diff {story.changed} --data {story.folder}",
         f"why {story.changed} --data {story.folder}",
         f"why --budget --data {story.folder}",
@@ -140,5 +168,5 @@ def _clear(folder: DataFolder) -> None:
         raise UsageError(f"{folder.path} holds something that is no collection: name another folder with --data")
     with folder.locked():
         shutil.rmtree(folder.index, ignore_errors=True)
-        for part in folder.path.glob("levada.db*"):
+        for part in (*folder.path.glob("levada.db*"), *folder.path.glob("trends.db*")):
             part.unlink()

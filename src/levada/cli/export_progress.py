@@ -1,4 +1,4 @@
-"""How far is a long export? A bar on a terminal, silence when piped."""
+"""How far is a long export or count? A bar on a terminal, silence when piped."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _SECONDS_BETWEEN = 0.2
 
 
 @contextmanager
-def shown_progress(total: int, seen: Callable[[], int]) -> Iterator[None]:
+def shown_progress(total: int, seen: Callable[[], int], doing: str = "exporting") -> Iterator[None]:
     """Watch `seen` while the block runs; it is read, never waited for."""
     if not sys.stderr.isatty():
         yield
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("exporting"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     done = threading.Event()
     with Progress(*columns, console=printer(sys.stderr), transient=True) as bar:
-        task = bar.add_task("exporting", total=total)
+        task = bar.add_task(doing, total=total)
 
         def watch() -> None:
             while not done.wait(_SECONDS_BETWEEN):

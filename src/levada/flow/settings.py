@@ -28,6 +28,7 @@ __all__ = [
     "RevisitSettings",
     "Settings",
     "StoreSettings",
+    "TrendsSettings",
     "convert_settings",
     "load_settings",
     "parse_settings",
@@ -140,6 +141,21 @@ class RevisitSettings(_Section, frozen=True):
     importance: dict[str, Positive] = {}  # what a page counts beside 1, by the beginning of its address
 
 
+class TrendsSettings(_Section, frozen=True):
+    """How are terms counted?"""
+
+    live: bool = False  # while the crawl runs; else when somebody asks
+    workers: Annotated[int, Meta(ge=1, le=1_000)] = 4  # that share the counting
+    grouping: Literal[
+        "shuffle", "key", "partial", "dynamic", "dynamic-text", "d-choices", "w-choices", "levelled"
+    ] = "levelled"
+    batch: Count = 200  # changed documents that are counted in one round, at most
+    window: Annotated[float, Meta(ge=1, le=DAY)] = HOUR
+    keep: Annotated[float, Meta(ge=DAY, le=1e10)] = 30 * DAY  # how long news is kept
+    rare: CountOrNone = 2  # a term that fewer changes of a day added is forgotten two days later
+    page_terms: Annotated[int, Meta(ge=1, le=1_000_000)] = 10_000  # of one page that are counted, at most
+
+
 class ClockSettings(_Section, frozen=True):
     """How fast does time go? Only the bundled web changes this."""
 
@@ -158,6 +174,7 @@ class Settings(_Section, frozen=True):
     store: StoreSettings = StoreSettings()
     index: IndexSettings = IndexSettings()
     revisit: RevisitSettings = RevisitSettings()
+    trends: TrendsSettings = TrendsSettings()
     clock: ClockSettings = ClockSettings()
 
     def __post_init__(self) -> None:

@@ -5,6 +5,7 @@ the default; the others are what the Dynamic Key Grouping thesis compares, what 
 the rest of Storm's vocabulary.
 """
 
+from levada.grouping.counting import TwoPhaseCount
 from levada.grouping.d_choices import DChoicesGrouping
 from levada.grouping.direct import DirectGrouping
 from levada.grouping.dynamic import DynamicKeyGrouping
@@ -16,9 +17,11 @@ from levada.grouping.keys import Hasher, Key
 from levada.grouping.levelled import LevelledGrouping
 from levada.grouping.local import LocalOrShuffleGrouping
 from levada.grouping.lowest import GlobalGrouping
+from levada.grouping.merging import Flush, Merging
 from levada.grouping.methods import METHODS, Grouping, grouping_named
 from levada.grouping.murmur import MurmurHash
 from levada.grouping.partial import PartialKeyGrouping
+from levada.grouping.routing import Routing
 from levada.grouping.shuffle import ShuffleGrouping
 from levada.grouping.w_choices import WChoicesGrouping
 
@@ -29,6 +32,7 @@ __all__ = [
     "DirectGrouping",
     "DynamicKeyGrouping",
     "DynamicTextGrouping",
+    "Flush",
     "GlobalGrouping",
     "Grouping",
     "Hasher",
@@ -37,9 +41,12 @@ __all__ = [
     "KeyedHash",
     "LevelledGrouping",
     "LocalOrShuffleGrouping",
+    "Merging",
     "MurmurHash",
     "PartialKeyGrouping",
+    "Routing",
     "ShuffleGrouping",
+    "TwoPhaseCount",
     "WChoicesGrouping",
     "grouping_named",
 ]

@@ -1,0 +1,191 @@
+"""How often does a term stand in documents, and when was it added? The `Trends` port on SQLite, one file."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from levada.adapters.faults import NoFaults
+from levada.adapters.keeping import plain_text
+from levada.adapters.sqlite.failures import translated
+from levada.adapters.trends_file import open_trends_file
+from levada.counts import CountedRound, PageTerms, TermGrowth, TrendQuery
+from levada.hashing import term_number
+from levada.pages.query import site_names
+from levada.ports import Faults
+
+__all__ = ["TREND_POINTS", "SqliteTrends"]
+
+TREND_POINTS = tuple(
+    f"count.{step}"
+    for step in (
+        "begin",
+        "begun",
+        "words",
+        "frequencies",
+        "news",
+        "pages",
+        "position",
+        "before-commit",
+        "after-commit",
+    )
+)
+"""Every point that the commit of a round passes, in order."""
+
+_DAY = 86_400
+_AT_ONCE = 500
+
+_ADD_FREQUENCY = """INSERT INTO frequencies VALUES (?, ?, ?)
+    ON CONFLICT DO UPDATE SET documents = documents + excluded.documents"""
+_DROP_FREQUENCY = "DELETE FROM frequencies WHERE term = ? AND language = ? AND documents <= 0"
+_FREQUENCY = """SELECT coalesce(sum(documents), 0) FROM frequencies
+    WHERE term = ? AND language = coalesce(?, language)"""
+_ADD_NEWS = """INSERT INTO news VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET changes = changes + excluded.changes"""
+_GROWTH = """SELECT w.word, g.language, g.now, g.past, g.sites FROM (
+        SELECT language, term,
+            sum(iif(window >= :since, changes, 0)) AS now,
+            sum(iif(window < :since, changes, 0)) AS past,
+            count(DISTINCT iif(window >= :since, site_id, NULL)) AS sites
+        FROM news WHERE window >= :past AND window < :until {conditions}
+        GROUP BY language, term HAVING now >= :least OR term = 0
+    ) g JOIN words w ON w.term = g.term ORDER BY g.language, w.word"""
+_DROP_RARE = """DELETE FROM news WHERE window < :before AND term != 0 AND (window / :day, language, term) IN (
+        SELECT window / :day, language, term FROM news
+        WHERE window < :before AND term != 0 GROUP BY 1, 2, 3 HAVING sum(changes) < :rare
+    )"""
+_DROP_WORDS = """DELETE FROM words WHERE term != 0
+    AND term NOT IN (SELECT term FROM frequencies) AND term NOT IN (SELECT term FROM news)"""
+
+
+class SqliteTrends:
+    """Each round is one transaction: whole, or an error and nothing. Several processes may count; one is first."""
+
+    def __init__(self, path: Path, *, faults: Faults | None = None, read_only: bool = False) -> None:
+        self.path = path
+        self._faults = faults or NoFaults()
+        self._lock = threading.RLock()
+        self._connection = open_trends_file(path, read_only=read_only)
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def position(self) -> int:
+        return self._number("position")
+
+    def counted(self, page_ids: Sequence[int]) -> dict[int, PageTerms]:
+        found: dict[int, PageTerms] = {}
+        for start in range(0, len(page_ids), _AT_ONCE):
+            some = page_ids[start : start + _AT_ONCE]
+            marks = ",".join("?" * len(some))
+            for page_id, *facts in self._rows(f"SELECT * FROM pages WHERE page_id IN ({marks})", tuple(some)):  # noqa: S608
+                found[page_id] = PageTerms(*facts)
+        return found
+
+    def commit(self, round: CountedRound) -> bool:
+        with self._transaction() as run:
+            if self._number("position") != round.after:
+                return False
+            self._write(run, round)
+            return True
+
+    def frequency(self, term: str, language: str | None = None) -> int:
+        ((documents,),) = self._rows(_FREQUENCY, (term_number(term), language))
+        return int(documents)
+
+    def growth(self, query: TrendQuery) -> list[TermGrowth]:
+        conditions = "" if query.language is None else "AND language = :language"
+        if query.site is not None:
+            ids = [id for id, site in self._rows("SELECT id, site FROM sites") if query.site in site_names(site)]
+            conditions += f" AND site_id IN ({','.join(map(str, ids))})"
+        asked = {
+            "past": query.past,
+            "since": query.since,
+            "until": query.until,
+            "least": query.least,
+            "language": query.language,
+        }
+        return [TermGrowth(*row) for row in self._rows(_GROWTH.format(conditions=conditions), asked)]
+
+    def tidy(self, oldest: float, rare_before: float, rare: int) -> None:
+        """What is rare is looked for once a day: that reads all news."""
+        before = int(rare_before // _DAY) * _DAY
+        with self._transaction() as run:
+            run.execute("DELETE FROM news WHERE window < ?", (oldest,))
+            if before > self._number("tidied"):
+                run.execute(_DROP_RARE, {"before": before, "rare": rare, "day": _DAY})
+                run.execute(_DROP_WORDS)
+                run.execute("INSERT OR REPLACE INTO numbers VALUES ('tidied', ?)", (before,))
+
+    def keep_report(self, report: bytes) -> None:
+        """What the run that counts says of itself, for other processes; the one before is replaced."""
+        self._rows("INSERT OR REPLACE INTO reports VALUES (1, ?)", (report,))
+
+    def report(self) -> bytes:
+        """Of the run that counted last; nothing if none has."""
+        rows = self._rows("SELECT report FROM reports")
+        return bytes(rows[0][0]) if rows else b""
+
+    def _write(self, run: sqlite3.Connection, round: CountedRound) -> None:
+        reach = self._faults.reach
+        words = ((number, plain_text(word)) for number, word in sorted(round.words.items()))
+        run.executemany("INSERT OR IGNORE INTO words VALUES (?, ?)", words)
+        reach("count.words")
+        frequencies = sorted((term, language, n) for (language, term), n in round.frequencies.items())
+        run.executemany(_ADD_FREQUENCY, frequencies)
+        run.executemany(_DROP_FREQUENCY, [(term, language) for term, language, n in frequencies if n < 0])
+        reach("count.frequencies")
+        sites = self._site_ids(run, {site for _, site, _, _ in round.news})
+        news = (
+            (window, language, term, sites[site], n) for (window, site, language, term), n in round.news.items()
+        )
+        run.executemany(_ADD_NEWS, sorted(news))
+        reach("count.news")
+        pages = ((id, page.version, page.language, page.terms) for id, page in sorted(round.pages.items()))
+        run.executemany("INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?)", pages)
+        reach("count.pages")
+        run.execute("INSERT OR REPLACE INTO numbers VALUES ('position', ?)", (round.position,))
+        reach("count.position")
+
+    def _site_ids(self, run: sqlite3.Connection, sites: set[str]) -> dict[str, int]:
+        run.executemany("INSERT OR IGNORE INTO sites (site) VALUES (?)", ((site,) for site in sorted(sites)))
+        found = (run.execute("SELECT site, id FROM sites WHERE site = ?", (site,)).fetchone() for site in sites)
+        return dict(found)
+
+    def _number(self, name: str) -> int:
+        rows = self._rows("SELECT n FROM numbers WHERE name = ?", (name,))
+        return int(rows[0][0]) if rows else 0
+
+    def _rows(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
+        with self._lock:
+            try:
+                return self._connection.execute(sql, parameters).fetchall()
+            except sqlite3.Error as error:
+                raise translated(error, self.path) from error
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            try:
+                self._faults.reach("count.begin")
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._faults.reach("count.begun")
+                yield self._connection
+                self._faults.reach("count.before-commit")
+                self._connection.execute("COMMIT")
+                self._faults.reach("count.after-commit")
+            except (sqlite3.Error, OSError) as error:
+                self._roll_back()
+                raise translated(error, self.path) from error
+            except BaseException:
+                self._roll_back()
+                raise
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")

@@ -1,0 +1,180 @@
+"""The counts of a collection: opened, caught up, or followed by a process beside the crawl."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from levada.adapters.memory_trends import ForgottenTrends
+from levada.adapters.sqlite import SqliteStore
+from levada.adapters.sqlite_trends import SqliteTrends
+from levada.assemble.folder import DataFolder
+from levada.assemble.following import Follower, begin_following, follow
+from levada.assemble.parts import calm_collector
+from levada.assemble.reading import Collection, open_collection
+from levada.errors import LevadaError, NotFound, StoreDamaged
+from levada.flow.balance import CountReport
+from levada.flow.count import CountStage
+from levada.flow.settings import TrendsSettings
+from levada.grouping.keyed_hash import KeyedHash
+from levada.grouping.keys import Hasher
+from levada.grouping.methods import grouping_named
+from levada.grouping.routing import Routing
+from levada.ports import Documents, Faults, Trends
+
+__all__ = ["CountChild", "count_up", "latest_change", "main", "measure_balance", "open_trends"]
+
+_GATHER_SECONDS = 3.0
+_RECENT = 100  # changes: some may be of pages that are gone
+
+
+class CountChild(Follower):
+    """The crawl's end of it: `wake` costs a byte, `finish` waits until everything is counted."""
+
+    def __init__(self, folder: DataFolder) -> None:
+        super().__init__("levada.assemble.counting", str(folder.path))
+
+
+class _Hashes:
+    """Ours is under a secret; the others are what anybody would use."""
+
+    def __init__(self, secret: bytes) -> None:
+        self.first: Hasher = KeyedHash(b"first")
+        self.second: Hasher = KeyedHash(b"second")
+        self.keyed: Hasher = KeyedHash(secret)
+
+
+@contextmanager
+def open_trends(
+    folder: DataFolder, on_progress: Callable[[int], None] = lambda seq: None
+) -> Iterator[tuple[Collection, Trends, CountReport]]:
+    """The stored pages and their counts, caught up if we may write there; and how the latest counting went."""
+    calm_collector()
+    with open_collection(folder) as collection:
+        if os.access(folder.path, os.W_OK):
+            trends, _ = count_up(folder.trends, collection.store, collection.settings.trends, on_progress)
+        else:
+            trends = _read_only(folder)
+        try:
+            yield collection, trends, _kept_report(trends)
+        finally:
+            trends.close()
+
+
+def latest_change(collection: Collection) -> float:
+    """When the newest stored version was met: trends end there, however long ago the crawl ended."""
+    newest = collection.store.newest_seq()
+    recent = collection.store.changes(max(0, newest - _RECENT), _RECENT)
+    return max((change.document.fetched_at for change in recent if change.document), default=collection.clock.now())
+
+
+def count_up(
+    path: Path,
+    store: SqliteStore,
+    settings: TrendsSettings,
+    on_progress: Callable[[int], None] = lambda seq: None,
+    faults: Faults | None = None,
+) -> tuple[SqliteTrends, CountStage]:
+    """The counts, up to date, and who counts on; counted anew if they are damaged, or of another collection."""
+    trends = _opened(path, store, faults)
+    try:
+        return trends, _counted_on(trends, _stage(store, trends, settings), on_progress)
+    except StoreDamaged:
+        trends.close()
+        _delete(path)
+    except BaseException:
+        trends.close()
+        raise
+    trends = SqliteTrends(path, faults=faults)
+    try:
+        return trends, _counted_on(trends, _stage(store, trends, settings), on_progress)
+    except BaseException:
+        trends.close()
+        raise
+
+
+def _opened(path: Path, store: SqliteStore, faults: Faults | None) -> SqliteTrends:
+    try:
+        trends = SqliteTrends(path, faults=faults)
+        # In this order: another process may count on in between, but never past the newest change.
+        position = trends.position()
+        if position <= store.newest_seq():
+            return trends
+        trends.close()
+    except StoreDamaged:
+        pass
+    _delete(path)
+    return SqliteTrends(path, faults=faults)
+
+
+def _counted_on(
+    trends: SqliteTrends, stage: CountStage, on_progress: Callable[[int], None] = lambda seq: None
+) -> CountStage:
+    """The stage, once it has counted whatever was new and said how it went."""
+    report = stage.catch_up(on_progress)
+    if report.changes:
+        trends.keep_report(msgspec.json.encode(report))
+    return stage
+
+
+def _kept_report(trends: SqliteTrends) -> CountReport:
+    try:
+        return msgspec.json.decode(trends.report() or b"{}", type=CountReport)
+    except msgspec.MsgspecError:
+        return CountReport()  # of another Levada
+
+
+def measure_balance(
+    collection: Collection, shadows: Sequence[str], on_progress: Callable[[int], None] = lambda seq: None
+) -> CountReport:
+    """The whole stream once more, from its beginning, through the grouping of the settings and these others."""
+    return _stage(collection.store, ForgottenTrends(), collection.settings.trends, shadows).catch_up(on_progress)
+
+
+def _stage(
+    documents: Documents, trends: Trends, settings: TrendsSettings, shadows: Sequence[str] = ()
+) -> CountStage:
+    hashes = _Hashes(secrets.token_bytes(16))
+
+    def routing(method: str) -> Routing:
+        return Routing(lambda workers: grouping_named(method, workers, hashes), range(settings.workers))
+
+    return CountStage(documents, trends, settings, routing, shadows)
+
+
+def _read_only(folder: DataFolder) -> SqliteTrends:
+    if not folder.trends.exists():
+        raise NotFound(f"nothing was counted in {folder.path} yet, and it may not be written: count as its owner")
+    return SqliteTrends(folder.trends, read_only=True)
+
+
+def _delete(path: Path) -> None:
+    for part in path.parent.glob(f"{path.name}*"):
+        part.unlink()
+
+
+def main(arguments: list[str]) -> None:
+    begin_following()
+    folder = DataFolder(Path(arguments[0]))
+    store = SqliteStore.open_reader(folder.database)
+    try:
+        trends, stage = count_up(folder.trends, store, folder.settings().trends)
+        try:
+            follow(lambda: _counted_on(trends, stage), _GATHER_SECONDS)
+        finally:
+            trends.close()
+    finally:
+        store.close()
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except LevadaError as error:
+        sys.exit(str(error))

@@ -1,0 +1,72 @@
+"""Does `levada group` answer, and say what is wrong?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from levada.cli.root import app
+from levada.errors import LevadaError, NotFound, UsageError
+from levada.grouping import METHODS
+
+RUN = CliRunner()
+
+
+def answer(*words: str) -> dict[str, float]:
+    done = RUN.invoke(app, ["group", *words, "--json"], catch_exceptions=False)
+    assert done.exit_code == 0
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_answers_with_five_figures(method: str) -> None:
+    found = answer("--method", method, "--records", "20000", "--workers", "4")
+    assert list(found) == ["deviation_percent", "distribution_cost", "max_over_mean", "latency_ms", "throughput"]
+
+
+def test_any_lines_are_a_stream(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_bytes(b"a\nb\n\xff\na")
+    assert (
+        answer("--stream", str(tmp_path / "keys"), "--method", "key", "--workers", "1")["distribution_cost"] == 1.0
+    )
+
+
+def test_a_person_reads_sentences() -> None:
+    done = RUN.invoke(app, ["group", "--records", "5000"])
+    assert "workers per key" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--workers", "0"], UsageError),
+        (["--method", "fair"], UsageError),
+        (["--skew", "101"], UsageError),
+        (["--records", "0"], UsageError),
+        (["--seed", "-1"], UsageError),
+        (["--stream", "no-such-file"], UsageError),
+        (["--stream", "/dev/null"], NotFound),
+    ],
+)
+def test_what_makes_no_sense_is_one_clear_line(words: list[str], error: type[LevadaError]) -> None:
+    with pytest.raises(error):
+        RUN.invoke(app, ["group", *words], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    "words", [["--only", "everything"], ["--runs", "0"], ["--records", "1"], ["--picture", "x.gif"]]
+)
+def test_the_laboratory_refuses_what_it_does_not_know(words: list[str]) -> None:
+    with pytest.raises(UsageError):
+        RUN.invoke(app, ["lab", "grouping", *words], catch_exceptions=False)
+
+
+def test_the_laboratory_follows_the_hot_key(tmp_path: Path) -> None:
+    words = ["lab", "grouping", "--only", "growth", "--thesis-records", "100000"]
+    done = RUN.invoke(app, [*words, "--picture", str(tmp_path / "growth.svg")], catch_exceptions=False)
+    assert "levelled: the hot key had 7 workers" in done.stdout
+    assert (tmp_path / "growth.svg").stat().st_size > 1_000
