@@ -42,11 +42,12 @@ class Agenda:
         *,
         per_hour: float = 0,
         per_site_per_hour: float = 0,
+        burst: float = 1.0,
         most_idle: int = 10_000,
     ) -> None:
         self._delay = delay
         self._at_once = at_once
-        self._budget = Allowance(per_hour)
+        self._budget = Allowance(per_hour, burst)
         self._per_site_per_hour = per_site_per_hour
         self._most_idle = most_idle
         self._lines: dict[str, _Line] = {}
