@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from levada.grouping import LevelledGrouping, MurmurHash
 from levada.grouping.levels import Levels
-from levada.grouping.places import place_of
+from levada.grouping.places import place_of, stride_of
 from levada.grouping.slots import deal_slots
 from levada.grouping.tuning import Tuning
 
@@ -35,6 +35,11 @@ def skewed(share: float, records: int, keys: int = 204, seed: int = 100) -> Inte
     return np.where(chance.random(records) < share, 7, chance.integers(0, keys, records))
 
 
+def zipfian(keys: int, records: int, seed: int = 100) -> Integers:
+    worth = 1.0 / np.arange(1, keys + 1)
+    return np.random.default_rng(seed).choice(keys, records, p=worth / worth.sum()).astype(np.int64)
+
+
 @pytest.mark.parametrize("share", [0.0, 0.15, 0.45, 0.85])
 def test_a_skewed_stream_is_shared_evenly_at_little_cost(share: float) -> None:
     fullest, cost = shared(skewed(share, 1_000_000), 10)
@@ -46,6 +51,20 @@ def test_a_single_key_is_spread_over_all_workers() -> None:
     fullest, cost = shared(np.zeros(200_000, np.int64), 10)
     assert fullest <= 1.05
     assert cost == 10
+
+
+@pytest.mark.parametrize(("keys", "workers"), [(25, 50), (60, 50), (25, 100)])
+def test_few_keys_do_not_wander_over_many_workers(keys: int, workers: int) -> None:
+    """Perfectly even would need about keys + workers - 1 pairs."""
+    fullest, cost = shared(zipfian(keys, 500_000), workers)
+    assert fullest <= 1.5
+    assert cost <= 1.6 * (keys + workers - 1) / keys
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(1, 300))
+def test_a_stride_meets_every_worker(hashed: int, workers: int) -> None:
+    stride = stride_of(hashed, workers)
+    assert len({step * stride % workers for step in range(workers)}) == workers
 
 
 def test_crafted_collisions_do_not_meet() -> None:
@@ -113,6 +132,16 @@ def test_changes_of_workers_are_decided_alike_by_the_array() -> None:
     chosen = by_array.choose_many(stream).tolist()
     assert chosen == [one_by_one.choose(key) for key in stream]
     assert set(chosen) == {1, 2, 3, 7, 9}
+
+
+def test_many_hot_keys_are_decided_alike_by_the_array() -> None:
+    one_by_one, by_array = LevelledGrouping(60, b"s"), LevelledGrouping(60, b"s")
+    stream = zipfian(20, 12_000).tolist()
+    for start in range(0, len(stream), 3_000):
+        part = stream[start : start + 3_000]
+        assert by_array.choose_many(part).tolist() == [one_by_one.choose(key) for key in part]
+        one_by_one.leave(start // 1_000)
+        by_array.leave(start // 1_000)
 
 
 def test_heavy_records_count_for_what_they_cost() -> None:

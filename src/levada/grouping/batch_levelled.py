@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from levada.compiling import kernel
-from levada.grouping.heads import PRESSING_RUN, Heads
+from levada.compiling import compiled, kernel
+from levada.grouping.heads import SHARE_PARTS, Heads
 from levada.grouping.levels import Levels
+from levada.grouping.places import stride_of
 
 if TYPE_CHECKING:
     from levada.grouping.keys import Hasher, Hashes, Keys, Workers
@@ -28,8 +29,8 @@ _HEAVIEST = 1e12
 _BLOCK = 1 << 14
 
 # Where the numbers that change stand in `State.now`, and those that do not in `State.fixed`.
-_GROW, _SQUARES, _LEFT, _TURNS, _WORTH, _HEADS, _TICK, _SAMPLES = range(8)
-_GAIN, _SURETY, _TOUCH, _HOT, _EASE, _RUN, _REACH, _GROWTH, _TURN, _MOST, _PRESS = range(11)
+_GROW, _SQUARES, _LEFT, _TURNS, _WORTH, _HEADS, _TICK, _SAMPLES, _SHARE = range(9)
+_GAIN, _SURETY, _TOUCH, _HOT, _EASE, _RUN, _REACH, _GROWTH, _TURN, _MOST, _PRESS, _SWAY, _CALM = range(13)
 
 
 class State(NamedTuple):
@@ -51,6 +52,8 @@ class State(NamedTuple):
     hot_left: Workers
     hot_run: Workers
     hot_reach: Workers
+    hot_stride: Workers
+    hot_presses: np.ndarray[Any, np.dtype[np.bool_]]
     sample_hash: Hashes  # of this turn, not yet counted
     sample_weight: Floats
 
@@ -64,9 +67,9 @@ class LevelledArrays:
         self._workers = np.array(workers, np.int64)
         self._plain = list(workers) == list(range(len(workers)))
         tuning = levels.tuning
-        now = [levels.grow, levels.squares, levels.left, levels.turns, levels.worth, 0, tick, 0]
+        now = [levels.grow, levels.squares, levels.left, levels.turns, levels.worth, 0, tick, 0, levels.hot]
         fixed = [levels.gain, tuning.surety, tuning.touch, tuning.hot, tuning.ease, tuning.run, tuning.reach]
-        fixed += [levels.growth, levels.turn, heads.most, tuning.press]
+        fixed += [levels.growth, levels.turn, heads.most, tuning.press, tuning.sway, tuning.calm]
         many = 1 << (2 * heads.most).bit_length()
         few = 1 << (8 * len(workers) + 63).bit_length()
         self.state = State(
@@ -86,13 +89,15 @@ class LevelledArrays:
             np.zeros(few, np.int64),
             np.zeros(few, np.int64),
             np.zeros(few, np.int64),
+            np.zeros(few, np.int64),
+            np.zeros(few, np.bool_),
             np.zeros(levels.turn, np.uint64),
             np.zeros(levels.turn),
         )
         for hashed, weight in heads.weight.items():
             self._remember(hashed, weight)
         for hashed, hot in heads.hot.items():
-            row = (hot.ease, hot.worker, hot.left, hot.run, hot.reach)
+            row = (hot.ease, hot.worker, hot.left, hot.run, hot.reach, hot.presses)
             _heat(np.uint64(hashed), *row, self.state)
 
     def choose(self, hasher: Hasher, keys: Keys, weights: Sequence[float] | Floats | None) -> Workers:
@@ -134,6 +139,9 @@ class LevelledArrays:
     @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self.state)
+
+
+_stride_of = compiled(stride_of)
 
 
 @kernel
@@ -198,24 +206,30 @@ def _above(cut: float, weights: Floats) -> int:
 
 
 @kernel
-def _heat(hashed: np.uint64, ease: float, worker: int, left: int, run: int, reach: int, s: State) -> None:
+def _heat(
+    hashed: np.uint64, ease: float, worker: int, left: int, run: int, reach: int, presses: bool, s: State
+) -> None:
     place = _find(hashed, s.hot_hash, s.hot_ease)
     s.hot_hash[place] = hashed
     s.hot_ease[place] = ease
     s.hot_worker[place], s.hot_left[place] = worker, left
     s.hot_run[place], s.hot_reach[place] = run, reach
+    s.hot_stride[place], s.hot_presses[place] = _stride_of(int(hashed), len(s.load)), presses
 
 
 @kernel
 def _review(s: State) -> None:
     for place in range(len(s.hot_ease)):
         s.hot_ease[place] = 0.0
+    parts = 0
     for place in range(len(s.head_hash)):
         worth = s.head_weight[place] * s.now[_WORTH]
         if worth > s.fixed[_HOT]:
-            ease = s.fixed[_EASE] / worth
             run, reach = int(s.fixed[_RUN] * worth), int(s.fixed[_REACH] * worth)
-            _heat(s.head_hash[place], ease * ease, 0, 0, run, reach, s)
+            presses = worth > s.fixed[_SWAY] * len(s.load)
+            _heat(s.head_hash[place], s.fixed[_EASE] / worth, 0, 0, run, reach, presses, s)
+            parts += int(SHARE_PARTS * s.head_weight[place] * s.now[_WORTH])
+    s.now[_SHARE] = parts / (SHARE_PARTS * len(s.load))
 
 
 @kernel
@@ -234,11 +248,14 @@ def _settle(s: State) -> None:
     for worker in range(workers):
         total += s.load[worker]
     records = total * total / s.now[_SQUARES]
+    cold = max(0.0, 1.0 - s.now[_SHARE])
+    cold *= cold
+    gain = s.fixed[_GAIN] * (s.fixed[_CALM] + (1.0 - s.fixed[_CALM]) * (cold * cold))
     mean = 0.0
     for worker in range(workers):
         excess = s.load[worker] / (total * s.target[worker]) - 1.0
         sure = np.abs(excess) * np.sqrt(records * s.target[worker]) / s.fixed[_SURETY]
-        s.base[worker] += s.fixed[_GAIN] * excess * min(1.0, sure)
+        s.base[worker] += gain * excess * min(1.0, sure)
         mean += s.base[worker]
     mean /= workers
     for worker in range(workers):
@@ -288,17 +305,18 @@ def _choose(hashes: Hashes, weights: Floats, weighted: bool, s: State, chosen: W
             other = np.int64(slots[(high * size) >> _HALF])
             last = np.int64(slots[(third * size) >> _HALF])
             if ease > 0.0:
-                pressing = s.hot_run[hot] >= PRESSING_RUN
+                pressing, stride = s.hot_presses[hot], s.hot_stride[hot]
                 least = press * unit[best] * load[best] if pressing else level[best]
                 score = (press * unit[other] * load[other] if pressing else level[other]) + ease * step
                 if score < least:
                     best, least = other, score
+                worker = last
                 for beyond in range(min(workers, s.hot_reach[hot] + 1)):
-                    worker = last + beyond if last + beyond < workers else last + beyond - workers
                     height = press * unit[worker] * load[worker] if pressing else level[worker]
                     score = height + ease * (further + 0.5 * beyond)
                     if score < least:
                         best, least = worker, score
+                    worker = worker + stride if worker + stride < workers else worker + stride - workers
                 s.hot_worker[hot] = best
                 s.hot_left[hot] = s.hot_run[hot]
             else:

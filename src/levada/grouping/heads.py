@@ -8,12 +8,13 @@ that grow with time, so that what is old counts less. Now and then the table is 
 
 from __future__ import annotations
 
+from levada.grouping.places import stride_of
 from levada.grouping.tuning import Tuning
 
-__all__ = ["PRESSING_RUN", "SAMPLED", "Heads", "Hot", "reviewed_after"]
+__all__ = ["SAMPLED", "SHARE_PARTS", "Heads", "Hot", "reviewed_after"]
 
 SAMPLED = 8
-PRESSING_RUN = 2  # records in a row from which a key is so hot that it looks at loads alone
+SHARE_PARTS = 1024  # of a worker's load, in which the share of hot keys is added up
 _LEAST_REVIEW = 8  # turns between two reviews; the first follow each other faster
 
 
@@ -22,15 +23,17 @@ def reviewed_after(turn: int) -> bool:
 
 
 class Hot:
-    """What a hot key does: how small its steps are, how far it looks, how long it sends without looking."""
+    """What a hot key does: how small its steps are, how far and by which stride it looks, how long it sends without
+    looking, and whether it looks at loads alone."""
 
-    __slots__ = ("ease", "left", "reach", "run", "worker")
+    __slots__ = ("ease", "left", "presses", "reach", "run", "stride", "worker")
 
-    def __init__(self, worth: float, tuning: Tuning) -> None:
-        ease = tuning.ease / worth
-        self.ease = ease * ease
+    def __init__(self, hashed: int, worth: float, workers: int, tuning: Tuning) -> None:
+        self.ease = tuning.ease / worth
         self.reach = int(tuning.reach * worth)
+        self.stride = stride_of(hashed, workers)
         self.run = int(tuning.run * worth)
+        self.presses = worth > tuning.sway * workers
         self.worker = self.left = 0
 
 
@@ -39,6 +42,7 @@ class Heads:
 
     def __init__(self, workers: int, tuning: Tuning) -> None:
         self.most = tuning.most_heads(workers)
+        self._workers = workers
         self.weight: dict[int, float] = {}
         self.hot: dict[int, Hot] = {}
         self._tuning = tuning
@@ -48,20 +52,24 @@ class Heads:
         if len(self.weight) > self.most:
             self._purge()
 
-    def review(self, worth: float) -> None:
-        """`worth`: workers that a weight of 1 is worth."""
+    def review(self, worth: float) -> float:
+        """`worth`: workers that a weight of 1 is worth. Returns the share of the stream that is hot."""
         hot = self._tuning.hot
         self.hot = {
-            hashed: Hot(weight * worth, self._tuning)
+            hashed: Hot(hashed, weight * worth, self._workers, self._tuning)
             for hashed, weight in self.weight.items()
             if weight * worth > hot
         }
+        # In whole parts: their sum is the same in whichever order they are added.
+        parts = sum(int(SHARE_PARTS * self.weight[hashed] * worth) for hashed in self.hot)
+        return parts / (SHARE_PARTS * self._workers)
 
     def rescale(self, down: float) -> None:
         self.weight = {hashed: weight * down for hashed, weight in self.weight.items()}
 
     def resize(self, workers: int) -> None:
         self.most = self._tuning.most_heads(workers)
+        self._workers = workers
         while len(self.weight) > self.most:
             self._purge()
 

@@ -6,8 +6,9 @@ worker that is too full leave in the order of their distances, the nearest first
 shared: with prices for levels this is a transport problem, whose solution shares at most one key per worker. All
 senders hash alike and see alike streams, so they move the same keys, and no one has to coordinate them.
 
-A hot key (worth most of a worker, or several) finds its steps shrunk by the square of its worth, and may walk
-through all workers: few records of few keys fill what the rest leaves empty, and the rest stays at home.
+A hot key (worth a worker, or several) finds its steps shrunk by its worth, and may walk through all workers: few
+keys fill what the rest leaves empty, and the rest stays at home. A step stays longer than the levels tremble, so
+that hot keys do not wander, and each walks by a stride of its own, so that two of them do not go hand in hand.
 
 Deviation is driven to nothing; perfect evenness needs about keys + workers - 1 pairs of key and worker, and that is
 what it comes close to. No clock: the window is counted in records, and a burst is judged as surely as a trickle.
@@ -19,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from levada.grouping.dictionary import Remembered
-from levada.grouping.heads import PRESSING_RUN, Heads, Hot, reviewed_after
+from levada.grouping.heads import Heads, Hot, reviewed_after
 from levada.grouping.keyed_hash import KeyedHash
 from levada.grouping.keys import Hasher, Key, whole_workers
 from levada.grouping.levels import Levels
@@ -132,7 +133,7 @@ class LevelledGrouping:
         down = self._levels.change([before.get(worker) for worker in workers])
         self._heads.rescale(down)
         self._heads.resize(len(workers))
-        self._heads.review(self._levels.worth)
+        self._levels.hot = self._heads.review(self._levels.worth)
         self._workers = workers
         self._deal()
 
@@ -155,13 +156,13 @@ class LevelledGrouping:
         if hot.left > 0:
             hot.left -= 1
             return hot.worker
-        height = self._pressed() if hot.run >= PRESSING_RUN else self._levels.level
+        height = self._pressed() if hot.presses else self._levels.level
         best, least = place.first, height[place.first]
         score = height[place.second] + hot.ease * place.step
         if score < least:
             best, least = place.second, score
         for beyond in range(min(len(height), hot.reach + 1)):
-            worker = (place.third + beyond) % len(height)
+            worker = (place.third + beyond * hot.stride) % len(height)
             score = height[worker] + hot.ease * (place.further + 0.5 * beyond)
             if score < least:
                 best, least = worker, score
@@ -169,8 +170,8 @@ class LevelledGrouping:
         return best
 
     def _pressed(self) -> list[float]:
-        """For a key worth several workers the loads of this window count alone, and much: it makes the levels, and
-        what they were before it came must not lead it."""
+        """For a key worth a quarter of all workers the loads of this window count alone, and much: it makes the
+        levels, and what they were before it came must not lead it."""
         press, levels = self._tuning.press, self._levels
         return [press * unit * load for unit, load in zip(levels.unit, levels.load, strict=True)]
 
@@ -179,4 +180,4 @@ class LevelledGrouping:
         if down != 1.0:
             self._heads.rescale(down)
         if reviewed_after(self._levels.turns):
-            self._heads.review(self._levels.worth)
+            self._levels.hot = self._heads.review(self._levels.worth)

@@ -2,8 +2,9 @@
 
 A worker's level has two parts. The base rises while the worker is loaded above its target and falls while it is
 below, fast where the excess is certain and slowly where it may be chance: so the tolerance sets itself, wide while
-little is known and narrow later. The rest is a small share of the load of this window, so that the next record
-already notices the last.
+little is known and narrow later. It is slower, too, the more of the stream is hot keys: they leave at a small rise,
+and a level that overshoots sends them further than they need to go. The rest is a small share of the load of this
+window, so that the next record already notices the last.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Levels:
         self.tuning = tuning
         self.grow = 1.0
         self.turns = 0
+        self.hot = 0.0  # share of the stream that hot keys have
         self.turn = self.left = 0
         self.gain = self.growth = self._window = 0.0
         self._pace(workers)
@@ -90,12 +92,15 @@ class Levels:
     def _rise(self) -> None:
         total = self._total()
         records = total * total / self.squares
-        surety = self.tuning.surety
+        surety, calm = self.tuning.surety, self.tuning.calm
+        cold = max(0.0, 1.0 - self.hot)
+        cold *= cold
+        gain = self.gain * (calm + (1.0 - calm) * (cold * cold))
         mean = 0.0
         for place, load in enumerate(self.load):
             excess = load / (total * self.target[place]) - 1.0
             sure = abs(excess) * sqrt(records * self.target[place]) / surety
-            self.base[place] += self.gain * excess * min(1.0, sure)
+            self.base[place] += gain * excess * min(1.0, sure)
             mean += self.base[place]
         mean /= len(self.load)
         self.base = [min(_BOUND, max(-_BOUND, base - mean)) for base in self.base]
