@@ -35,10 +35,11 @@ def visited(
     outcome: Outcome,
     *,
     said: Said = Said.NOTHING,
+    similarity: float = 1.0,
     modified: float | None = None,
 ) -> PageRecord:
     """The page after this visit, as a store would hold it."""
-    visit = Visit(at, outcome, said=said)
+    visit = Visit(at, outcome, similarity, said)
     plan = revisit.plan(page, visit, modified)
     return replace(
         page,

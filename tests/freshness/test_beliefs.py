@@ -153,6 +153,22 @@ def test_a_sitemap_that_cries_wolf_is_believed_less_and_less() -> None:
     assert told_of(honest=False)[0] < 0.15
 
 
+def test_differences_that_pages_of_a_site_show_at_every_look_hardly_count() -> None:
+    """A counter on every page: a difference of that size says next to nothing, a larger one all the more."""
+
+    def interval_after(similarity: float) -> float:
+        revisit = policy(per_hour=20)
+        for number in range(30):  # looked at twice within minutes
+            page = visited(revisit, a_page(number), 0.0, Outcome.FIRST)
+            visited(revisit, page, 600.0, Outcome.CHANGED, similarity=1.0)
+        page = visited(revisit, a_page(99), DAY, Outcome.FIRST)
+        for step in range(1, 4):
+            page = visited(revisit, page, DAY + step * HOUR, Outcome.CHANGED, similarity=similarity)
+        return page.interval or 0.0
+
+    assert interval_after(1.0) > 1.2 * interval_after(0.5)
+
+
 def test_a_site_whose_304_lies_is_asked_for_the_whole_page() -> None:
     revisit = policy(per_hour=60)
     page = visited(revisit, a_page(8), 0.0, Outcome.FIRST)
@@ -188,7 +204,7 @@ def test_what_is_kept_of_a_page_comes_back_as_far_as_two_bytes_tell(
 def test_a_belief_is_one(visits: list[tuple[float, bool, float, float]], later: float) -> None:
     evidence, prior, belief = [0.0] * len(RATES), imagined(RATES), [0.0] * len(RATES)
     for elapsed, changed, age, trust in visits:
-        observe(evidence, RATES, elapsed, changed, 0.97, age, trust)
+        observe(evidence, RATES, elapsed, changed, 0.97, age, trust, 0.3)
     posterior(evidence, prior, belief)
     assert sum(belief) == pytest.approx(1.0)
     assert all(0.0 <= chance <= 1.0 for chance in belief)

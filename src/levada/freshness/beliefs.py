@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from levada.freshness.hearsay import MANY, Speaker, tally, trust, unsaid
+from levada.freshness.hearsay import MANY, Speaker, is_small, noise, tally, trust, unsaid
 from levada.freshness.memory import evidence_of
 from levada.freshness.panel import KEEP, imagined, weigh, withdraw, write_prior
 from levada.freshness.rates import chance_unchanged, observe, observe_first, posterior
@@ -171,7 +171,8 @@ class PageBeliefs:
         if visit.said & Said.EARLY and visit.outcome is Outcome.CHANGED:
             # We came because it had changed: that says once in this time, not at least once.
             age, dated = elapsed, 1.0
-        observe(evidence, rates, elapsed, visit.outcome is Outcome.CHANGED, KEEP, age, dated)
+        blur = noise(self.site(page.site).counts) if is_small(visit) else 0.0
+        observe(evidence, rates, elapsed, visit.outcome is Outcome.CHANGED, KEEP, age, dated, blur)
         return evidence
 
     def _weigh_member(

@@ -38,10 +38,12 @@ def observe(
     keep: float,
     age: float,
     trust: float,
+    noise: float,
 ) -> None:
     """Take in one visit, `elapsed` seconds after the one before; `keep` is the share of the past that is kept.
 
-    `age` is how long ago the server says that the page was last modified, negative if it does not say.
+    `age` is how long ago the server says that the page was last modified, negative if it does not say. `noise` is
+    the chance that the page looks changed like this without having changed.
     """
     dated = changed and 0.0 <= age <= elapsed
     for k in range(len(rates)):
@@ -49,7 +51,7 @@ def observe(
         still = math.exp(-rate * elapsed)
         said = still
         if changed:
-            said = 1.0 - still
+            said = 1.0 - still * (1.0 - noise)
         if dated:  # both as densities of the moment told
             said = trust * rate * elapsed * math.exp(-rate * age) + (1.0 - trust) * said
         evidence[k] = keep * evidence[k] + math.log(max(said, _LEAST_CHANCE))

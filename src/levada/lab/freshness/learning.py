@@ -97,7 +97,7 @@ def _learn(
             slot = max(slot + gap, now - _SAVED)
         newest = offsets[page] if first else seen_until(times, seen[page], offsets[page + 1], now)
         if not first:
-            observe(evidence[page], rates, now - last[page], newest > seen[page], KEEP, -1.0, 0.0)
+            observe(evidence[page], rates, now - last[page], newest > seen[page], KEEP, -1.0, 0.0, 0.0)
         seen[page] = newest
         last[page] = now
         visited.append(page)
