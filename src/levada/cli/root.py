@@ -13,7 +13,21 @@ from typing import Annotated
 import typer
 
 from levada import __version__
-from levada.cli import crawl, demo, diff, doctor, export, freshness, group, lab, postings, search, trends, why
+from levada.cli import (
+    crawl,
+    demo,
+    diff,
+    doctor,
+    export,
+    freshness,
+    group,
+    lab,
+    postings,
+    search,
+    simulate,
+    trends,
+    why,
+)
 from levada.errors import LevadaError
 
 __all__ = ["app", "main"]
@@ -45,7 +59,7 @@ def levada(
     """Keeps a large collection of web pages fresh and searchable within a fetch budget."""
 
 
-for module in (demo, crawl, search, postings, trends, diff, why, freshness, group, lab, export, doctor):
+for module in (demo, crawl, search, postings, trends, diff, why, freshness, group, simulate, lab, export, doctor):
     module.register(app)
 
 

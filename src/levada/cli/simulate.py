@@ -1,0 +1,147 @@
+"""`levada simulate`: how do stages of workers fare under a controller, and how many workers are enough?"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer.core import TyperGroup
+
+from levada.cli import simulate_size, simulate_sweep
+from levada.cli.options import JsonOption, print_json
+from levada.cli.simulate_options import (
+    CatalogsOption,
+    ControllerOption,
+    LoadOption,
+    OrchestratorsOption,
+    ScannersOption,
+    SecondsOption,
+    SetOption,
+    check_picture,
+    parse_numbers,
+    parse_options,
+)
+from levada.errors import UsageError
+
+__all__ = ["register"]
+
+_SETTING = re.compile(r"[a-z_]+=")
+
+
+class _Settings(TyperGroup):
+    """Lets `key=value` stand without `--set`, wherever it is."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        words: list[str] = []
+        for word in args:
+            words += ["--set", word] if _SETTING.match(word) and words[-1:] != ["--set"] else [word]
+        return super().parse_args(ctx, words)
+
+
+def register(app: typer.Typer) -> None:
+    family = typer.Typer(name="simulate", cls=_Settings, invoke_without_command=True)
+    family.callback()(simulate)
+    simulate_sweep.register(family)
+    simulate_size.register(family)
+    app.add_typer(family)
+
+
+def simulate(
+    ctx: typer.Context,
+    scanners: ScannersOption = 3.0,
+    orchestrators: OrchestratorsOption = 14,
+    catalogs: CatalogsOption = 174,
+    times: Annotated[
+        str | None,
+        typer.Option(
+            "--times", metavar="A,B", help="Another chain: 0.25,lognormal:5:1,deterministic:2,recorded:FILE."
+        ),
+    ] = None,
+    workers: Annotated[
+        str | None, typer.Option("--workers", metavar="N,M", help="Most workers of each stage of --times.")
+    ] = None,
+    seconds: SecondsOption = 10_000.0,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Another seed, another run.")] = 1,
+    controller: ControllerOption = "static",
+    settings: SetOption = None,
+    load: LoadOption = None,
+    capacity: Annotated[int, typer.Option("--capacity", metavar="N", help="Jobs that a queue holds.")] = 100,
+    startup: Annotated[
+        float, typer.Option("--startup", metavar="S", help="Seconds a worker needs to start.")
+    ] = 0.0,
+    poll: Annotated[
+        float, typer.Option("--poll", metavar="S", help="Seconds between looks at an empty queue.")
+    ] = 0.002,
+    crashes: Annotated[
+        float, typer.Option("--crashes", metavar="R", help="Crashes per worker and second; the job is done again.")
+    ] = 0.0,
+    slow_from: Annotated[
+        float | None,
+        typer.Option("--slow-from", metavar="S", help="From then on every service takes twice as long."),
+    ] = None,
+    hold: Annotated[bool, typer.Option("--hold", help="Let the source be held back when a queue fills.")] = False,
+    highest_first: Annotated[
+        bool,
+        typer.Option("--highest-first", help="Switch off the highest number, as the report does, not idle ones."),
+    ] = False,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE", help="Draw queues and workers: .svg or .png.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Simulates scanners that make jobs, orchestrators that prepare them and catalogs that finish them, or another
+    chain, with a queue before each stage; or a `sweep` over settings; or says what `size` is enough.
+
+    Controllers: static, linear, drain-time (both as really run; with -as-written as the report has them), hpa,
+    keda, ds2, and feed-forward, which is ours. What one can be told is given as key=value, per stage as a/b.
+
+    Examples:
+
+    ```
+    levada simulate --scanners 3 --orchestrators 14 --catalogs 174 --json
+    levada simulate --controller linear threshold=75 history=15 --load steps:1,5,3,8,2
+    levada simulate --controller feed-forward --load bursts:2,10,10,120 --picture bursts.svg
+    levada simulate sweep --controller linear threshold=75,85,100 history=15,30,60
+    levada simulate size --rate 30 --times 0.25,5 --latency 5.3
+    ```
+    """
+    if ctx.invoked_subcommand:
+        return
+    from levada.cli.lab_extra import require
+
+    require("numpy", "numba", *(["matplotlib"] if picture else []))
+    check_picture(picture)
+    from levada.cli.simulate_run import Asked, run
+
+    asked = Asked(
+        times=times or "0.25,5",
+        most=parse_most(times, workers, orchestrators, catalogs),
+        scanners=scanners,
+        load=load,
+        seconds=seconds,
+        seed=seed,
+        capacity=capacity,
+        startup=startup,
+        poll=poll,
+        crashes=crashes,
+        slow_from=slow_from,
+        hold=hold,
+        idle_first=not highest_first,
+    )
+    figures = run(asked, controller, parse_options(settings), picture)
+    if json:
+        print_json(figures)
+    else:
+        from levada.cli.simulate_print import show
+
+        show(figures, controller, seconds)
+
+
+def parse_most(times: str | None, workers: str | None, orchestrators: int, catalogs: int) -> tuple[int, ...]:
+    if workers is None:
+        if times is not None and len(times.split(",")) != 2:
+            raise UsageError("--times of other than two stages needs --workers, one number for each")
+        return orchestrators, catalogs
+    return tuple(int(number) for number in parse_numbers(workers, "--workers"))

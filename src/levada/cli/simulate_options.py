@@ -1,0 +1,68 @@
+"""What the commands of `levada simulate` are asked alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from levada.errors import LevadaError, UsageError
+
+__all__ = [
+    "CatalogsOption",
+    "ControllerOption",
+    "LoadOption",
+    "OrchestratorsOption",
+    "ScannersOption",
+    "SecondsOption",
+    "SetOption",
+    "check_picture",
+    "parse_numbers",
+    "parse_options",
+]
+
+ScannersOption = Annotated[float, typer.Option("--scanners", metavar="N", help="Each makes ten jobs per second.")]
+OrchestratorsOption = Annotated[int, typer.Option("--orchestrators", metavar="N", help="At most; 0.25 s per job.")]
+CatalogsOption = Annotated[int, typer.Option("--catalogs", metavar="N", help="At most; 5 s per job.")]
+SecondsOption = Annotated[float, typer.Option("--seconds", metavar="S", help="How long, in simulated seconds.")]
+ControllerOption = Annotated[
+    str, typer.Option("--controller", metavar="NAME", help="Who says how many; a wrong name lists all.")
+]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Tell the controller; --set may be left out.")
+]
+LoadOption = Annotated[
+    str | None,
+    typer.Option("--load", metavar="SHAPE", help="steps:1,5,3 bursts:2,10,10,120 daily:1,5,2000 recorded:FILE"),
+]
+
+_PICTURES = (".svg", ".png")
+
+
+def parse_numbers(text: str, where: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(f"{where}: {text!r} is not a list of numbers") from None
+
+
+def parse_options(settings: list[str] | None) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    """`key=value`, or `key=a/b` with a value for each stage."""
+    found = {}
+    for setting in settings or ():
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise UsageError(f"{setting!r} is not of the form key=value")
+        found[key] = parse_numbers(value.replace("/", ","), key)
+    return tuple(found.items())
+
+
+def check_picture(picture: Path | None) -> None:
+    """Before anything long is begun."""
+    if picture is None:
+        return
+    if picture.suffix.lower() not in _PICTURES:
+        raise UsageError(f"--picture: the name must end in .svg or .png, not {picture.name!r}")
+    if not picture.absolute().parent.is_dir():
+        raise LevadaError(f"--picture: there is no folder {picture.parent}")

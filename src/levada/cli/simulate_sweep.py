@@ -1,0 +1,141 @@
+"""`levada simulate sweep`: which settings of a controller are good?"""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from levada.cli.options import JsonOption, print_json
+from levada.cli.simulate_options import (
+    CatalogsOption,
+    ControllerOption,
+    LoadOption,
+    OrchestratorsOption,
+    ScannersOption,
+    SecondsOption,
+    SetOption,
+    check_picture,
+    parse_numbers,
+)
+from levada.errors import UsageError
+
+if TYPE_CHECKING:
+    from levada.lab.stages.jobs import Options
+    from levada.lab.stages.sweeping import Setting
+
+__all__ = ["register"]
+
+_MOST_RUNS = 100_000
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(sweep)
+
+
+def sweep(
+    controller: ControllerOption = "linear",
+    settings: SetOption = None,
+    scanners: ScannersOption = 3.0,
+    orchestrators: OrchestratorsOption = 14,
+    catalogs: CatalogsOption = 174,
+    seconds: SecondsOption = 10_000.0,
+    runs: Annotated[int, typer.Option("--runs", metavar="N", help="Seeds 1 to N for each setting.")] = 5,
+    load: LoadOption = None,
+    highest_first: Annotated[
+        bool,
+        typer.Option("--highest-first", help="Switch off the highest number, as the report does, not idle ones."),
+    ] = False,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE", help="Draw a heat map of the scores: .svg or .png.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Every combination of the values given, on all cores, with the report's score (3.2 is the best there can be).
+
+    Example:
+
+    ```
+    levada simulate sweep --controller linear period=0.25,0.5,1 threshold=75,85,100 history=15,30,60
+    ```
+    """
+    from levada.cli.lab_extra import require
+
+    require("numpy", "numba", *(["matplotlib"] if picture else []))
+    check_picture(picture)
+    if not 1 <= runs <= 1_000:
+        raise UsageError(f"--runs must be between 1 and 1000, not {runs}")
+    from levada.cli.simulate_run import Asked, model_of
+    from levada.cli.watching import watching
+    from levada.lab.stages.sweeping import sweep as swept
+
+    model = model_of(
+        Asked(
+            times="0.25,5",
+            most=(orchestrators, catalogs),
+            scanners=scanners,
+            load=load,
+            seconds=seconds,
+            seed=1,
+            idle_first=not highest_first,
+        )
+    )
+    grid = _grid(settings, runs)
+    with watching(json) as progress:
+        found = swept(model, controller, (orchestrators, catalogs), grid, range(1, runs + 1), progress)
+    if picture:
+        _draw(found, picture)
+    if json:
+        print_json({"controller": controller, "runs": runs, "settings": found})
+    else:
+        _print(found, controller)
+
+
+def _grid(settings: list[str] | None, runs: int) -> list[Options]:
+    axes = []
+    for setting in settings or ():
+        key, equals, values = setting.partition("=")
+        if not equals:
+            raise UsageError(f"{setting!r} is not of the form key=value,value")
+        axes.append([(key, parse_numbers(value.replace("/", ","), key)) for value in values.split(",")])
+    grid = [tuple(options) for options in product(*axes)]
+    if len(grid) * runs > _MOST_RUNS:
+        raise UsageError(f"{len(grid)} settings in {runs} runs are more than {_MOST_RUNS}")
+    return grid
+
+
+def _draw(found: list[Setting], picture: Path) -> None:
+    """The last key across, all others down."""
+    import numpy as np
+
+    from levada.lab.stages.picture import draw_sweep
+
+    parts = [setting.name.split(" ")[1:] or ["-"] for setting in found]
+    rows = list(dict.fromkeys(" ".join(part[:-1]) for part in parts))
+    columns = list(dict.fromkeys(part[-1] for part in parts))
+    values = np.full((len(rows), len(columns)), np.nan)
+    for part, setting in zip(parts, found, strict=True):
+        values[rows.index(" ".join(part[:-1])), columns.index(part[-1])] = setting.score
+    draw_sweep(rows, columns, values, "score", picture)
+
+
+def _print(found: list[Setting], controller: str) -> None:
+    from rich.table import Table
+
+    from levada.cli.printing import printer
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for number, column in enumerate(("setting", "score", "paid", "latency, s", "dropped, %", "decisions")):
+        table.add_column(column, justify="right" if number else "left", no_wrap=True)
+    for each in sorted(found, key=lambda setting: -setting.score):
+        table.add_row(
+            each.name.removeprefix(controller).strip() or "as it is",
+            f"{each.score:.3f}",
+            f"{each.paid_workers:.1f}",
+            f"{each.latency_mean_s:.3f}",
+            f"{100 * each.drop_rate:.3f}",
+            f"{each.decisions:,.0f}",
+        )
+    printer().print(table)

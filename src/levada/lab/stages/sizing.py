@@ -1,0 +1,98 @@
+"""How many workers are enough if their number never changes? By Erlang's formula, confirmed by simulation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from levada.errors import LevadaError, UsageError
+from levada.lab.stages.figures import Figures
+from levada.lab.stages.jobs import Job, run_jobs
+from levada.lab.stages.loads import constant
+from levada.lab.stages.model import Model, StageModel
+
+__all__ = ["Sizing", "erlang_wait", "fewest_workers", "size"]
+
+_MOST = 20_000
+_TRIES = 40
+_HALF = 0.5
+
+
+class Sizing(msgspec.Struct, frozen=True):
+    workers: list[int]
+    formula: list[int]  # what Erlang's formula alone says
+    latency_mean_s: float
+    queue_max: list[int]
+    dropped: int
+    runs: int
+
+
+def erlang_wait(rate: float, service: float, workers: int) -> float:
+    """Mean seconds in the queue of M/M/c; infinite if the workers cannot keep up."""
+    load = rate * service
+    if workers <= load:
+        return math.inf
+    blocked = 1.0
+    for count in range(1, workers + 1):
+        blocked = load * blocked / (count + load * blocked)
+    waits = blocked / (1.0 - load / workers * (1.0 - blocked))
+    return waits * service / (workers - load)
+
+
+def fewest_workers(rate: float, times: Sequence[float], latency: float) -> list[int]:
+    """Adds a worker where it shortens the wait most, until the mean latency is met."""
+    _check(rate, times, latency)
+    workers = [math.floor(rate * time) + 1 for time in times]
+    waits = [erlang_wait(rate, time, count) for time, count in zip(times, workers, strict=True)]
+    while sum(times) + sum(waits) > latency:
+        shorter = [erlang_wait(rate, time, count + 1) for time, count in zip(times, workers, strict=True)]
+        place = max(range(len(times)), key=lambda each: waits[each] - shorter[each])
+        workers[place] += 1
+        waits[place] = shorter[place]
+        if sum(workers) > _MOST:
+            raise UsageError(f"more than {_MOST} workers would be needed")
+    return workers
+
+
+def size(rate: float, times: Sequence[float], latency: float, seconds: float = 10_000.0, runs: int = 3) -> Sizing:
+    """The formula knows no queue that overflows: simulation has the last word, no drops and half of it unused."""
+    formula = fewest_workers(rate, times, latency)
+    workers = list(formula)
+    stages = tuple(StageModel(service=time) for time in times)
+    for _ in range(_TRIES):
+        models = [
+            Model(stages=stages, load=constant(1.0), interval=1.0 / rate, seconds=seconds, seed=seed)
+            for seed in range(1, runs + 1)
+        ]
+        found = run_jobs([Job(model, "static", tuple(workers)) for model in models], processes=1)
+        full = [max(each.queue_max[place] for each in found) for place in range(len(times))]
+        worst = max(range(len(times)), key=lambda place: full[place] / stages[place].capacity)
+        mean = _mean_latency(found, sum(times))
+        if full[worst] <= _HALF * stages[worst].capacity and mean <= latency + _chance(found):
+            return Sizing(workers, formula, mean, full, sum(each.dropped for each in found), runs)
+        workers[worst] += max(1, workers[worst] // 200)
+    raise LevadaError(f"no size was found within {_TRIES} tries; the last was {workers}")
+
+
+def _mean_latency(found: Sequence[Figures], service: float) -> float:
+    return service + sum(sum(each.queue_latency_mean_s) for each in found) / len(found)
+
+
+def _chance(found: Sequence[Figures]) -> float:
+    """Twice the standard error of the runs' mean waits."""
+    waits = [sum(each.queue_latency_mean_s) for each in found]
+    mean = sum(waits) / len(waits)
+    return 2.0 * math.sqrt(sum((wait - mean) ** 2 for wait in waits)) / len(waits)
+
+
+def _check(rate: float, times: Sequence[float], latency: float) -> None:
+    if not 0.0 < rate <= 100_000.0:
+        raise UsageError(f"the rate must be above 0 and at most 100000 jobs per second, not {rate}")
+    if not times or not all(0.0 < time <= 86_400.0 for time in times):
+        raise UsageError("times must be above 0 and at most 86400 s")
+    if not sum(times) < latency:
+        raise UsageError(f"the work alone takes {sum(times):g} s: a latency of {latency:g} s cannot be met")
+    if rate * sum(times) > _MOST:
+        raise UsageError(f"more than {_MOST} workers would be needed")

@@ -1,0 +1,85 @@
+"""How many workers should each of several stages have, all together, and must the source wait?
+
+Stages are decided in their order, so that each knows what the one before it was just told. Where their wishes
+exceed a budget over all, every stage gives way by the same share of what it wants above its least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from levada.errors import UsageError
+from levada.stages.controller import Controller
+from levada.stages.pressure import must_hold
+from levada.stages.rule import SizingRule
+from levada.stages.sample import StageSample
+
+__all__ = ["Chain", "Sizes", "share_budget"]
+
+
+class Sizes(msgspec.Struct, frozen=True):
+    wanted: tuple[int, ...]
+    hold_source: bool
+
+
+class Chain:
+    """One controller per stage. `budget` is for the workers of all; without one only their own limits count."""
+
+    def __init__(self, rules: Sequence[SizingRule], budget: int | None = None) -> None:
+        if not rules:
+            raise UsageError("a chain has at least one stage")
+        least = sum(rule.least for rule in rules)
+        if budget is not None and budget < least:
+            raise UsageError(f"a budget of {budget} workers is less than the {least} that the stages must have")
+        self.controllers = tuple(Controller(rule) for rule in rules)
+        self._budget = budget
+        self._held = False
+        self._queues = [0.0] * len(rules)
+
+    def decide(self, samples: Sequence[StageSample]) -> Sizes:
+        """One sample per stage; what lies before each is filled in here."""
+        if len(samples) != len(self.controllers):
+            raise UsageError(f"{len(self.controllers)} stages need as many samples, not {len(samples)}")
+        wanted: list[int] = []
+        for place, (controller, sample) in enumerate(zip(self.controllers, samples, strict=True)):
+            if place:
+                sample = self._with_before(sample, samples[place - 1], wanted[-1], place)
+            wanted.append(controller.workers_wanted(sample))
+        if self._budget is not None:
+            wanted = share_budget(wanted, [each.rule.least for each in self.controllers], self._budget)
+        return Sizes(tuple(wanted), self._holds(samples))
+
+    def _with_before(self, sample: StageSample, before: StageSample, wanted: int, place: int) -> StageSample:
+        return msgspec.structs.replace(
+            sample,
+            before_on=float(wanted),
+            before_queue=before.queue,
+            before_busy=before.busy,
+            before_done=before.done,
+            before_service=self.controllers[place - 1].service,
+            before_rate=self.controllers[place - 1].rate,
+        )
+
+    def _holds(self, samples: Sequence[StageSample]) -> bool:
+        """Stays as it is where a sample makes no sense."""
+        if all(sample.is_sound for sample in samples):
+            rows = [sample.row for sample in samples]
+            self._held = must_hold(self._held, rows, self._queues)
+            self._queues = [sample.queue for sample in samples]
+        return self._held
+
+
+def share_budget(wanted: Sequence[int], least: Sequence[int], budget: int) -> list[int]:
+    """At most `budget` in all and at least `least` each; what rounding leaves over goes to the greatest losses."""
+    extra = [max(0, want - floor) for want, floor in zip(wanted, least, strict=True)]
+    room = budget - sum(least)
+    if sum(extra) <= room:
+        return list(wanted)
+    shares = [each * room / sum(extra) for each in extra]
+    given = [int(share) for share in shares]
+    by_loss = sorted(range(len(given)), key=lambda place: given[place] - shares[place])
+    for place in by_loss[: room - sum(given)]:
+        given[place] += 1
+    return [floor + each for floor, each in zip(least, given, strict=True)]

@@ -1,0 +1,137 @@
+"""Does `levada simulate` answer, and say what is wrong?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from levada.cli.root import app
+from levada.errors import LevadaError, UsageError
+from levada.stages import CONTROLLERS
+
+RUN = CliRunner()
+PROMISED = {
+    "generated",
+    "completed",
+    "dropped",
+    "latency_mean_s",
+    "latency_p99_s",
+    "latency_max_s",
+    "queue_mean",
+    "queue_max",
+    "on_workers",
+    "paid_workers",
+    "decisions",
+    "throughput_per_min",
+}
+
+
+def answer(*words: str) -> dict[str, Any]:
+    done = RUN.invoke(app, ["simulate", *words, "--json"], catch_exceptions=False)
+    assert done.exit_code == 0
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("controller", CONTROLLERS)
+def test_every_controller_answers_with_what_was_promised(controller: str) -> None:
+    found = answer("--controller", controller, "--seconds", "20")
+    assert set(found) >= PROMISED
+    assert len(found["queue_mean"]) == 2
+
+
+def test_a_controller_is_told_by_key_and_value() -> None:
+    plain = answer("--controller", "linear", "threshold=75", "--seconds", "60")
+    assert plain == answer("--seconds", "60", "--controller", "linear", "--set", "threshold=75")
+    assert plain != answer("--controller", "linear", "threshold=40", "--seconds", "60")
+
+
+def test_any_chain_and_load_can_be_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "times").write_text("0.1 0.2 0.3")
+    times = f"0.25,lognormal:1:0.5,deterministic:0.5,recorded:{tmp_path / 'times'}"
+    chain = ("--times", times, "--workers", "20,60,40,20", "--load", "steps:1,5", "--controller", "feed-forward")
+    found = answer(*chain, "--seconds", "60", "--startup", "1", "--hold", "--crashes", "0.001")
+    assert len(found["on_workers"]) == 4
+    assert found["completed"] > 500
+
+
+def test_a_person_reads_sentences_and_sees_a_picture(tmp_path: Path) -> None:
+    words = ["simulate", "--seconds", "30", "--controller", "linear", "--picture", str(tmp_path / "run.svg")]
+    done = RUN.invoke(app, words, catch_exceptions=False)
+    assert "paid workers" in done.stdout
+    assert (tmp_path / "run.svg").stat().st_size > 1_000
+
+
+def test_a_sweep_compares_every_combination(tmp_path: Path) -> None:
+    words = ("sweep", "--controller", "linear", "threshold=50,75", "history=5", "--runs", "1", "--seconds", "20")
+    found = answer(*words, "--picture", str(tmp_path / "heat.png"))
+    assert [each["name"] for each in found["settings"]] == [
+        "linear threshold=50 history=5",
+        "linear threshold=75 history=5",
+    ]
+    assert (tmp_path / "heat.png").stat().st_size > 1_000
+
+
+def test_the_fewest_workers_are_named() -> None:
+    found = answer("size", "--rate", "5", "--times", "0.2,1", "--latency", "1.4", "--seconds", "500", "--runs", "1")
+    assert found["dropped"] == 0
+    done = RUN.invoke(
+        app, ["simulate", "size", "--rate", "5", "--times", "0.2", "--latency", "0.5", "--seconds", "99"]
+    )
+    assert "Erlang" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--controller", "guess"],
+        ["--controller", "linear", "speed=1"],
+        ["--controller", "linear", "threshold=x"],
+        ["--controller", "linear", "threshold=0"],
+        ["--set", "threshold"],
+        ["--orchestrators", "-1"],
+        ["--orchestrators", "0"],
+        ["--scanners", "-1"],
+        ["--scanners", "nan"],
+        ["--seconds", "0"],
+        ["--seconds", "nan"],
+        ["--seed", "-1"],
+        ["--times", "1,2,3"],
+        ["--times", "1,2", "--workers", "1"],
+        ["--times", "soon,5"],
+        ["--times", "recorded:/no/such,5"],
+        ["--load", "waves:3"],
+        ["--picture", "run.gif"],
+        ["size", "--rate", "0", "--times", "1", "--latency", "2"],
+        ["size", "--rate", "1", "--times", "3", "--latency", "2"],
+        ["size", "--rate", "1", "--times", "x", "--latency", "2"],
+        ["sweep", "--runs", "0"],
+        ["sweep", "--controller", "guess"],
+    ],
+    ids=" ".join,
+)
+def test_what_makes_no_sense_is_one_clear_line(words: list[str]) -> None:
+    with pytest.raises(UsageError):
+        RUN.invoke(app, ["simulate", *words], catch_exceptions=False)
+
+
+def test_a_folder_that_is_not_there_is_said_before_the_run() -> None:
+    with pytest.raises(LevadaError, match="no folder"):
+        RUN.invoke(app, ["simulate", "--picture", "/no/such/run.svg"], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("words", [["--only", "all"], ["--runs", "0"], ["--seconds", "1"], ["--picture", "x.gif"]])
+def test_the_laboratory_refuses_what_it_does_not_know(words: list[str]) -> None:
+    with pytest.raises(UsageError):
+        RUN.invoke(app, ["lab", "stages", *words], catch_exceptions=False)
+
+
+def test_the_laboratory_prints_source_and_ours() -> None:
+    words = ["lab", "stages", "--only", "checks", "--runs", "1", "--seconds", "200"]
+    done = RUN.invoke(app, words, catch_exceptions=False)
+    assert "printed | ours" in done.stdout
+    assert "come out again" in done.stdout
