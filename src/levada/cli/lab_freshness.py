@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from levada.cli.lab_extra import check_picture, require
 from levada.cli.options import JsonOption, print_json
-from levada.errors import LevadaError, UsageError
+from levada.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-_PICTURES = (".svg", ".png")
 _MOST_SEEDS = 10_000
 
 
@@ -60,10 +60,8 @@ def freshness(
     levada lab freshness --history changes.tsv.gz --days 30 --json
     ```
     """
-    from levada.cli.lab_extra import require
-
     require("numpy", "numba", *(["matplotlib"] if picture else []))
-    _check_picture(picture)
+    check_picture(picture)
     from levada.cli.lab_freshness_run import run
     from levada.lab.freshness.simulation import POLICIES
 
@@ -80,15 +78,6 @@ def freshness(
         from levada.cli.lab_freshness_print import show
 
         show(result)
-
-
-def _check_picture(picture: Path | None) -> None:
-    if picture is None:
-        return
-    if picture.suffix.lower() not in _PICTURES:
-        raise UsageError(f"--picture: the name must end in .svg or .png, not {picture.name!r}")
-    if not picture.absolute().parent.is_dir():
-        raise LevadaError(f"--picture: there is no folder {picture.parent}")
 
 
 def _worlds(names: str | None, history: Path | None, days: float | None) -> Sequence[str | HistoryFile]:

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from levada.cli.lab_extra import check_picture, chosen_parts, require
 from levada.cli.options import JsonOption, print_json
-from levada.errors import LevadaError, UsageError
+from levada.errors import UsageError
 
 __all__ = ["register"]
 
 _PARTS = ("thesis", "growth", "comparison")
-_PICTURES = (".svg", ".png")
 
 
 def register(app: typer.Typer) -> None:
@@ -52,11 +52,10 @@ def grouping(
     levada lab grouping --only comparison --runs 10 --records 10000000 --json
     ```
     """
-    from levada.cli.lab_extra import require
-
     require("numpy", "numba", *(["matplotlib"] if picture else []))
-    parts = _parts(only)
-    _check(seeds, records, thesis_records, picture)
+    parts = chosen_parts(only, _PARTS)
+    _check(seeds, records, thesis_records)
+    check_picture(picture)
     from levada.cli.lab_grouping_run import run
 
     names = tuple(name.strip() for name in (streams or "").split(",") if name.strip())
@@ -73,22 +72,8 @@ def grouping(
         show(result)
 
 
-def _parts(only: str | None) -> tuple[str, ...]:
-    chosen = tuple(part.strip() for part in (only or ",".join(_PARTS)).split(",") if part.strip())
-    for part in chosen:
-        if part not in _PARTS:
-            raise UsageError(f"--only: {part!r} is none of {', '.join(_PARTS)}")
-    return chosen
-
-
-def _check(seeds: int, records: int, thesis_records: int, picture: Path | None) -> None:
+def _check(seeds: int, records: int, thesis_records: int) -> None:
     if not 1 <= seeds <= 1_000:
         raise UsageError(f"--runs must be between 1 and 1000, not {seeds}")
     if min(records, thesis_records) < 1_000 or max(records, thesis_records) > 200_000_000:
         raise UsageError("--records and --thesis-records must be between 1000 and 200000000")
-    if picture is None:
-        return
-    if picture.suffix.lower() not in _PICTURES:
-        raise UsageError(f"--picture: the name must end in .svg or .png, not {picture.name!r}")
-    if not picture.absolute().parent.is_dir():
-        raise LevadaError(f"--picture: there is no folder {picture.parent}")

@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
-from levada.cli.printing import printer
+from levada.cli.lab_tables import figures_table, print_sections, wide_printer
 
 if TYPE_CHECKING:
     from levada.cli.lab_grouping_run import Result
-    from levada.lab.claims import Claim, Section
     from levada.lab.grouping.comparison import Cell, Verdict
     from levada.lab.grouping.growth import Growth
 
 __all__ = ["show"]
 
-_WIDTH = 116  # what the tables need; a pipe has no width of its own
-_VERDICTS = {"holds": ("", "green"), "misses": (" ✗", "red"), "misprint": (" *", "yellow")}
 _COLUMNS = ("method", "deviation, %", "cost", "max/mean", "worst", "latency, s")
 
 
 def show(result: Result) -> None:
-    out = printer()
-    out.width = max(out.width, _WIDTH)
-    for section in result.sections:
-        out.print(Text(f"\n{section.title}: printed | ours", style="bold"))
-        out.print(_section_table(section))
-    if result.sections:
-        out.print(_tally(result.sections))
-    for misprint in result.misprints:
-        out.print(f"* misprint, {misprint}")
+    out = wide_printer()
+    print_sections(out, result.sections, result.misprints)
     for growth in result.growths:
         out.print(_told(growth))
     for stream, workers in dict.fromkeys((cell.stream, cell.workers) for cell in result.cells):
@@ -44,15 +33,8 @@ def show(result: Result) -> None:
         out.print(_judged(result.verdict))
 
 
-def _section_table(section: Section) -> Table:
-    table = _table(("", *section.columns))
-    for name, claims in section.rows:
-        table.add_row(name, *(_claim(claim) for claim in claims))
-    return table
-
-
 def _cells_table(cells: Sequence[Cell]) -> Table:
-    table = _table(_COLUMNS)
+    table = figures_table(_COLUMNS)
     for cell in cells:
         table.add_row(
             cell.method,
@@ -64,26 +46,6 @@ def _cells_table(cells: Sequence[Cell]) -> Table:
             style="bold" if cell.method == "levelled" else None,
         )
     return table
-
-
-def _table(columns: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", no_wrap=True)
-    return table
-
-
-def _claim(claim: Claim) -> Text:
-    mark, style = _VERDICTS[claim.verdict]
-    return Text(f"{claim.printed:,.6g} | {claim.measured:,.5g}{mark:2}", style=style)
-
-
-def _tally(sections: Sequence[Section]) -> str:
-    counts = Counter(claim.verdict for section in sections for claim in section.claims)
-    return (
-        f"\nOf {counts.total()} printed figures {counts['holds']} come out again within their bands, "
-        f"{counts['misprint']} are misprints (*) that do once corrected, and {counts['misses']} miss (✗)."
-    )
 
 
 def _told(growth: Growth) -> str:

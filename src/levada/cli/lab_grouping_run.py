@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from levada.cli.watching import watching
 from levada.lab.claims import Section
 from levada.lab.grouping.comparison import SKEWS, WORKERS, Cell, Verdict, compare, judge_ours
 from levada.lab.grouping.growth import Growth, follow_hot_key
@@ -47,18 +47,14 @@ def run(
     *,
     quiet: bool,
 ) -> Result:
-    progress = None if quiet else _line
     result = Result()
     if "thesis" in parts:
-        result.sections = thesis_sections(thesis_records, progress)
+        with watching(quiet) as progress:
+            result.sections = thesis_sections(thesis_records, progress)
     if "growth" in parts:
         result.growths = [follow_hot_key(method, thesis_records, seed=1) for method in _FOLLOWED]
     if "comparison" in parts:
-        result.cells = compare(streams or SKEWS, WORKERS, seeds, records, progress=progress)
+        with watching(quiet) as progress:
+            result.cells = compare(streams or SKEWS, WORKERS, seeds, records, progress=progress)
         result.verdict = judge_ours(result.cells)
     return result
-
-
-def _line(done: int, total: int, what: str) -> None:
-    if done * 10 // total > (done - 1) * 10 // total:
-        print(f"{done} of {total} done: {what}", file=sys.stderr, flush=True)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from levada.cli.lab_extra import check_picture, chosen_parts, require
 from levada.cli.options import JsonOption, print_json
-from levada.cli.simulate_options import check_picture
 from levada.errors import UsageError
 
 __all__ = ["register"]
@@ -44,11 +44,9 @@ def stages(
     levada lab stages --only comparison --picture stages.svg --json
     ```
     """
-    from levada.cli.lab_extra import require
-
     require("numpy", "numba", *(["matplotlib"] if picture else []))
     check_picture(picture)
-    parts = _parts(only)
+    parts = chosen_parts(only, _PARTS)
     if not 1 <= runs <= 1_000:
         raise UsageError(f"--runs must be between 1 and 1000, not {runs}")
     if not 10.0 <= seconds <= 1e6:
@@ -66,11 +64,3 @@ def stages(
         from levada.cli.lab_stages_print import show
 
         show(result)
-
-
-def _parts(only: str | None) -> tuple[str, ...]:
-    chosen = tuple(part.strip() for part in (only or ",".join(_PARTS)).split(",") if part.strip())
-    for part in chosen:
-        if part not in _PARTS:
-            raise UsageError(f"--only: {part!r} is none of {', '.join(_PARTS)}")
-    return chosen

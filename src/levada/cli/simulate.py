@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from levada.cli import simulate_size, simulate_sweep
+from levada.cli.lab_extra import check_picture
 from levada.cli.options import JsonOption, print_json
 from levada.cli.simulate_options import (
     CatalogsOption,
@@ -19,7 +20,6 @@ from levada.cli.simulate_options import (
     ScannersOption,
     SecondsOption,
     SetOption,
-    check_picture,
     parse_numbers,
     parse_options,
 )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from levada.errors import LevadaError, UsageError
+from levada.errors import UsageError
 
 __all__ = [
     "CatalogsOption",
@@ -17,7 +16,6 @@ __all__ = [
     "ScannersOption",
     "SecondsOption",
     "SetOption",
-    "check_picture",
     "parse_numbers",
     "parse_options",
 ]
@@ -37,8 +35,6 @@ LoadOption = Annotated[
     typer.Option("--load", metavar="SHAPE", help="steps:1,5,3 bursts:2,10,10,120 daily:1,5,2000 recorded:FILE"),
 ]
 
-_PICTURES = (".svg", ".png")
-
 
 def parse_numbers(text: str, where: str) -> tuple[float, ...]:
     try:
@@ -56,13 +52,3 @@ def parse_options(settings: list[str] | None) -> tuple[tuple[str, tuple[float, .
             raise UsageError(f"{setting!r} is not of the form key=value")
         found[key] = parse_numbers(value.replace("/", ","), key)
     return tuple(found.items())
-
-
-def check_picture(picture: Path | None) -> None:
-    """Before anything long is begun."""
-    if picture is None:
-        return
-    if picture.suffix.lower() not in _PICTURES:
-        raise UsageError(f"--picture: the name must end in .svg or .png, not {picture.name!r}")
-    if not picture.absolute().parent.is_dir():
-        raise LevadaError(f"--picture: there is no folder {picture.parent}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from levada.cli.lab_extra import check_picture
 from levada.cli.options import JsonOption, print_json
 from levada.cli.simulate_options import (
     CatalogsOption,
@@ -17,7 +18,6 @@ from levada.cli.simulate_options import (
     ScannersOption,
     SecondsOption,
     SetOption,
-    check_picture,
     parse_numbers,
 )
 from levada.errors import UsageError
