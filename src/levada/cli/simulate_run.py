@@ -54,8 +54,8 @@ def model_of(asked: Asked) -> Model:
         raise UsageError(f"{len(stages)} stages need as many numbers of workers, not {len(asked.most)}")
     if not 0.0 < asked.seconds <= 1e8:
         raise UsageError(f"--seconds must be above 0 and at most 100000000, not {asked.seconds}")
-    if not 0.0 <= asked.scanners <= 1e6:
-        raise UsageError(f"--scanners must be between 0 and 1000000, not {asked.scanners}")
+    if not 0.0 < asked.scanners <= 1e6:
+        raise UsageError(f"--scanners must be above 0 and at most 1000000, not {asked.scanners:g}")
     return Model(
         stages=stages,
         load=parse_load(asked.load, asked.seconds) if asked.load else constant(asked.scanners),
