@@ -10,13 +10,44 @@ import pytest
 
 from tests.servers.holding import held
 
-__all__ = ["rabbitmq"]
+__all__ = ["mariadb", "postgresql", "postgresql_trio", "rabbitmq", "redis", "redis_cluster"]
 
 
 @pytest.fixture(scope="session")
 def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a RabbitMQ; give queues a prefix of your own."""
     yield from _server("rabbitmq", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a PostgreSQL, as its superuser; make a database of your own."""
+    yield from _server("postgresql", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def postgresql_trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    """The addresses of three PostgreSQL instances, as their superusers."""
+    for addresses in _server("postgresql_trio", tmp_path_factory):
+        yield addresses.split()
+
+
+@pytest.fixture(scope="session")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Redis; give keys a prefix of your own."""
+    yield from _server("redis", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def redis_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of one of three masters of a Redis Cluster; give keys a prefix of your own."""
+    yield from _server("redis_cluster", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a MariaDB, as its superuser; make a database of your own."""
+    yield from _server("mariadb", tmp_path_factory)
 
 
 def _server(name: str, folders: pytest.TempPathFactory) -> Iterator[str]:

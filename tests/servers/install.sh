@@ -18,6 +18,11 @@ need() {
 }
 
 need rabbitmq-server rabbitmq-server /usr/sbin/rabbitmq-server /usr/lib/rabbitmq/bin/rabbitmq-server
+need postgresql /usr/lib/postgresql/*/bin/initdb
+need redis-server redis-server
+need mariadb-server mariadbd /usr/sbin/mariadbd
+need tshark tshark
+need chromium chromium chromium-browser google-chrome
 
 if [ -z "$missing" ]; then
     exit 0
