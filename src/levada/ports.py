@@ -15,6 +15,7 @@ from levada.records import (
     Change,
     Document,
     Found,
+    Happening,
     Lease,
     Notice,
     PageRecord,
@@ -108,6 +109,11 @@ class Documents(Protocol):
 
     def changes(self, after: int, limit: int) -> list[Change]:
         """The current state of documents that changed after step `after`, in order, without their raw bodies."""
+        ...
+
+    def happenings(self, after: int, limit: int) -> list[Happening]:
+        """Everything that happened to documents after step `after`, in order, each once and for ever the same; the
+        newest are kept (`StoreLimits.keep_happenings`)."""
         ...
 
     def scan(self) -> Iterator[Document]:

@@ -15,6 +15,8 @@ __all__ = [
     "Change",
     "Document",
     "Found",
+    "Happened",
+    "Happening",
     "How",
     "Lease",
     "Link",
@@ -322,6 +324,29 @@ class Change(msgspec.Struct, frozen=True):
     url: str
     site: str
     document: Document | None
+
+
+class Happened(StrEnum):
+    """What became of a stored document."""
+
+    NEW = "new"
+    CHANGED = "changed"
+    GONE = "gone"
+    BACK = "back"  # after it was gone, the same or changed
+
+
+class Happening(msgspec.Struct, frozen=True):
+    """One entry of the log of everything that ever happened to documents."""
+
+    seq: int
+    at: float
+    what: Happened
+    page_id: int
+    url: str
+    site: str
+    version: int
+    similarity: float  # to the version before; 1 where the content is as it was
+    title: str = ""  # "" once the version is no longer kept
 
 
 class RobotsRecord(msgspec.Struct, frozen=True):

@@ -9,15 +9,17 @@ import zstandard
 
 from levada.errors import StoreDamaged
 from levada.reasons import Reason
-from levada.records import Found, Notice, Outcome, PageState, Refusal, Said, Settled, Visit
+from levada.records import Found, Happened, Notice, Outcome, PageState, Refusal, Said, Settled, Visit
 
 __all__ = [
     "DUE_COUNTED",
     "PAGE_BITS",
+    "TIDIED_EVERY",
     "Validators",
     "brought_forward",
     "checked_one_in",
     "example_of",
+    "happened",
     "holdable",
     "is_full",
     "is_news",
@@ -37,6 +39,9 @@ HISTORY = 10
 DUE_COUNTED = 10_000
 """`Standing.due` is exact up to this many."""
 
+TIDIED_EVERY = 256
+"""After so many happenings those that are too old are deleted."""
+
 EXAMPLE_LENGTH = 500
 PAGE_BITS = 24
 LARGEST_CONTENT = 1 << 28
@@ -50,6 +55,21 @@ class Validators(msgspec.Struct, frozen=True):
     last_modified: str | None
     body_digest: bytes | None
     text_digest: bytes | None
+
+
+def happened(settled: Settled, was_gone: bool) -> Happened | None:
+    """What a visit did to the stored document; None if nothing."""
+    stored = settled.lease.page.version > 0
+    removed = is_removed(settled.state)
+    if settled.version is None and (not stored or not (removed or settled.state is PageState.LIVE)):
+        return None
+    if removed:
+        return None if was_gone and settled.version is None else Happened.GONE
+    if was_gone:
+        return Happened.BACK
+    if settled.version is None:
+        return None
+    return Happened.CHANGED if stored else Happened.NEW
 
 
 def page_number(site_id: int, nth: int) -> int:

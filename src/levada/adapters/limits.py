@@ -12,6 +12,7 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     max_pages_per_site: int = 10_000  # URLs held of one site; more are refused (site-full)
     keep_versions: int = 10  # per page; older ones are deleted when a new one is stored
+    keep_happenings: int = 1_000_000  # of the log of changes; older ones are deleted now and then
     new_share: float = 0.5  # of a lease, for pages never visited; the other kind fills up
     delay: float = 0.0  # politeness assumed of a site that asks for none
     run: int = 16  # pages of one site in a row where no politeness spreads them: fewer sites touched per lease
@@ -20,7 +21,7 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
     busy_seconds: float = 5.0  # waited for another process that writes
 
     def __post_init__(self) -> None:
-        for name in ("max_pages_per_site", "keep_versions", "run"):
+        for name in ("max_pages_per_site", "keep_versions", "keep_happenings", "run"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
         for name in ("delay", "known_urls", "cache_bytes", "busy_seconds"):

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from levada.adapters.keeping import is_removed, plain_text, unpacked
+from levada.adapters.keeping import TIDIED_EVERY, happened, is_removed, plain_text, unpacked
 from levada.adapters.memory.held import Held, HeldPage
-from levada.records import Change, Document, NewVersion, PageState, Settled, VersionInfo
+from levada.records import Change, Document, Happening, NewVersion, PageState, Settled, VersionInfo
 
 __all__ = ["MemoryDocuments", "keep_content"]
 
@@ -33,6 +33,14 @@ class MemoryDocuments:
         changed = sorted((page for page in pages if page.seq > after), key=lambda page: page.seq)
         return [_change(page) for page in changed[: max(0, limit)]]
 
+    def happenings(self, after: int, limit: int) -> list[Happening]:
+        later = [each for each in self._held.happenings if each.seq > after]
+        return [self._titled(each) for each in later[: max(0, limit)]]
+
+    def _titled(self, each: Happening) -> Happening:
+        kept = self._held.by_id[each.page_id].versions.get(each.version)
+        return replace(each, title=kept[1].title if kept else "")
+
     def scan(self) -> Iterator[Document]:
         for _, page in sorted(self._held.by_id.items()):
             if page.is_stored:
@@ -42,6 +50,7 @@ class MemoryDocuments:
 def keep_content(held: Held, page: HeldPage, settled: Settled) -> None:
     """Store the version that a visit brought; a page that is gone leaves search, one that is back returns."""
     was_gone = page.gone
+    what = happened(settled, was_gone)
     if settled.version is not None:
         number = page.record.version + 1
         page.record = replace(page.record, version=number, sketch=settled.version.sketch)
@@ -56,6 +65,17 @@ def keep_content(held: Held, page: HeldPage, settled: Settled) -> None:
     if settled.version is not None or page.gone != was_gone:
         held.seq += 1
         page.seq = held.seq
+    if what is not None:
+        similarity = settled.version.similarity if settled.version else 1.0
+        record = page.record
+        held.happenings.append(
+            Happening(
+                held.seq, settled.visit.at, what, record.id, record.url, record.site, record.version, similarity
+            )
+        )
+        if held.seq % TIDIED_EVERY == 0:
+            kept = held.seq - held.limits.keep_happenings
+            held.happenings = [each for each in held.happenings if each.seq > kept]
 
 
 def _storable(version: NewVersion) -> NewVersion:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from levada.adapters.limits import StoreLimits
 from levada.reasons import Reason
-from levada.records import NewVersion, PageRecord, SiteRecord
+from levada.records import Happening, NewVersion, PageRecord, SiteRecord
 
 __all__ = ["Held", "HeldLease", "HeldPage", "HeldSite"]
 
@@ -62,6 +62,7 @@ class Held:
     sites: dict[str, HeldSite] = field(default_factory=dict)
     leases: dict[int, HeldLease] = field(default_factory=dict)
     refused: dict[tuple[str, Reason], tuple[int, str]] = field(default_factory=dict)
+    happenings: list[Happening] = field(default_factory=list)
     token: int = 0
     seq: int = 0
 

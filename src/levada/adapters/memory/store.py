@@ -15,6 +15,7 @@ from levada.records import (
     Change,
     Document,
     Found,
+    Happening,
     Lease,
     Notice,
     PageRecord,
@@ -82,6 +83,9 @@ class MemoryStore:
 
     def changes(self, after: int, limit: int) -> list[Change]:
         return self._documents.changes(after, limit)
+
+    def happenings(self, after: int, limit: int) -> list[Happening]:
+        return self._documents.happenings(after, limit)
 
     def scan(self) -> Iterator[Document]:
         return self._documents.scan()

@@ -8,8 +8,9 @@ import msgspec
 
 from levada.adapters.keeping import plain_text, unpacked
 from levada.adapters.sqlite.database import Database, Row
+from levada.adapters.sqlite.schema import HAPPENED
 from levada.errors import StoreDamaged
-from levada.records import Change, Document, VersionInfo
+from levada.records import Change, Document, Happening, VersionInfo
 
 __all__ = ["SqliteDocuments"]
 
@@ -25,6 +26,10 @@ _SCAN = f"""SELECT {_DOCUMENT}, v.body_zstd {_TABLES} AND v.version = p.version
     WHERE p.id > ? AND p.gone = 0 ORDER BY p.id LIMIT ?"""
 _VERSIONS = """SELECT v.version, v.fetched_at, v.title, v.words, v.similarity FROM versions v
     JOIN pages p ON p.id = v.page_id WHERE p.url = ? ORDER BY v.version DESC"""
+_HAPPENINGS = """SELECT h.seq, h.at, h.what, h.page_id, p.url, s.site, h.version, h.similarity, coalesce(v.title, '')
+    FROM happenings h JOIN pages p ON p.id = h.page_id JOIN sites s ON s.id = p.site_id
+    LEFT JOIN versions v ON v.page_id = h.page_id AND v.version = h.version
+    WHERE h.seq > ? ORDER BY h.seq LIMIT ?"""
 _SCANNED_AT_ONCE = 32
 
 _headers = msgspec.msgpack.Decoder(tuple[tuple[str, str], ...]).decode
@@ -43,6 +48,10 @@ class SqliteDocuments:
 
     def changes(self, after: int, limit: int) -> list[Change]:
         return [_change(row) for row in self._database.rows(_CHANGED, (after, max(0, limit)))]
+
+    def happenings(self, after: int, limit: int) -> list[Happening]:
+        rows = self._database.rows(_HAPPENINGS, (after, max(0, limit)))
+        return [Happening(seq, at, HAPPENED[what], *rest) for seq, at, what, *rest in rows]
 
     def newest_seq(self) -> int:
         (newest,) = self._database.rows("SELECT coalesce(max(seq), 0) FROM pages WHERE seq IS NOT NULL")[0]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import struct
 
 from levada.adapters.sqlite.database import Row
-from levada.adapters.sqlite.schema import HOWS, KINDS, STATES
+from levada.adapters.sqlite.schema import HAPPENED, HOWS, KINDS, STATES
 from levada.reasons import Reason
 from levada.records import Outcome, PageRecord, Said, Visit
 
 __all__ = [
     "FROM_LISTED_PAGES",
     "FROM_PAGES",
+    "HAPPENED_CODE",
     "HOW_CODE",
     "KIND_CODE",
     "PAGE_COLUMNS",
@@ -21,6 +22,7 @@ __all__ = [
 ]
 
 KIND_CODE = {kind: code for code, kind in enumerate(KINDS)}
+HAPPENED_CODE = {what: code for code, what in enumerate(HAPPENED)}
 HOW_CODE = {how: code for code, how in enumerate(HOWS)}
 STATE_CODE = {state: code for code, state in enumerate(STATES)}
 

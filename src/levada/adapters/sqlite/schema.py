@@ -17,15 +17,16 @@ Enumerations are stored by the numbers given here, which must never change their
 
 from __future__ import annotations
 
-from levada.records import How, PageKind, PageState
+from levada.records import Happened, How, PageKind, PageState
 
-__all__ = ["APPLICATION_ID", "HOWS", "KINDS", "SCHEMA", "SCHEMA_VERSION", "STATES"]
+__all__ = ["APPLICATION_ID", "HAPPENED", "HOWS", "KINDS", "SCHEMA", "SCHEMA_VERSION", "STATES"]
 
 APPLICATION_ID = 0x4C764461  # "LvDa"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 KINDS = (PageKind.PAGE, PageKind.SITEMAP, PageKind.FEED)
 HOWS = (How.SEED, How.FRONT, How.LINK, How.SITEMAP, How.FEED, How.CANONICAL, How.REDIRECT)
+HAPPENED = (Happened.NEW, Happened.CHANGED, Happened.GONE, Happened.BACK)
 STATES = (
     PageState.NEW,
     PageState.LIVE,
@@ -123,6 +124,14 @@ SCHEMA = (
         text_zstd BLOB NOT NULL,
         body_zstd BLOB NOT NULL,
         PRIMARY KEY (page_id, version)
+    )""",
+    """CREATE TABLE happenings (
+        seq INTEGER PRIMARY KEY,
+        at REAL NOT NULL,
+        what INTEGER NOT NULL,
+        page_id INTEGER NOT NULL REFERENCES pages (id),
+        version INTEGER NOT NULL,
+        similarity REAL NOT NULL
     )""",
     "CREATE TABLE counters (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID",
     f"PRAGMA application_id = {APPLICATION_ID}",

@@ -6,12 +6,21 @@ from collections.abc import Sequence
 
 import msgspec
 
-from levada.adapters.keeping import is_removed, met_content, plain_text, remember, still_told, validators_after
+from levada.adapters.keeping import (
+    TIDIED_EVERY,
+    happened,
+    is_removed,
+    met_content,
+    plain_text,
+    remember,
+    still_told,
+    validators_after,
+)
 from levada.adapters.limits import StoreLimits
 from levada.adapters.sqlite.database import Row, Write
 from levada.adapters.sqlite.holding import Holding
 from levada.adapters.sqlite.leasing import end_leases
-from levada.adapters.sqlite.rows import KIND_CODE, STATE_CODE, packed_history
+from levada.adapters.sqlite.rows import HAPPENED_CODE, KIND_CODE, STATE_CODE, packed_history
 from levada.records import NewVersion, PageState, Settled
 
 __all__ = ["settle_visits"]
@@ -28,6 +37,7 @@ _KEEP_VALIDATORS = """UPDATE pages SET etag = ?2, last_modified = ?3, body_diges
     WHERE id = ?1"""
 _KEEP_DOCUMENT = """UPDATE pages SET etag = ?2, last_modified = ?3, body_digest = ?4, text_digest = ?5,
     version = ?6, seq = ?7, gone = ?8, sketch = ?9 WHERE id = ?1"""
+_LOG = "INSERT INTO happenings VALUES (?, ?, ?, ?, ?, ?)"
 _INSERT_VERSION = "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -90,7 +100,7 @@ def _keep_content(write: Write, limits: StoreLimits, settled: Settled) -> None:
         return
     if row is not None:
         write.execute(_KEEP_VALIDATORS, row)
-    _keep_or_drop(write, settled)
+    _keep_or_drop(write, limits, settled)
 
 
 def _keep_version(
@@ -99,9 +109,11 @@ def _keep_version(
     page = settled.lease.page
     number = page.version + 1
     gone = is_removed(settled.state)
-    was_stored = page.version > 0 and not _was_gone(write, settled)
+    was_gone = _was_gone(write, settled)
+    was_stored = page.version > 0 and not was_gone
     write.counters.add("stored", int(not gone) - int(was_stored))
     seq = write.counters.add("seq")
+    _log(write, limits, settled, seq, was_gone)
     write.execute(_KEEP_DOCUMENT, (*validators, number, seq, gone, version.sketch))
     write.execute(_INSERT_VERSION, _version_row(page.id, number, settled.visit.at, version))
     oldest = number - limits.keep_versions
@@ -133,16 +145,29 @@ def _version_row(page_id: int, number: int, at: float, version: NewVersion) -> R
     )
 
 
-def _keep_or_drop(write: Write, settled: Settled) -> None:
+def _keep_or_drop(write: Write, limits: StoreLimits, settled: Settled) -> None:
     """A page that is gone leaves search and one that is back returns, its version being as it was."""
     removed = is_removed(settled.state)
     if settled.lease.page.version == 0 or not (removed or settled.state is PageState.LIVE):
         return
-    if removed == _was_gone(write, settled):
+    was_gone = _was_gone(write, settled)
+    if removed == was_gone:
         return
     write.counters.add("stored", -1 if removed else 1)
     seq = write.counters.add("seq")
+    _log(write, limits, settled, seq, was_gone)
     write.execute("UPDATE pages SET gone = ?, seq = ? WHERE id = ?", (removed, seq, settled.lease.page.id))
+
+
+def _log(write: Write, limits: StoreLimits, settled: Settled, seq: int, was_gone: bool) -> None:
+    what = happened(settled, was_gone)
+    if what is None:
+        return
+    page, version = settled.lease.page, settled.version
+    number, similarity = (page.version + 1, version.similarity) if version else (page.version, 1.0)
+    write.execute(_LOG, (seq, settled.visit.at, HAPPENED_CODE[what], page.id, number, similarity))
+    if seq % TIDIED_EVERY == 0:
+        write.execute("DELETE FROM happenings WHERE seq <= ?", (seq - limits.keep_happenings,))
 
 
 def _was_gone(write: Write, settled: Settled) -> bool:

@@ -19,6 +19,7 @@ from levada.records import (
     Change,
     Document,
     Found,
+    Happening,
     Lease,
     Notice,
     PageRecord,
@@ -125,6 +126,9 @@ class SqliteStore:
     def newest_seq(self) -> int:
         """The step of the newest change; 0 if nothing was ever stored."""
         return self._documents.newest_seq()
+
+    def happenings(self, after: int, limit: int) -> list[Happening]:
+        return self._documents.happenings(after, limit)
 
     def scan(self) -> Iterator[Document]:
         return self._documents.scan()
