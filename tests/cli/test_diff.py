@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from levada.cli import diff as diff_module
-from levada.cli.addresses import spellings
 from levada.errors import BadUrl
+from levada.telling.addresses import spellings
 from tests.cli.collection import BLOCKED, ESCAPE, FRONT, NEW, VAPUR, command
 
 diff = command(diff_module.register)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.cli.coloured_diff import unified, word_by_word
-from levada.cli.line_changes import Hunk, changes_between
+from levada.telling.line_changes import Hunk, changes_between
 
 LINES = st.lists(st.sampled_from(["a", "b", "the ferry at 8", "the ferry at 9", "a b c d", ""]), max_size=12)
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.cli.duration import duration, iso, moment, relative, since_moment
 from levada.cli.printing import harmless, line, paragraphs, plural, shortened, size
 from levada.errors import UsageError
+from levada.telling.duration import duration, iso, moment, relative, since_moment
 
 ANYTHING = st.text(
     st.one_of(st.characters(codec=None), st.sampled_from("\x1b\x9b\x9d\x07[]0;m\\\r\n\t\x85\u2028\u202e")),

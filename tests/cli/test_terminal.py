@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from levada.cli.coloured_diff import unified
-from levada.cli.line_changes import changes_between
+from levada.telling.line_changes import changes_between
 from tests.cli.collection import ESCAPE, VAPUR
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*3[1-6]m")

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from levada.assemble.folder import DataFolder
 from levada.cli import why as why_module
-from levada.cli.reckoning import account, last_step, sentence
 from levada.flow.settings import RevisitSettings
 from levada.freshness.ema import ema
 from levada.reasons import Reason
 from levada.records import How, Outcome, PageKind, PageRecord, PageState, Visit
+from levada.telling.reckoning import account, last_step, sentence
 from tests.cli.collection import BLOCKED, DOWN, FRONT, GONE, NEW, NOW, PLAIN, VAPUR, command
 
 why = command(why_module.register)

@@ -13,11 +13,11 @@ from levada.adapters.sqlite import SqliteStore
 from levada.assemble.folder import DataFolder
 from levada.assemble.parts import make_policy
 from levada.cli import why as why_module
-from levada.cli.reckoning import account, rate_words, sentence
 from levada.flow.settings import BudgetSettings, ClockSettings, RevisitSettings, Settings
 from levada.freshness.explain import RateBelief
 from levada.freshness.rates import RATES
 from levada.records import Found, How, Notice, Outcome, PageState, Said, Settled, SiteRecord, Visit
+from levada.telling.reckoning import account, rate_words, sentence
 from tests.cli.collection import HOUR, NOW, command, version
 from tests.cli.test_why import page
 

@@ -3,9 +3,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.cli.pictures import bar, belief_bars, rough, rough_span, time_line
+from levada.cli.pictures import bar, belief_bars, time_line
 from levada.freshness.rates import RATES
 from levada.records import Outcome, Visit
+from levada.telling.words import rough, rough_span
 
 moments = st.floats(0.0, 2e9)
 visits = st.lists(st.tuples(moments, st.sampled_from(Outcome)), min_size=1, max_size=10).map(

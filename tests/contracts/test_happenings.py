@@ -83,8 +83,5 @@ def test_titles_go_with_their_versions_and_old_entries_with_time(open_store: Ope
         (lease,) = store.lease(step * 60.0, 1, 30.0)
         store.settle([changed(lease, step * 60.0, f"text {step}")])
     log = store.happenings(0, 1000)
-    assert [each.seq for each in log] == [TIDIED_EVERY - 2, TIDIED_EVERY - 1, TIDIED_EVERY] + [
-        TIDIED_EVERY + 1,
-        TIDIED_EVERY + 2,
-    ]
+    assert [each.seq for each in log] == list(range(TIDIED_EVERY - 2, TIDIED_EVERY + 3))
     assert [each.title for each in log] == ["", "", "", "", f"Text {TIDIED_EVERY + 1}"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from levada.cli.line_changes import DiffLine, Hunk
+from levada.telling.line_changes import DiffLine, Hunk
 
 __all__ = ["unified", "word_by_word"]
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from levada.assemble.reading import Collection
-    from levada.cli.line_changes import Hunk
-    from levada.records import Document, PageRecord, VersionInfo
+    from levada.records import PageRecord, VersionInfo
+    from levada.telling.line_changes import Hunk
 
 __all__ = ["register"]
 
@@ -49,7 +49,7 @@ def diff(
     """
     from levada.assemble.folder import DataFolder
     from levada.assemble.reading import open_collection
-    from levada.cli.addresses import known_page
+    from levada.telling.addresses import known_page
 
     with open_collection(DataFolder(data)) as collection:
         page = known_page(collection, url)
@@ -79,11 +79,12 @@ def _pair(page: PageRecord, kept: Sequence[VersionInfo], at: int) -> tuple[Versi
 
 
 def _list_versions(collection: Collection, page: PageRecord, kept: Sequence[VersionInfo], json: bool) -> None:
-    from levada.cli.duration import moment, relative
     from levada.cli.printing import line, printer, shortened
+    from levada.telling.duration import moment, relative
+    from levada.telling.page_diff import version_facts
 
     if json:
-        print_json({"url": page.url, "versions": [_facts(each) for each in kept]})
+        print_json({"url": page.url, "versions": [version_facts(each) for each in kept]})
         return
     out = printer()
     now = collection.clock.now()
@@ -98,11 +99,12 @@ def _list_versions(collection: Collection, page: PageRecord, kept: Sequence[Vers
 
 
 def _show_unchanged(collection: Collection, page: PageRecord, only: VersionInfo, json: bool) -> None:
-    from levada.cli.duration import moment, relative
     from levada.cli.printing import line, printer
+    from levada.telling.duration import moment, relative
+    from levada.telling.page_diff import version_facts
 
     if json:
-        print_json({"url": page.url, "title": only.title, "from": None, "to": _facts(only), "hunks": []})
+        print_json({"url": page.url, "title": only.title, "from": None, "to": version_facts(only), "hunks": []})
         return
     out = printer()
     when = f"{relative(only.fetched_at, collection.clock.now())} ({moment(only.fetched_at)})"
@@ -123,13 +125,12 @@ def _show_change(
     json: bool,
 ) -> None:
     from levada.cli.coloured_diff import unified, word_by_word
-    from levada.cli.line_changes import changes_between
     from levada.cli.printing import printer
+    from levada.telling.page_diff import change_facts, hunks_between
 
-    before, after = (_document(collection, page, each) for each in pair)
-    hunks = changes_between(_lines(before), _lines(after), context)
+    hunks = hunks_between(collection, page, pair, context)
     if json:
-        print_json(_change_facts(page, pair, hunks))
+        print_json(change_facts(page, pair, hunks))
         return
     out = printer()
     _print_header(out, page, pair, hunks, collection.clock.now())
@@ -139,27 +140,15 @@ def _show_change(
         out.print("the main text is the same; what changed is around it")
 
 
-def _document(collection: Collection, page: PageRecord, version: VersionInfo) -> Document:
-    document = collection.store.document(page.url, version.version)
-    if document is None:  # a crawl beside us has just replaced the oldest
-        raise NotFound(f"version {version.version} of {page.url} is no longer kept: try again")
-    return document
-
-
-def _lines(document: Document) -> list[str]:
-    from levada.cli.printing import paragraphs
-
-    return paragraphs(document.text) if document.text else []
-
-
 def _print_header(
     out: Any, page: PageRecord, pair: tuple[VersionInfo, VersionInfo], hunks: Sequence[Hunk], now: float
 ) -> None:
-    from levada.cli.duration import moment, relative
     from levada.cli.printing import line, plural
+    from levada.telling.duration import moment, relative
+    from levada.telling.page_diff import lines_changed
 
     before, after = pair
-    removed, added = _counts(hunks)
+    removed, added = lines_changed(hunks)
     out.print(line(after.title) or "(no title)", style="bold")
     out.print(page.url)
     when = f"{relative(after.fetched_at, now)} ({moment(after.fetched_at)})"
@@ -170,35 +159,3 @@ def _print_header(
     if before.title != after.title:
         out.print(f"title before: {line(before.title) or '(none)'}")
     out.print()
-
-
-def _change_facts(page: PageRecord, pair: tuple[VersionInfo, VersionInfo], hunks: Sequence[Hunk]) -> dict[str, Any]:
-    before, after = pair
-    removed, added = _counts(hunks)
-    return {
-        "url": page.url,
-        "title": after.title,
-        "from": _facts(before),
-        "to": _facts(after),
-        "similarity": after.similarity,
-        "removed": removed,
-        "added": added,
-        "hunks": hunks,
-    }
-
-
-def _counts(hunks: Sequence[Hunk]) -> tuple[int, int]:
-    signs = [each.sign for hunk in hunks for each in hunk.lines]
-    return signs.count("-"), signs.count("+")
-
-
-def _facts(version: VersionInfo) -> dict[str, Any]:
-    from levada.cli.duration import iso
-
-    return {
-        "version": version.version,
-        "fetched_at": iso(version.fetched_at),
-        "title": version.title,
-        "words": version.words,
-        "similarity": version.similarity,
-    }

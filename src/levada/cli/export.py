@@ -79,7 +79,7 @@ class _Pages:
     """The pages to export, counted as they are taken."""
 
     def __init__(self, collection: Collection, site: str, since: str) -> None:
-        from levada.cli.duration import since_moment
+        from levada.telling.duration import since_moment
 
         self._store = collection.store
         self._folder = collection.folder.path

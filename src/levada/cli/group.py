@@ -94,8 +94,8 @@ def _stream(name: str | None, skew: float, records: int, seed: int) -> Stream:
 
 
 def _print(figures: Figures, method: str, workers: int, stream: Stream) -> None:
-    from levada.cli.duration import duration
     from levada.cli.printing import plural, printer
+    from levada.telling.duration import duration
 
     out = printer()
     keys = plural(len(stream.names), "key")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from levada.cli.duration import duration
 from levada.cli.lab_tables import figures_table, print_sections, wide_printer
 from levada.cli.printing import harmless, plural
+from levada.telling.duration import duration
 
 if TYPE_CHECKING:
     from levada.cli.lab_freshness_run import Result

@@ -13,11 +13,11 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from levada.cli.checks import Check, failed, fine, worrying
-from levada.cli.duration import moment
 from levada.cli.install_weight import extras_of, requirements_of
 from levada.cli.printing import size
 from levada.clock import SystemClock
 from levada.flow.settings import Settings
+from levada.telling.duration import moment
 
 __all__ = ["machine_checks"]
 

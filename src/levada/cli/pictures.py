@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from levada.records import Visit
+from levada.telling.words import rough
 
-__all__ = ["bar", "belief_bars", "rough", "rough_span", "time_line"]
+__all__ = ["bar", "belief_bars", "time_line"]
 
 _MARKS = "+○●"  # first, unchanged, changed
 _HEIGHTS = " ▁▂▃▄▅▆▇█"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
-_UNITS = (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0))
 _CELL = 4  # columns of a bar and the gap after it
 
 
@@ -65,24 +65,3 @@ def bar(share: float, width: int) -> str:
     """A bar of `share` of the width, to an eighth of a letter."""
     eighths = round(8 * width * min(max(share, 0.0), 1.0))
     return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
-
-
-def rough(seconds: float) -> str:
-    """A duration that is only guessed: `1.5 h`, `40 min`, `12 d`."""
-    unit, size = _unit(seconds)
-    return f"{_number(seconds / size)} {unit}"
-
-
-def rough_span(low: float, high: float) -> str:
-    """`between 1.5 and 7 h`."""
-    (unit, size), (other, _) = _unit(low), _unit(high)
-    start = _number(low / size) if unit == other else rough(low)
-    return f"between {start} and {rough(high)}"
-
-
-def _unit(seconds: float) -> tuple[str, float]:
-    return next(((unit, size) for unit, size in _UNITS if seconds >= 0.95 * size), _UNITS[-1])
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 9.5 else f"{value:.1f}".removesuffix(".0")

@@ -1,64 +1,16 @@
-"""How does text from anywhere get on the screen, and do nothing there but be read?
-
-Titles, texts and addresses come from outsiders. What steers a terminal (escape sequences, control characters) or
-turns the reading direction around is dropped before it is shown, and nothing in it is read as markup.
-"""
+"""How does text get on the screen? What comes from outsiders goes through `levada.telling.words` first."""
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING, TextIO
+
+from levada.telling.words import harmless, line, paragraphs, plural, shortened, size
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = ["harmless", "line", "paragraphs", "plural", "printer", "shortened", "size"]
-
-# Whole sequences first, so that no "[31m" is left standing; then every single control, C1, bidi override and lone
-# surrogate. Zero-width joiners stay: Persian and Hindi are written with them.
-_SEQUENCE = re.compile(
-    # CSI; OSC, DCS and their kin, up to their end or that of the line; the short ones
-    "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"
-    "|(?:\x1b[\\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\\\|\x9c|(?=\n)|$)"
-    "|\x1b[ -/]*[0-~]"
-)
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_BREAKS = re.compile("\r\n|[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-_SPACES = re.compile(r"\s+")
-
-
-def harmless(text: str) -> str:
-    """`text` on one line, its spaces as they are: for a piece of a sentence."""
-    return " ".join(paragraphs(text))
-
-
-def line(text: str) -> str:
-    """`text` on one line, without needless spaces."""
-    return _SPACES.sub(" ", harmless(text)).strip()
-
-
-def paragraphs(text: str) -> list[str]:
-    """The lines of `text`, each harmless."""
-    return [_CONTROL.sub("", part.replace("\t", "    ")) for part in _BREAKS.split(_SEQUENCE.sub("", text))]
-
-
-def shortened(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def size(count: float) -> str:
-    """Bytes for a person: `1.4 MB`."""
-    units = ["bytes", "kB", "MB", "GB", "TB"]
-    while count >= 1000 and len(units) > 1:
-        count /= 1000
-        units.pop(0)
-    unit = units[0]
-    return f"{count:,.0f} {unit}" if unit == "bytes" or count >= 100 else f"{count:,.1f} {unit}"
-
-
-def plural(n: int, word: str) -> str:
-    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
 
 
 def printer(file: TextIO | None = None) -> Console:

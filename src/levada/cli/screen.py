@@ -12,11 +12,11 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from levada.cli.duration import duration
 from levada.cli.printing import harmless
 from levada.flow.crawl import Crawl
 from levada.flow.progress import Report
 from levada.records import Outcome
+from levada.telling.duration import duration
 
 __all__ = ["LiveScreen", "PlainLines", "Watcher", "screen", "summary"]
 

@@ -112,14 +112,14 @@ def _snippet(hit: Hit) -> Text:
 def _about(hit: Hit, now: float) -> Text:
     from rich.text import Text
 
-    from levada.cli.duration import relative
+    from levada.telling.duration import relative
 
     about = [hit.site, hit.language, f"changed {relative(hit.changed_at, now)}"]
     return Text(" · ".join(part for part in about if part), "dim")
 
 
 def _facts(hit: Hit) -> dict[str, Any]:
-    from levada.cli.duration import iso
+    from levada.telling.duration import iso
 
     return {
         "url": hit.url,

@@ -63,7 +63,7 @@ def trends(
 
 
 def _seconds(typed: str) -> float:
-    from levada.cli.duration import since_moment
+    from levada.telling.duration import since_moment
 
     try:
         seconds = -since_moment(typed, 0.0) if typed[-1:].isalpha() else 0.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from levada.cli.duration import iso, moment
 from levada.cli.printing import harmless, plural, printer
+from levada.telling.duration import iso, moment
 
 if TYPE_CHECKING:
     from levada.counts import TrendQuery

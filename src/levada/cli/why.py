@@ -42,8 +42,10 @@ def why(
     """
     from levada.assemble.folder import DataFolder
     from levada.assemble.reading import open_collection
-    from levada.cli import why_budget, why_facts, why_page
-    from levada.cli.addresses import known_page
+    from levada.cli import why_budget, why_page
+    from levada.telling.addresses import known_page
+    from levada.telling.outlook import outlook, outlook_facts
+    from levada.telling.why_facts import page_facts
 
     if budget == (url is not None):
         raise UsageError(
@@ -51,8 +53,8 @@ def why(
         )
     with open_collection(DataFolder(data)) as collection:
         if url is None:
-            outlook = why_budget.outlook(collection)
-            print_json(why_budget.facts(outlook)) if json else why_budget.show(outlook)
+            plan = outlook(collection)
+            print_json(outlook_facts(plan)) if json else why_budget.show(plan)
         else:
             page = known_page(collection, url)
-            print_json(why_facts.facts(collection, page)) if json else why_page.show(collection, page)
+            print_json(page_facts(collection, page)) if json else why_page.show(collection, page)

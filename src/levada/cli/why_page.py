@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from rich.text import Text
 
 from levada.assemble.reading import Collection
-from levada.cli.addresses import url_of
-from levada.cli.believed import Believed, Heard, believed_of
-from levada.cli.duration import duration, relative
 from levada.cli.pictures import belief_bars, time_line
 from levada.cli.printing import line, plural, printer
-from levada.cli.reckoning import account, sentence
-from levada.cli.why_site import site_notes
 from levada.records import Outcome, PageRecord, Said
+from levada.telling.addresses import url_of
+from levada.telling.believed import Believed, Heard, believed_of
+from levada.telling.duration import duration, relative
+from levada.telling.reckoning import account, sentence
+from levada.telling.why_site import site_notes
 
 __all__ = ["show"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from levada.assemble.reading import Collection
-from levada.cli.duration import duration, moment, relative
 from levada.pages.robots import RobotsRules
 from levada.pages.urls import scheme_of
 from levada.records import PageRecord, SiteRecord
+from levada.telling.duration import duration, moment, relative
 
 __all__ = ["site_notes"]
 

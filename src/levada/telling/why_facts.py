@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from levada.assemble.reading import Collection
-from levada.cli.addresses import url_of
-from levada.cli.believed import Believed, believed_of
-from levada.cli.duration import iso
-from levada.cli.reckoning import account, last_step, sentence
-from levada.cli.why_site import site_notes
 from levada.records import Outcome, PageRecord, Said, Visit
+from levada.telling.addresses import url_of
+from levada.telling.believed import Believed, believed_of
+from levada.telling.duration import iso
+from levada.telling.reckoning import account, last_step, sentence
+from levada.telling.why_site import site_notes
 
-__all__ = ["facts"]
+__all__ = ["page_facts"]
 
 _DAY = 86_400.0
 
 
-def facts(collection: Collection, page: PageRecord) -> dict[str, Any]:
+def page_facts(collection: Collection, page: PageRecord) -> dict[str, Any]:
     now = collection.clock.now()
     believed = believed_of(collection, page, now)
     revisit = collection.settings.revisit

@@ -11,14 +11,13 @@ from math import inf
 
 import msgspec
 
-from levada.cli.duration import duration, moment, relative
-from levada.cli.pictures import rough, rough_span
-from levada.cli.printing import plural
 from levada.flow.settings import RevisitSettings
 from levada.flow.settling import PASSING
 from levada.freshness.explain import RateBelief
 from levada.reasons import Reason
 from levada.records import Outcome, PageRecord, PageState, Said
+from levada.telling.duration import duration, moment, relative
+from levada.telling.words import plural, rough, rough_span
 
 __all__ = ["Step", "account", "last_step", "rate_words", "sentence"]
 

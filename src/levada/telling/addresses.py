@@ -5,10 +5,10 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from levada.assemble.reading import Collection
-from levada.cli.printing import shortened
 from levada.errors import BadUrl, NotFound
 from levada.pages.urls import canonical, front_page, scheme_of, site_of
 from levada.records import PageRecord
+from levada.telling.words import shortened
 
 __all__ = ["known_page", "spellings", "url_of"]
 
