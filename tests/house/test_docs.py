@@ -35,8 +35,9 @@ def text_of(path: Path) -> str:
 
 
 def options_of(command: str) -> set[str]:
-    asked = COMMANDS[command]
-    family = (asked, *getattr(asked, "commands", {}).values())  # a command of commands has the options of all
+    family = [COMMANDS[command]]
+    for each in family:  # a command of commands has the options of all, however deep
+        family.extend(getattr(each, "commands", {}).values())
     params = [param for each in family for param in each.params]
     own = {flag for param in params for flag in (*param.opts, *param.secondary_opts) if flag.startswith("-")}
     return own | {"--help", "-h"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from levada.searching import Hit, Hits
+    from levada.searching import Hit, Hits, Query
 
 __all__ = ["register"]
 
@@ -27,6 +28,9 @@ def search(
     words: Annotated[list[str], typer.Argument(metavar="WORDS", help="What to look for; several are all wanted.")],
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Hits to show.")] = 10,
     page: Annotated[int, typer.Option(metavar="K", min=1, help="The K-th page of N hits.")] = 1,
+    capture: Annotated[
+        Path | None, typer.Option("--capture", metavar="FILE", help="Append the query to this log of queries.")
+    ] = None,
     data: DataOption = Path("levada-data"),
     json: JsonOption = False,
 ) -> None:
@@ -54,6 +58,7 @@ def search(
     """
     from levada.assemble.folder import DataFolder
     from levada.assemble.searching import open_search
+    from levada.assemble.stores import unreachable
     from levada.cli.printing import line, printer
     from levada.searching import Query
 
@@ -61,13 +66,30 @@ def search(
     first = (page - 1) * limit
     with open_search(DataFolder(data)) as (collection, index):
         now = collection.clock.now()
-        hits = index.search(Query(typed, limit=limit, offset=first, now=now))
+        query = Query(typed, limit=limit, offset=first, now=now)
+        hits = index.search(query)
+        away = unreachable(collection.store)
+    for sentence in away:
+        print(f"levada: {sentence}; what it holds is shown without excerpts, and may be old", file=sys.stderr)
+    if capture is not None:
+        _capture(query, capture)
     if json:
-        print_json({"total": hits.total, "hits": [_facts(hit) for hit in hits.hits]})
+        partial = {"partial": away} if away else {}
+        print_json({"total": hits.total, "hits": [_facts(hit) for hit in hits.hits], **partial})
         raise typer.Exit(0 if hits.hits else NotFound.exit_code)
     if not hits.hits:
         raise NotFound(_nothing(typed, hits, page))
     _print(printer(), hits, first, now)
+
+
+def _capture(query: Query, log: Path) -> None:
+    from levada.adapters.search_capture import SearchCapture
+
+    capture = SearchCapture(log)
+    capture.search(query)
+    capture.close()
+    if capture.lost:
+        print(f"levada: the query could not be written to {log}", file=sys.stderr)
 
 
 def _nothing(typed: str, hits: Hits, page: int) -> str:

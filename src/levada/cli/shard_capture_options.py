@@ -1,0 +1,98 @@
+"""The options that all ways of capturing share, and what was meant by them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from levada.errors import LevadaError, UsageError
+
+if TYPE_CHECKING:
+    from levada.sharding.asked_values import ValueRule
+
+__all__ = [
+    "ForceOption",
+    "HashKeyOption",
+    "OutOption",
+    "SampleOption",
+    "ValuesOption",
+    "check_sample",
+    "counted",
+    "parse_address",
+    "parse_size",
+    "read_key",
+    "value_rule",
+]
+
+OutOption = Annotated[str, typer.Option("--out", metavar="FILE", help="Where to; - is standard output.")]
+ValuesOption = Annotated[
+    str, typer.Option("--values", metavar="WHAT", help="What stays of values: keep, hash or drop.")
+]
+HashKeyOption = Annotated[
+    Path | None, typer.Option("--hash-key", metavar="FILE", help="The key of --values hash; else one for this run.")
+]
+SampleOption = Annotated[
+    float, typer.Option("--sample", metavar="R", help="The share of queries to write, drawn by chance.")
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file that is there already.")]
+
+_SIZE = re.compile(r"(\d{1,12})\s*([kmg]?)b?", re.IGNORECASE | re.ASCII)
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+_LARGEST_KEY = 4096
+
+
+def value_rule(values: str, key: Path | None) -> ValueRule:
+    from levada.sharding.asked_values import ValueRule, Values
+
+    secret = read_key(values, key)
+    return ValueRule(Values(values), secret)
+
+
+def read_key(values: str, key: Path | None) -> bytes:
+    """The key of the hashes; one that nobody knows, if none was named."""
+    from secrets import token_bytes
+
+    if values not in ("keep", "hash", "drop"):
+        raise UsageError(f"--values {values[:50]!r} is none of keep, hash, drop")
+    if key is None:
+        return token_bytes(32)
+    if values != "hash":
+        raise UsageError("--hash-key is for --values hash")
+    try:
+        with key.open("rb") as file:
+            secret = file.read(_LARGEST_KEY)
+    except OSError as error:
+        raise LevadaError(f"--hash-key: cannot read {key}: {error.strerror}") from None
+    if len(secret) < 16:
+        raise UsageError(f"--hash-key: {key} has less than 16 bytes: make one with head -c 32 /dev/urandom > {key}")
+    return secret
+
+
+def check_sample(sample: float) -> None:
+    if not 0.0 < sample <= 1.0:
+        raise UsageError(f"--sample must be above 0 and at most 1, not {sample}")
+
+
+def counted(queries: int) -> str:
+    return f"{queries:,} {'query' if queries == 1 else 'queries'}"
+
+
+def parse_size(typed: str, option: str) -> int:
+    found = _SIZE.fullmatch(typed.strip())
+    size = int(found[1]) * _UNITS[found[2].lower()] if found else 0
+    if size < 1:
+        raise UsageError(f"{option} {typed[:50]!r} is no size, such as 500KB, 100MB or 2GB")
+    return size
+
+
+def parse_address(typed: str, option: str, host: str | None = None) -> tuple[str, int]:
+    """HOST:PORT, or PORT alone where `host` is understood; [::1]:27017 for IPv6."""
+    before, _, port = typed.rpartition(":")
+    name = before.removeprefix("[").removesuffix("]") or host
+    if name is None or not port.isascii() or not port.isdigit() or not 0 <= int(port) <= 65_535:
+        shape = "PORT or HOST:PORT" if host else "HOST:PORT"
+        raise UsageError(f"{option} {typed[:80]!r} is no address: {shape}")
+    return name, int(port)
