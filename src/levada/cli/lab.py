@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from levada.cli import lab_freshness, lab_grouping, lab_stages
+from levada.cli import lab_freshness, lab_grouping, lab_sharding, lab_stages
 
 __all__ = ["register"]
 
@@ -14,7 +14,7 @@ def register(app: typer.Typer) -> None:
         name="lab", help="Reruns the tables of the sources, and ours beside them.", no_args_is_help=True
     )
     lab.callback()(_family)
-    for module in (lab_freshness, lab_grouping, lab_stages):
+    for module in (lab_freshness, lab_grouping, lab_stages, lab_sharding):
         module.register(lab)
     app.add_typer(lab)
 

@@ -1,0 +1,23 @@
+"""`levada shard`: where should documents live, by what is really asked?"""
+
+from __future__ import annotations
+
+import typer
+
+from levada.cli import shard_advise, shard_apply, shard_capture, shard_script
+
+__all__ = ["register"]
+
+_MEMBERS = (shard_capture, shard_advise, shard_script, shard_apply)
+
+
+def register(app: typer.Typer) -> None:
+    family = typer.Typer(name="shard", no_args_is_help=True)
+    family.callback()(shard)
+    for member in _MEMBERS:
+        member.register(family)
+    app.add_typer(family)
+
+
+def shard() -> None:
+    """Captures what a store is asked, and finds the key that splits its documents the way they are asked for."""

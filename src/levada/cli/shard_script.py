@@ -1,0 +1,149 @@
+"""`levada shard script`: what must a database be told, so that it shards by an advised key?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import unquote, urlsplit
+
+import typer
+
+from levada.errors import LevadaError, UsageError
+
+if TYPE_CHECKING:
+    from levada.sharding.keys import KeyPart
+    from levada.sharding.postgresql_script import Server
+
+__all__ = ["register"]
+
+PlacementArgument = Annotated[
+    Path, typer.Argument(metavar="PLACEMENT", help="A file that `levada shard advise --keep` wrote.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    family = typer.Typer(name="script", no_args_is_help=True)
+    family.callback()(script)
+    family.command()(mongodb)
+    family.command()(postgresql)
+    app.add_typer(family)
+
+
+def script() -> None:
+    """Writes what a database must be told to shard by an advised key. Nothing is run."""
+
+
+def mongodb(
+    placement: PlacementArgument,
+    shard: Annotated[
+        list[str] | None,
+        typer.Option("--shard", metavar="NAME", help="A shard of the cluster; once for each."),
+    ] = None,
+    current: Annotated[
+        str, typer.Option("--current", metavar="KEY", help="The present key, such as category_id:hashed,region_id.")
+    ] = "",
+    collection: Annotated[
+        str | None, typer.Option("--collection", metavar="DB.NAME", help="Default: the one that was advised on.")
+    ] = None,
+) -> None:
+    """Prints a script for mongosh: the key, first chunks, zones for hot values, and the server's own check of it.
+
+    Where the present key is the beginning of the new one, it is refined and nothing moves.
+
+    Examples:
+
+    ```
+    levada shard script mongodb placement.json --shard rs0 --shard rs1 --shard rs2 > shard.js
+    levada shard script mongodb placement.json --current category_id:hashed
+    ```
+    """
+    from levada.cli.shard_advise_keep import read_placement
+    from levada.sharding.mongodb_script import mongodb_script
+
+    kept = read_placement(placement)
+    count = kept.placement.shards
+    names = list(shard or (f"shard{number}" for number in range(count)))
+    if len(names) != count:
+        raise UsageError(f"--shard: the placement has {count} shards, and {len(names)} were named")
+    name = collection or kept.collection
+    if "." not in name.strip("."):
+        raise UsageError(f"--collection: a database and a name are needed, such as shop.ads, not {name[:50]!r}")
+    _print(mongodb_script(name, kept.placement, names, _parts(current)))
+
+
+def postgresql(
+    placement: PlacementArgument,
+    server: Annotated[
+        list[str],
+        typer.Option("--server", metavar="URL", help="postgresql://user@host:port/name, once for each."),
+    ],
+    columns: Annotated[
+        str, typer.Option("--columns", metavar="SQL", help="As in CREATE TABLE: 'id bigint, site text'.")
+    ],
+    table: Annotated[
+        str | None, typer.Option("--table", metavar="NAME", help="Default: the one that was advised on.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Files there, one for each server, instead of text.")
+    ] = None,
+) -> None:
+    """Prints SQL for each server and a coordinator: declarative partitions, kept on the servers by postgres_fdw.
+
+    Examples:
+
+    ```
+    levada shard script postgresql placement.json --columns 'id bigint, category_id int' \\
+        --server postgresql://a@db0/ads --server postgresql://a@db1/ads --out scripts
+    ```
+    """
+    from levada.cli.shard_advise_keep import read_placement
+    from levada.sharding.postgresql_script import postgresql_script
+
+    kept = read_placement(placement)
+    count = kept.placement.shards
+    if len(server) != count:
+        raise UsageError(f"--server: the placement has {count} shards, and {len(server)} were named")
+    servers = [_server(each) for each in server]
+    made = postgresql_script(table or kept.collection, columns, kept.placement, servers, kept.values)
+    files = {f"server{number}.sql": text for number, text in enumerate(made.shards)}
+    files["coordinator.sql"] = made.coordinator
+    for name, text in files.items():
+        if out is None:
+            _print(f"-- {name}\n{text}")
+        else:
+            _write(out / name, text)
+
+
+def _parts(typed: str) -> tuple[KeyPart, ...]:
+    from levada.sharding.keys import KeyPart
+
+    named = [part.strip() for part in typed.split(",") if part.strip()]
+    return tuple(KeyPart(part.removesuffix(":hashed"), hashed=part.endswith(":hashed")) for part in named)
+
+
+def _server(typed: str) -> Server:
+    from levada.sharding.postgresql_script import Server
+
+    try:
+        parts = urlsplit(typed)
+        port = parts.port or 5432
+    except ValueError:
+        parts, port = urlsplit(""), 0
+    if parts.scheme not in ("postgresql", "postgres") or not parts.hostname:
+        raise UsageError("--server: an address is needed, such as postgresql://user@host:5432/database")
+    database = unquote(parts.path.strip("/")) or "postgres"
+    return Server(parts.hostname, port, database, unquote(parts.username or "postgres"))
+
+
+def _print(text: str) -> None:
+    import sys
+
+    sys.stdout.write(text)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise LevadaError(f"cannot write {path}: {error.strerror or error}") from None

@@ -1,0 +1,146 @@
+"""Which keys are worth a trial?
+
+By kind: `hashed-id` is what an expert takes when nothing is known; `paper` is the source's; `compound`, `hashed`
+(a hashed first field, plain ones after it), `zones` (the same, ranges and hot values placed by weight) and any of
+these with a `directory` of ids are ours. No field that writes change is in a key of ours: its documents would have
+to move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from levada.sharding.balancing import assigned, pieces_of, shared_by
+from levada.sharding.evaluation import Evaluator
+from levada.sharding.keys import KeyPart, ShardKey
+from levada.sharding.log_statistics import LogStatistics
+from levada.sharding.paper import AskedField, PaperKey, paper_key
+from levada.sharding.placement import Placement, Zone
+from levada.sharding.ranges import Ranges, even_ranges, quantile_ranges
+from levada.sharding.sample_statistics import FieldFacts, Told
+from levada.sharding.values import MISSING
+
+__all__ = ["WAYS", "Candidate", "Fields", "hashed_id", "ours", "papers", "with_directory"]
+
+WAYS = 3  # in which `ours` tries each leading field: hashed, compound, zones
+_MOST_LEADING = 4
+_MOST_AFTER = 2
+_LEAST_LEADING = 0.05  # of the queries must name a value of the first field
+_LEAST_AFTER = 0.01
+_DECIDES = 0.99
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    kind: str
+    placement: Placement
+
+    @property
+    def name(self) -> str:
+        words = {"zones": " in zones", "compound": " in ranges", "hashed": " in ranges", "paper": " (paper)"}
+        directory = f" + directory of {self.placement.directory}" if self.placement.directory else ""
+        return f"{self.placement.key}{words.get(self.kind, '')}{directory}"
+
+
+class Fields:
+    """What is known of the fields; `mutable` are those that must stay out of keys."""
+
+    def __init__(
+        self,
+        log: LogStatistics,
+        facts: dict[str, FieldFacts],
+        id_field: str,
+        mutable: Collection[str],
+        told: Sequence[Told] = (),
+    ) -> None:
+        self.log = log
+        self.facts = facts
+        self.id_field = id_field
+        self.mutable = frozenset(mutable)
+        self.told = tuple(told)
+
+    def leading(self) -> list[str]:
+        """Those that may come first: named by value, often, and never changed."""
+        return [field for field in self._usable() if self._named(field) >= _LEAST_LEADING][:_MOST_LEADING]
+
+    def after(self, first: str) -> list[str]:
+        """Those that may follow; what the first one decides would split nothing."""
+        settled = {each.asked for each in self.told if each.known == first and each.share >= _DECIDES}
+        others = [field for field in self._usable() if field != first and field not in settled]
+        return [field for field in others if self.log.share(field) >= _LEAST_AFTER][:_MOST_AFTER]
+
+    def _usable(self) -> Iterator[str]:
+        for field in self.log.by_share():
+            facts = self.facts.get(field)
+            if field == self.id_field or field in self.mutable or facts is None:
+                continue
+            if facts.distinct >= 2 and not facts.array:
+                yield field
+
+    def _named(self, field: str) -> float:
+        return self.log.fields[field].by_value / max(self.log.queries, 1)
+
+
+def hashed_id(fields: Fields, shards: int) -> Candidate | None:
+    if not fields.id_field:
+        return None
+    key = ShardKey((KeyPart(fields.id_field, hashed=True),))
+    return Candidate("hashed-id", Placement(key, even_ranges(shards), shards))
+
+
+def papers(fields: Fields, evaluator: Evaluator, shards: int) -> tuple[Candidate | None, PaperKey]:
+    """The paper's key for this log and sample, and what its method dropped."""
+    asked = [
+        AskedField(field, facts.estimated, fields.log.share(field))
+        for field, facts in fields.facts.items()
+        if not facts.array and (field in fields.log.fields or field == fields.id_field)
+    ]
+    found = paper_key(asked, fields.id_field)
+    if not found.fields:
+        return None, found
+    ranges = quantile_ranges(evaluator.keys(found.key), shards)
+    return Candidate("paper", Placement(found.key, ranges, shards)), found
+
+
+def ours(fields: Fields, first_fields: Sequence[str], evaluator: Evaluator, shards: int) -> Iterator[Candidate]:
+    """Each of these fields first, once in every way."""
+    end = [fields.id_field] if fields.id_field else []
+    for first in first_fields:
+        rest = [*fields.after(first), *end]
+        for hashed in (True, False):
+            key = _key(first, rest, hashed=hashed)
+            ranges = quantile_ranges(evaluator.keys(key), shards)
+            yield Candidate("hashed" if hashed else "compound", Placement(key, ranges, shards))
+        yield _zoned(_key(first, rest, hashed=True), evaluator, shards)
+
+
+def _key(first: str, rest: Sequence[str], *, hashed: bool) -> ShardKey:
+    return ShardKey((KeyPart(first, hashed=hashed), *(KeyPart(field) for field in rest)))
+
+
+def _zoned(key: ShardKey, evaluator: Evaluator, shards: int) -> Candidate:
+    column = evaluator.sample.columns[key.parts[0].field]
+    starts = [key.encode_part(key.parts[0], value) for value in column.values]
+    named = {starts[code]: times for code, times in evaluator.workload.named(key.parts[0].field).items()}
+    pieces = pieces_of([starts[code] for code in column.codes], evaluator.keys(key), named, shards)
+    if not pieces:
+        return Candidate("zones", Placement(key, Ranges((), (0,)), shards))
+    each = Ranges(tuple(piece.low for piece in pieces[1:]), tuple(range(len(pieces))))
+    loads, widths = evaluator.workload.touches(Placement(key, each, len(pieces)))
+    # A query that touches every piece touches every shard once, whoever owns what: it weighs nothing here.
+    ranges, owners = assigned(pieces, [load - widths[-1] for load in loads], shards)
+    value_of = {start: _named(value) for start, value in zip(starts, column.values, strict=True)}
+    shared = shared_by(pieces, owners)
+    zones = tuple(Zone(value_of[first], homes) for first, homes in shared.items())
+    return Candidate("zones", Placement(key, ranges, shards, zones=zones))
+
+
+def _named(value: Any) -> Any:
+    """A value that can be written; what is missing is asked for as null."""
+    return None if value is MISSING else value
+
+
+def with_directory(candidate: Candidate, id_field: str) -> Candidate:
+    return Candidate(candidate.kind, msgspec.structs.replace(candidate.placement, directory=id_field))
