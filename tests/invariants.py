@@ -1,13 +1,19 @@
-"""What must be true of a store at any moment, above all after a crash? Read from the file itself."""
+"""What must be true of a store at any moment, above all after a crash? Read from its tables themselves."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
+import psycopg
+from psycopg import sql
+
+from levada.adapters.page_rows import STATES
+from levada.adapters.postgresql import PostgresqlStore
+from levada.adapters.sharded import ShardedStore
 from levada.adapters.sqlite import SqliteStore
-from levada.adapters.sqlite.schema import STATES
 from levada.records import PageState
 
 __all__ = ["check_invariants"]
@@ -62,32 +68,65 @@ COUNTED = {
 }
 
 
-def check_invariants(store: SqliteStore) -> None:
-    """Fails naming the law that is broken, and where."""
+# The same laws in the other tongue; `pages` and `documents` are one table in the embedded store.
+_DIALECT = {
+    "min(visits, 10)": "least(visits, 10)",
+    "max(s.turn_at": "greatest(s.turn_at",
+    "l.live = 1": "l.live",
+    "SELECT n FROM counters WHERE name = 'token'": "SELECT last_value FROM tokens",
+    "?": "%s",
+}
+_ONE_TABLE = """CREATE TEMPORARY VIEW pages AS
+    SELECT p.*, coalesce(d.version, 0) AS version, d.seq, coalesce(d.gone, false) AS gone
+    FROM {}.pages p LEFT JOIN {}.documents d ON d.page_id = p.id"""
+
+Ask = Callable[..., list[tuple[Any, ...]]]
+
+
+def check_invariants(store: object) -> None:
+    """Fails naming the law that is broken, and where; of a store of several shards, in any of them."""
+    if isinstance(store, ShardedStore):
+        for shard in store.shards:
+            check_invariants(shard)
+        return
+    if isinstance(store, PostgresqlStore):
+        _check_schema(store)
+        return
+    assert isinstance(store, SqliteStore)
     with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-        for law, breakers in NEVER.items():
-            assert connection.execute(breakers).fetchall() == [], law
-        _check_counters(connection)
+        _check_laws(lambda question, *asked: connection.execute(question, asked).fetchall())
 
 
-def _check_counters(connection: sqlite3.Connection) -> None:
-    counters: dict[str, int] = dict(connection.execute("SELECT name, n FROM counters"))
+def _check_schema(store: PostgresqlStore) -> None:
+    store.check()
+    schema = sql.Identifier(store.schema)
+    with psycopg.connect(store.address.dsn, autocommit=True) as connection:
+        connection.execute(sql.SQL("SET search_path = pg_temp, {}").format(schema))
+        connection.execute(sql.SQL(_ONE_TABLE).format(schema, schema))
+
+        def ask(question: str, *asked: Any) -> list[tuple[Any, ...]]:
+            for ours, theirs in _DIALECT.items():
+                question = question.replace(ours, theirs)
+            return connection.execute(question.replace("% 11", "%% 11").encode(), asked).fetchall()
+
+        _check_laws(ask)
+
+
+def _check_laws(ask: Ask) -> None:
+    for law, breakers in NEVER.items():
+        assert ask(breakers) == [], law
+    counters: dict[str, int] = dict(ask("SELECT name, n FROM counters"))
     for name, question in COUNTED.items():
-        assert counters.get(name, 0) == _one(connection, question), name
+        assert [(counters.get(name, 0),)] == ask(question), name
     for code, state in enumerate(STATES):
-        there = _one(
-            connection,
+        there = ask(
             "SELECT count(*) FROM pages p LEFT JOIN visited v ON v.page_id = p.id WHERE coalesce(v.state, 0) = ?",
             code,
         )
-        assert counters.get(f"state.{state}", 0) == there, state
-    refused = dict(connection.execute("SELECT reason, sum(n) FROM refusals GROUP BY reason"))
+        assert [(counters.get(f"state.{state}", 0),)] == there, state
+    refused: dict[str, int] = dict(ask("SELECT reason, sum(n) FROM refusals GROUP BY reason"))
     assert {f"refused.{reason}": n for reason, n in refused.items()} == {
         name: n for name, n in counters.items() if name.startswith("refused.")
     }
-
-
-def _one(connection: sqlite3.Connection, question: str, *parameters: Any) -> Any:
-    return connection.execute(question, parameters).fetchone()[0]

@@ -4,7 +4,8 @@
 LevadaError                 exit 1: the work could not be done
 ├── Refused                 exit 3: asked for, but not allowed, or nothing there
 │   ├── NotFound            no such page, version or result
-│   └── AddressRefused      the address guard said no
+│   ├── AddressRefused      the address guard said no
+│   └── TooMany             more is asked for than can be taken now
 ├── UsageError              exit 2: the command line or a file given on it is wrong
 │   ├── SettingsError       a wrong key or value in levada.toml
 │   ├── BadUrl              not an http or https address
@@ -46,6 +47,7 @@ __all__ = [
     "StoreFull",
     "StoreLocked",
     "StoreTooNew",
+    "TooMany",
     "UsageError",
 ]
 
@@ -65,6 +67,10 @@ class NotFound(Refused):
 
 
 class AddressRefused(Refused):
+    pass
+
+
+class TooMany(Refused):
     pass
 
 

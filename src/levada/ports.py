@@ -13,11 +13,14 @@ from typing import Protocol
 from levada.counts import CountedRound, PageTerms, TermGrowth, TrendQuery
 from levada.records import (
     Change,
+    Crew,
     Document,
     Found,
     Happening,
+    Hook,
     Lease,
     Notice,
+    Order,
     PageRecord,
     ParsedPage,
     Plan,
@@ -31,6 +34,7 @@ from levada.records import (
     Standing,
     VersionInfo,
     Visit,
+    Wishes,
 )
 from levada.searching import Hits, Posting, Query
 
@@ -42,12 +46,15 @@ __all__ = [
     "Faults",
     "Fetcher",
     "Frontier",
+    "Hooks",
     "Index",
     "Notices",
+    "Orders",
     "Parser",
     "RevisitPolicy",
     "Sites",
     "Trends",
+    "Workforce",
 ]
 
 
@@ -209,6 +216,10 @@ class RevisitPolicy(Protocol):
         """No more visits than these can be made to the site."""
         ...
 
+    def afford(self, per_hour: float) -> None:
+        """From now on so many fetches may be made per hour; 0: there is no limit."""
+        ...
+
     def price(self) -> float:
         """What a visit must be worth now, in seconds; the less, the sooner. 0 for a policy that knows no price."""
         ...
@@ -254,6 +265,52 @@ class Notices(Protocol):
         """Note who told of a change, and visit at that time if it is before the one planned; the page's next
         visit is never put off, and a page that was visited meanwhile is left alone."""
         ...
+
+
+class Workforce(Protocol):
+    """The workers of one stage, of whom there may be more or fewer."""
+
+    def look(self) -> Crew: ...
+
+    def resize(self, wanted: int) -> None:
+        """Have so many soon. A worker that goes finishes what it has; nothing is lost."""
+        ...
+
+
+class Orders(Protocol):
+    """What do people outside want of the crawl? Kept until it is obeyed; several processes may give orders."""
+
+    def give(self, order: Order) -> int:
+        """Durable when this returns; the order's number."""
+        ...
+
+    def pending(self) -> list[tuple[int, Order]]:
+        """Those not obeyed yet, with their numbers, in the order in which they were given."""
+        ...
+
+    def obeyed(self, number: int, wishes: Wishes) -> None:
+        """All up to this one are done, and leave these wishes."""
+        ...
+
+    def wishes(self) -> Wishes: ...
+
+    def close(self) -> None: ...
+
+
+class Hooks(Protocol):
+    """Who wants to be told of changes, and how far is each?"""
+
+    def hooks(self) -> list[Hook]: ...
+
+    def add(self, hook: Hook) -> None: ...
+
+    def update(self, hook: Hook) -> bool:
+        """False if it was removed meanwhile."""
+        ...
+
+    def remove(self, id: str) -> bool: ...
+
+    def close(self) -> None: ...
 
 
 class Faults(Protocol):

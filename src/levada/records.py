@@ -6,32 +6,43 @@ Records are immutable facts. Points in time are float epoch seconds, durations f
 from __future__ import annotations
 
 from enum import IntEnum, IntFlag, StrEnum
+from typing import Annotated
 
 import msgspec
 
 from levada.reasons import Reason
 
 __all__ = [
+    "AddSeeds",
     "Change",
+    "ChangeBudget",
+    "ChangeFilter",
+    "Crew",
     "Document",
+    "DropSite",
+    "Forwarded",
     "Found",
     "Happened",
     "Happening",
+    "Hook",
     "How",
     "Lease",
     "Link",
     "NewVersion",
     "Notice",
+    "Order",
     "Outcome",
     "PageKind",
     "PageRecord",
     "PageState",
     "ParsedPage",
+    "Pause",
     "Plan",
     "RawPage",
     "Refusal",
     "Request",
     "Response",
+    "Resume",
     "RobotsRecord",
     "Said",
     "Settled",
@@ -39,6 +50,7 @@ __all__ = [
     "Standing",
     "VersionInfo",
     "Visit",
+    "Wishes",
 ]
 
 
@@ -139,6 +151,15 @@ class Found(msgspec.Struct, frozen=True):
     admit: bool = False  # its site is one that the user asked for
 
 
+class Forwarded(msgspec.Struct, frozen=True):
+    """A URL that a visit found for another shard: the visit's own shard keeps it until that one has it."""
+
+    id: int
+    found: Found
+    found_on: int
+    at: float
+
+
 class Refusal(msgspec.Struct, frozen=True, array_like=True):
     """Something that was not fetched or not kept, and why."""
 
@@ -190,6 +211,7 @@ class Request(msgspec.Struct, frozen=True):
     url: str
     headers: tuple[tuple[str, str], ...] = ()
     keep_bytes: int | None = None  # read and keep at most this many; None: the fetcher's own limits
+    body: bytes | None = None  # sent by POST; None: GET
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -279,6 +301,7 @@ class Settled(msgspec.Struct, frozen=True):
     text_digest: bytes | None = None
     version: NewVersion | None = None  # None: keep what is stored (GONE removes it from search)
     found: tuple[Found, ...] = ()
+    elsewhere: tuple[Found, ...] = ()  # found too, but other shards hold them: kept in the outbox (`Forwarded`)
     refused: tuple[Refusal, ...] = ()
     memory: bytes = b""
     notices: tuple[Notice, ...] = ()  # not committed: hints, that the next reading of the sitemap repeats
@@ -324,6 +347,7 @@ class Change(msgspec.Struct, frozen=True):
     url: str
     site: str
     document: Document | None
+    arrived: int = 0  # versions up to this one came with the page from another shard: they are not news
 
 
 class Happened(StrEnum):
@@ -347,6 +371,27 @@ class Happening(msgspec.Struct, frozen=True):
     version: int
     similarity: float  # to the version before; 1 where the content is as it was
     title: str = ""  # "" once the version is no longer kept
+
+
+class ChangeFilter(msgspec.Struct, frozen=True):
+    """Which changes are wanted; by default all."""
+
+    site: str = ""  # this host, or one below it
+    words: str = ""  # all of these stand on the page
+    least: float = 0.0  # share of a page's words that must be others: 0 any change, 1 a new text
+
+
+class Hook(msgspec.Struct, frozen=True):
+    """Somebody who wants to be told of changes."""
+
+    id: str
+    url: str
+    secret: str
+    wanted: ChangeFilter = ChangeFilter()
+    after: tuple[int, ...] = ()  # up to there it was told: a step of each shard's log
+    failures: int = 0  # in a row
+    trouble: str = ""  # at the last try
+    told: int = 0  # changes, in all
 
 
 class RobotsRecord(msgspec.Struct, frozen=True):
@@ -386,3 +431,53 @@ class Standing(msgspec.Struct, frozen=True):
     states: dict[str, int] = {}
     refused: dict[str, int] = {}
     bytes: int = 0
+
+
+class Crew(msgspec.Struct, frozen=True, kw_only=True):
+    """The workers of one stage at a glance; counts of jobs run from the beginning."""
+
+    queue: float  # jobs that wait for a worker
+    on: float  # workers told to run, those that are still starting too
+    busy: float  # workers that have a job now
+    starting: float = 0.0
+    arrived: float = 0.0
+    done: float = 0.0
+    work: float = 0.0  # seconds of the wall that workers spent on jobs, in all
+    capacity: float = float("inf")  # jobs that may wait
+
+
+class Pause(msgspec.Struct, frozen=True, tag="pause"):
+    """Fetch nothing more; what is under way is finished."""
+
+
+class Resume(msgspec.Struct, frozen=True, tag="resume"):
+    """Go on after a pause."""
+
+
+class ChangeBudget(msgspec.Struct, frozen=True, tag="budget"):
+    """Spend so many fetches per hour from now on; 0: no limit, None: as the settings say."""
+
+    per_hour: Annotated[int, msgspec.Meta(ge=0, le=10**9)] | None = None
+
+
+class AddSeeds(msgspec.Struct, frozen=True, tag="add"):
+    """Visit these addresses too, and their sites."""
+
+    urls: tuple[str, ...]
+
+
+class DropSite(msgspec.Struct, frozen=True, tag="drop"):
+    """Visit this site (host and port) no more; what is stored of it stays."""
+
+    site: str
+
+
+Order = Pause | Resume | ChangeBudget | AddSeeds | DropSite
+"""What somebody outside asks of a crawl that runs, or of the next one."""
+
+
+class Wishes(msgspec.Struct, frozen=True):
+    """What orders that were obeyed leave behind, until others change it."""
+
+    paused: bool = False
+    per_hour: int | None = None  # None: as the settings say

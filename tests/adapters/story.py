@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from levada.adapters.limits import StoreLimits
-from levada.adapters.sqlite import SqliteStore
 from levada.reasons import Reason
 from levada.records import Lease, Notice, Refusal, Said, Settled, SiteRecord
-from tests.visits import changed, failed, first, gone, links, unchanged
+from tests.visits import Store, changed, failed, first, gone, links, unchanged
 
 __all__ = ["STORY_LIMITS", "tell"]
 
 STORY_LIMITS = StoreLimits(max_pages_per_site=6, keep_versions=2, known_urls=100)
 
 
-def tell(store: SqliteStore) -> None:
+def tell(store: Store) -> None:
     store.add(links("a", 4), [Refusal("http://a/x", "a", Reason.ROBOTS)], 0.0)
     store.save(SiteRecord("a", admitted=True, failures=1, delay=0.0))
     for round_number in range(3):
@@ -24,19 +23,19 @@ def tell(store: SqliteStore) -> None:
         store.forget_leases()
 
 
-def _now(store: SqliteStore) -> float:
+def _now(store: Store) -> float:
     """Late enough for whatever is there to be due, also what a killed teller had leased."""
     return (store.standing(0.0).next_due or 0.0) + 1000.0
 
 
-def _visit_all(store: SqliteStore, round_number: int) -> None:
+def _visit_all(store: Store, round_number: int) -> None:
     now = _now(store)
     store.settle(
         [_visit(lease, now, f"text {lease.page.id} {round_number}") for lease in store.lease(now, 10, 60.0)]
     )
 
 
-def _hear_of_changes(store: SqliteStore) -> None:
+def _hear_of_changes(store: Store) -> None:
     """A sitemap names pages that are to be visited soon: some of them before their time."""
     due = store.standing(0.0).next_due or 0.0
     notices = [Notice(found.url, due + 1000.0, Said.SITEMAP) for found in links("a", 6)]

@@ -18,11 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.adapters.faults import FaultAt, PointLog
+from levada.adapters.known_urls import KnownUrls
 from levada.adapters.limits import StoreLimits
+from levada.adapters.page_rows import HOWS, KINDS, STATES
 from levada.adapters.sqlite import WRITE_POINTS, SqliteStore
 from levada.adapters.sqlite.census import DRAWN
-from levada.adapters.sqlite.known import KnownUrls
-from levada.adapters.sqlite.schema import HOWS, KINDS, SCHEMA_VERSION, STATES
+from levada.adapters.sqlite.schema import SCHEMA_VERSION
 from levada.errors import StoreDamaged, StoreError, StoreFull, StoreLocked, StoreTooNew
 from levada.hashing import drawn
 from levada.records import How, Notice, Outcome, PageKind, PageState, Said

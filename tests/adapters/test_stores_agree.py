@@ -1,18 +1,21 @@
-"""Whatever is done to them, the store in memory and the one on disk give the same answers."""
+"""Whatever is done to them, the stores in memory, on disk and on a server give the same answers."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
+from contextlib import closing
 from pathlib import Path
+from typing import ClassVar
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from msgspec.structs import replace
 
 from levada.adapters.limits import StoreLimits
 from levada.adapters.memory import MemoryStore
+from levada.adapters.postgresql import PostgresqlStore
 from levada.adapters.sqlite import SqliteStore
 from levada.reasons import Reason
 from levada.records import (
@@ -29,7 +32,10 @@ from levada.records import (
     Visit,
 )
 from tests.invariants import check_invariants
+from tests.schemas import Schemas
 from tests.visits import new_version
+
+pytest_plugins = ["tests.servers.fixtures"]
 
 SITES = ("a", "b", "c")
 LIMITS = StoreLimits(max_pages_per_site=8, keep_versions=2, run=2, delay=3.0, known_urls=6)
@@ -75,17 +81,14 @@ def settled(lease: Lease, at: float, outcome: str, again: float | None, found: t
 class StoresAgree(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp())
         self.memory = MemoryStore(limits=LIMITS)
-        self.sqlite = SqliteStore(self.folder / "store.db", limits=LIMITS)
+        self.stored = self.open()
         self.now = 100.0
         self.leases: list[Lease] = []
         self.known: list[PageRecord] = []
 
-    def teardown(self) -> None:
-        check_invariants(self.sqlite)
-        self.sqlite.close()
-        shutil.rmtree(self.folder)
+    def open(self) -> SqliteStore | PostgresqlStore:
+        raise NotImplementedError
 
     @rule(seconds=st.sampled_from([0.0, 1.0, 7.5, 60.0, 400.0]))
     def time_passes(self, seconds: float) -> None:
@@ -93,7 +96,7 @@ class StoresAgree(RuleBasedStateMachine):
 
     @rule(found=st.lists(founds, max_size=6), refused=st.lists(refusals, max_size=2))
     def add(self, found: list[Found], refused: list[Refusal]) -> None:
-        assert self.sqlite.add(found, refused, self.now) == self.memory.add(found, refused, self.now)
+        assert self.stored.add(found, refused, self.now) == self.memory.add(found, refused, self.now)
 
     @rule(
         limit=st.integers(0, 8),
@@ -103,7 +106,7 @@ class StoresAgree(RuleBasedStateMachine):
     def lease(self, limit: int, seconds: float, early: float | None) -> None:
         due = None if early is None else self.now - early
         leases = self.memory.lease(self.now, limit, seconds, due)
-        assert self.sqlite.lease(self.now, limit, seconds, due) == leases
+        assert self.stored.lease(self.now, limit, seconds, due) == leases
         self.leases += leases
 
     @precondition(lambda self: self.leases)
@@ -124,14 +127,14 @@ class StoresAgree(RuleBasedStateMachine):
             visits.append(settled(lease, self.now, outcome, again, tuple(found)))
             if not keep and len(self.leases) > 1:
                 self.leases.remove(lease)
-        assert self.sqlite.settle(visits) == self.memory.settle(visits)
+        assert self.stored.settle(visits) == self.memory.settle(visits)
 
     @precondition(lambda self: self.leases)
     @rule(data=st.data())
     def release(self, data: st.DataObject) -> None:
         leases = data.draw(st.lists(st.sampled_from(self.leases), max_size=3))
         self.memory.release(leases)
-        self.sqlite.release(leases)
+        self.stored.release(leases)
 
     @rule(
         urls=st.lists(founds.map(lambda found: found.url), min_size=1, max_size=8),
@@ -141,7 +144,7 @@ class StoresAgree(RuleBasedStateMachine):
     def hear(self, urls: list[str], early: float, said: Said) -> None:
         notices = [Notice(url, self.now - early, said) for url in urls]
         outdated = self.memory.outdated(notices)
-        assert self.sqlite.outdated(notices) == outdated
+        assert self.stored.outdated(notices) == outdated
         self.known += outdated
 
     @precondition(lambda self: self.known or self.leases)
@@ -156,12 +159,12 @@ class StoresAgree(RuleBasedStateMachine):
         known = st.sampled_from([*self.known, *(lease.page for lease in self.leases)])
         pages = [(data.draw(known), said, None if when is None else self.now + when) for said, when in plan]
         self.memory.bring_forward(pages)
-        self.sqlite.bring_forward(pages)
+        self.stored.bring_forward(pages)
 
     @rule()
     def forget_leases(self) -> None:
         self.memory.forget_leases()
-        self.sqlite.forget_leases()
+        self.stored.forget_leases()
 
     @rule(
         site=st.sampled_from(SITES),
@@ -171,37 +174,75 @@ class StoresAgree(RuleBasedStateMachine):
     def save(self, site: str, rest: float, delay: float | None) -> None:
         record = SiteRecord(site, rest_until=self.now + rest if rest else 0.0, delay=delay)
         self.memory.save(record)
-        self.sqlite.save(record)
+        self.stored.save(record)
 
     @rule()
     def reopen(self) -> None:
-        self.sqlite.close()
-        self.sqlite = SqliteStore(self.folder / "store.db", limits=LIMITS)
+        self.stored.close()
+        self.stored = self.open()
 
     @rule(after=st.integers(0, 5), limit=st.integers(0, 5))
     def documents_agree(self, after: int, limit: int) -> None:
-        assert self.sqlite.changes(after, limit) == self.memory.changes(after, limit)
-        assert list(self.sqlite.scan()) == list(self.memory.scan())
+        assert self.stored.changes(after, limit) == self.memory.changes(after, limit)
+        assert list(self.stored.scan()) == list(self.memory.scan())
 
     @rule(one_in=st.sampled_from([1, 2, 4]))
     def samples_agree(self, one_in: int) -> None:
-        assert list(self.sqlite.sample(one_in)) == list(self.memory.sample(one_in))
-        assert self.sqlite.live_pages() == self.memory.live_pages()
+        assert list(self.stored.sample(one_in)) == list(self.memory.sample(one_in))
+        assert self.stored.live_pages() == self.memory.live_pages()
 
     @rule(found=founds, version=st.sampled_from([None, 1, 2, 3]))
     def a_page_agrees(self, found: Found, version: int | None) -> None:
-        assert self.sqlite.page(found.url) == self.memory.page(found.url)
-        assert self.sqlite.document(found.url, version) == self.memory.document(found.url, version)
-        assert self.sqlite.versions(found.url) == self.memory.versions(found.url)
+        assert self.stored.page(found.url) == self.memory.page(found.url)
+        assert self.stored.document(found.url, version) == self.memory.document(found.url, version)
+        assert self.stored.versions(found.url) == self.memory.versions(found.url)
 
     @invariant()
     def standings_and_sites_agree(self) -> None:
-        on_disk, in_memory = self.sqlite.standing(self.now), self.memory.standing(self.now)
+        on_disk, in_memory = self.stored.standing(self.now), self.memory.standing(self.now)
         assert replace(on_disk, bytes=0) == replace(in_memory, bytes=0)
-        assert list(self.sqlite.sites()) == list(self.memory.sites())
+        assert list(self.stored.sites()) == list(self.memory.sites())
 
 
-TestStoresAgree = StoresAgree.TestCase
-TestStoresAgree.settings = settings(
+class OnDisk(StoresAgree):
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        super().__init__()
+
+    def open(self) -> SqliteStore:
+        return SqliteStore(self.folder / "store.db", limits=LIMITS)
+
+    def teardown(self) -> None:
+        check_invariants(self.stored)
+        self.stored.close()
+        shutil.rmtree(self.folder)
+
+
+class OnServer(StoresAgree):
+    schemas: ClassVar[Schemas]
+
+    def __init__(self) -> None:
+        self.schema = self.schemas.lend()
+        super().__init__()
+
+    def open(self) -> PostgresqlStore:
+        return PostgresqlStore(self.schemas.address, schema=self.schema, limits=LIMITS)
+
+    def teardown(self) -> None:
+        check_invariants(self.stored)
+        self.stored.close()
+        self.schemas.take_back(self.schema)
+
+
+SETTINGS = settings(
     max_examples=25, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck), database=None
 )
+
+
+def test_the_stores_in_memory_and_on_disk_agree() -> None:
+    run_state_machine_as_test(OnDisk, settings=SETTINGS)
+
+
+def test_the_stores_in_memory_and_on_a_server_agree(postgresql: str) -> None:
+    with closing(Schemas(postgresql)) as OnServer.schemas:
+        run_state_machine_as_test(OnServer, settings=settings(SETTINGS, max_examples=10))

@@ -204,7 +204,8 @@ def test_sites_take_turns_even_if_time_stands_still(open_store: OpenStore) -> No
     for site in "abc":
         store.add(links(site, 10), [], 1.0)
     order = "".join(store.lease(1.0, 1, 60.0)[0].page.site for _ in range(9))
-    assert order == "abcabcabc"
+    assert sorted(order[:3]) == ["a", "b", "c"]  # which comes first is nobody's law
+    assert order == order[:3] * 3
 
 
 def test_a_site_with_a_delay_has_its_next_turn_when_its_pages_can_have_been_fetched(open_store: OpenStore) -> None:

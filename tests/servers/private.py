@@ -53,11 +53,13 @@ class Child:
         self._heard = threading.Event()
         self._awaited = ""
         self._found = False
+        self._listening: threading.Thread | None = None
 
     def wait_for(self, words: str, seconds: float) -> None:
         """Until it says this; what it says later is read too, so that it never waits for us."""
         self._awaited = words
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listening = threading.Thread(target=self._listen, daemon=True)
+        self._listening.start()
         self._heard.wait(seconds)
         if not self._found:
             self.end()
@@ -77,3 +79,7 @@ class Child:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        if self._listening is not None:
+            self._listening.join(10.0)
+        if self._process.stdout is not None and (self._listening is None or not self._listening.is_alive()):
+            self._process.stdout.close()

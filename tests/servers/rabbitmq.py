@@ -15,22 +15,32 @@ _PROGRAMS = ("/usr/lib/rabbitmq/bin/rabbitmq-server", "rabbitmq-server")
 
 
 class Server:
+    """`kill` and `revive` are for a test that has a node of its own: same port, same data."""
+
     def __init__(self) -> None:
         self._children: list[Child] = []
+        self._environment: dict[str, str] = {}
 
     @staticmethod
     def installed() -> bool:
         return _program() is not None and shutil.which("epmd") is not None
 
     def start(self, folder: Path) -> str:
+        port, distribution, mapper = free_ports(3)
+        self._environment = _environment(folder, port, distribution, mapper)
+        self._children = [Child(["epmd", "-port", str(mapper), "-address", "127.0.0.1"], self._environment)]
+        self.revive()
+        return f"amqp://guest:guest@127.0.0.1:{port}/"
+
+    def kill(self) -> None:
+        """The node dies at once, as by kill -9."""
+        self._children.pop().end()
+
+    def revive(self) -> None:
         program = _program()
         assert program is not None
-        port, distribution, mapper = free_ports(3)
-        environment = _environment(folder, port, distribution, mapper)
-        mapping = Child(["epmd", "-port", str(mapper), "-address", "127.0.0.1"], environment)
-        self._children = [mapping, Child([program], environment)]
+        self._children.append(Child([program], self._environment))
         self._children[1].wait_for("completed with", 60.0)
-        return f"amqp://guest:guest@127.0.0.1:{port}/"
 
     def stop(self) -> None:
         for child in reversed(self._children):

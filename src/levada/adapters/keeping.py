@@ -19,6 +19,8 @@ __all__ = [
     "brought_forward",
     "checked_one_in",
     "example_of",
+    "first_site",
+    "first_token",
     "happened",
     "holdable",
     "is_full",
@@ -30,6 +32,8 @@ __all__ = [
     "plain_text",
     "refused_for",
     "remember",
+    "shard_of_page",
+    "shard_of_token",
     "still_told",
     "unpacked",
     "validators_after",
@@ -44,6 +48,8 @@ TIDIED_EVERY = 256
 
 EXAMPLE_LENGTH = 500
 PAGE_BITS = 24
+SITE_BITS = 30  # sites that a shard can number
+TOKEN_BITS = 48  # leases that a shard can hand out
 LARGEST_CONTENT = 1 << 28
 _ALL_SAID = Said(0xFF)
 
@@ -80,6 +86,26 @@ def page_number(site_id: int, nth: int) -> int:
 def nth_of(page_id: int) -> int:
     """Which of its site's pages this is."""
     return page_id & ((1 << PAGE_BITS) - 1)
+
+
+def first_site(shard: int) -> int:
+    """The number before a shard's first site: no two shards give a site, and so a page, the same number."""
+    return shard << SITE_BITS
+
+
+def first_token(shard: int) -> int:
+    """The number before a shard's first lease."""
+    return shard << TOKEN_BITS
+
+
+def shard_of_page(page_id: int) -> int:
+    """The shard that first held this page; it may have moved since."""
+    return page_id >> (PAGE_BITS + SITE_BITS)
+
+
+def shard_of_token(token: int) -> int:
+    """The shard that handed this lease out."""
+    return token >> TOKEN_BITS
 
 
 def is_full(pages: int, limit: int) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["StoreLimits"]
+__all__ = ["MOST_SHARDS", "StoreLimits"]
+
+MOST_SHARDS = 256
 
 
 class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +21,7 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
     known_urls: int = 100_000  # remembered in memory as stored, to save lookups
     cache_bytes: int = 32 << 20  # of the database's own page cache
     busy_seconds: float = 5.0  # waited for another process that writes
+    shard: int = 0  # which of the collection's shards this is: numbers of pages and leases begin with it
 
     def __post_init__(self) -> None:
         for name in ("max_pages_per_site", "keep_versions", "keep_happenings", "run"):
@@ -27,5 +30,7 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("delay", "known_urls", "cache_bytes", "busy_seconds"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, not {getattr(self, name)}")
+        if not 0 <= self.shard < MOST_SHARDS:
+            raise ValueError(f"shard must be from 0 to {MOST_SHARDS - 1}, not {self.shard}")
         if not 0 <= self.new_share <= 1:
             raise ValueError(f"new_share must be from 0 to 1, not {self.new_share}")

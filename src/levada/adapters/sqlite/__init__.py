@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from levada.adapters.limits import StoreLimits
-from levada.adapters.sqlite.database import WRITE_POINTS
 from levada.adapters.sqlite.store import SqliteStore
+from levada.adapters.write_points import WRITE_POINTS
 
 __all__ = ["WRITE_POINTS", "SqliteStore", "StoreLimits"]

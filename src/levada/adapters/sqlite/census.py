@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from levada.adapters.keeping import checked_one_in
+from levada.adapters.page_rows import page_record
 from levada.adapters.sqlite.counters import read_counters
 from levada.adapters.sqlite.database import Database
-from levada.adapters.sqlite.rows import FROM_PAGES, PAGE_COLUMNS, page_record
+from levada.adapters.sqlite.rows import FROM_PAGES, PAGE_COLUMNS
 from levada.records import PageRecord
 
 __all__ = ["DRAWN", "SqliteCensus"]

@@ -19,12 +19,18 @@ class Counters:
         self._counts = read_counters(connection)
         self._changed: set[str] = set()
 
-    def add(self, name: str, n: int = 1) -> int:
-        """Count `n` more; the new total."""
-        total = self._counts.get(name, 0) + n
+    def add(self, name: str, n: int = 1, base: int = 0) -> int:
+        """Count `n` more, from `base` at least; the new total."""
+        total = max(self._counts.get(name, 0), base) + n
         self._counts[name] = total
         self._changed.add(name)
         return total
+
+    def at_least(self, name: str, n: int) -> None:
+        self.add(name, 0, n)
+
+    def total(self, name: str) -> int:
+        return self._counts.get(name, 0)
 
     def write(self) -> None:
         self._connection.executemany(

@@ -7,46 +7,33 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from levada.adapters.limits import StoreLimits
+from levada.adapters.page_rows import Row
 from levada.adapters.sqlite.counters import Counters
 from levada.adapters.sqlite.failures import translated
 from levada.adapters.sqlite.opening import connect
 from levada.errors import StoreError
 from levada.ports import Faults
 
-__all__ = ["WRITE_POINTS", "Database", "Row", "Write"]
-
-Row = tuple[Any, ...]
-
-_STEPS = {
-    "add": ("links", "sites"),
-    "lease": ("lapse", "leases", "turns"),
-    "settle": ("fence", "page", "version", "links", "sites"),
-    "release": ("leases", "sites"),
-    "forget": ("lapse",),
-    "save-site": ("site",),
-    "bring-forward": ("pages", "sites"),
-}
-WRITE_POINTS: tuple[str, ...] = tuple(
-    f"{operation}.{step}"
-    for operation, steps in _STEPS.items()
-    for step in ("begin", "begun", *steps, "before-commit", "after-commit")
-)
-"""Every point that a write passes, in order; `begin` is before BEGIN, `begun` after it."""
+__all__ = ["Database", "Write"]
 
 
 class Write:
     """One transaction under way."""
 
-    def __init__(self, connection: sqlite3.Connection, operation: str, faults: Faults) -> None:
+    def __init__(self, connection: sqlite3.Connection, operation: str, faults: Faults, seq_base: int) -> None:
         self.connection = connection
         self.execute = connection.execute
         self.executemany = connection.executemany
         self.counters = Counters(connection)
         self._operation = operation
         self._faults = faults
+        self._seq_base = seq_base
+
+    def next_seq(self) -> int:
+        """The number of the next step of change."""
+        return self.counters.add("seq", base=self._seq_base)
 
     def reach(self, step: str) -> None:
         self._faults.reach(f"{self._operation}.{step}")
@@ -57,6 +44,7 @@ class Database:
 
     def __init__(self, path: Path, limits: StoreLimits, faults: Faults, *, read_only: bool = False) -> None:
         self.path = path
+        self.seq_base = 0  # steps of change are numbered from here at least
         self._faults = faults
         self._lock = threading.RLock()
         self._connection = connect(path, limits, read_only=read_only)
@@ -71,7 +59,7 @@ class Database:
                 self._faults.reach(f"{operation}.begin")
                 self._connection.execute("BEGIN IMMEDIATE")
                 self._faults.reach(f"{operation}.begun")
-                write = Write(self._connection, operation, self._faults)
+                write = Write(self._connection, operation, self._faults, self.seq_base)
                 yield write
                 write.counters.write()
                 write.reach("before-commit")
@@ -83,6 +71,19 @@ class Database:
             except BaseException:
                 self._roll_back()
                 raise
+
+    @contextmanager
+    def unchecked(self) -> Iterator[None]:
+        """Writes inside do not look whether something still refers to a row that goes: to tell so of one page, all
+        of some tables would be read."""
+        with self._lock:
+            self._usable()
+            self._connection.execute("PRAGMA foreign_keys = OFF")
+            try:
+                yield
+            finally:
+                if not self._broken:
+                    self._connection.execute("PRAGMA foreign_keys = ON")
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
+from msgspec.structs import replace
 
-from levada.adapters.keeping import plain_text, unpacked
-from levada.adapters.sqlite.database import Database, Row
-from levada.adapters.sqlite.schema import HAPPENED
-from levada.errors import StoreDamaged
+from levada.adapters.document_rows import change_record, document_record
+from levada.adapters.keeping import plain_text
+from levada.adapters.page_rows import HAPPENED, Row
+from levada.adapters.sqlite.database import Database
 from levada.records import Change, Document, Happening, VersionInfo
 
 __all__ = ["SqliteDocuments"]
@@ -20,8 +20,13 @@ _TABLES = """FROM pages p JOIN sites s ON s.id = p.site_id JOIN visited h ON h.p
     JOIN versions v ON v.page_id = p.id"""
 _BY_URL = f"SELECT {_DOCUMENT}, v.body_zstd {_TABLES} AND v.version = coalesce(?, p.version) WHERE p.url = ?"
 # Without bodies: the index has no use for them, and they are most of what would be read.
-_CHANGED = f"""SELECT p.seq, {_DOCUMENT} {_TABLES} AND v.version = p.version
-    WHERE p.seq > ? ORDER BY p.seq LIMIT ?"""
+# One statement, so that both halves are of one moment: whoever follows would pass over what comes between them.
+_CHANGED = f"""SELECT p.seq, coalesce(a.version, 0), {_DOCUMENT} {_TABLES} AND v.version = p.version
+    LEFT JOIN arrived a ON a.page_id = p.id WHERE p.seq > ?1
+    UNION ALL SELECT seq, 0, page_id, url, site, {", ".join(["NULL"] * 14)} FROM departed WHERE seq > ?1
+    ORDER BY 1 LIMIT ?2"""  # noqa: S608
+_NEWEST = """SELECT max((SELECT coalesce(max(seq), 0) FROM pages WHERE seq IS NOT NULL),
+    (SELECT coalesce(max(seq), 0) FROM departed))"""
 _SCAN = f"""SELECT {_DOCUMENT}, v.body_zstd {_TABLES} AND v.version = p.version
     WHERE p.id > ? AND p.gone = 0 ORDER BY p.id LIMIT ?"""
 _VERSIONS = """SELECT v.version, v.fetched_at, v.title, v.words, v.similarity FROM versions v
@@ -32,8 +37,6 @@ _HAPPENINGS = """SELECT h.seq, h.at, h.what, h.page_id, p.url, s.site, h.version
     WHERE h.seq > ? ORDER BY h.seq LIMIT ?"""
 _SCANNED_AT_ONCE = 32
 
-_headers = msgspec.msgpack.Decoder(tuple[tuple[str, str], ...]).decode
-
 
 class SqliteDocuments:
     def __init__(self, database: Database) -> None:
@@ -41,7 +44,7 @@ class SqliteDocuments:
 
     def document(self, url: str, version: int | None = None) -> Document | None:
         rows = self._database.rows(_BY_URL, (version, plain_text(url)))
-        return _document(rows[0][:-1], rows[0][-1]) if rows else None
+        return document_record(rows[0][:-1], rows[0][-1]) if rows else None
 
     def versions(self, url: str) -> list[VersionInfo]:
         return [VersionInfo(*row) for row in self._database.rows(_VERSIONS, (plain_text(url),))]
@@ -54,7 +57,7 @@ class SqliteDocuments:
         return [Happening(seq, at, HAPPENED[what], *rest) for seq, at, what, *rest in rows]
 
     def newest_seq(self) -> int:
-        (newest,) = self._database.rows("SELECT coalesce(max(seq), 0) FROM pages WHERE seq IS NOT NULL")[0]
+        (newest,) = self._database.rows(_NEWEST)[0]
         return int(newest)
 
     def scan(self) -> Iterator[Document]:
@@ -62,38 +65,12 @@ class SqliteDocuments:
         while rows := self._database.rows(_SCAN, (last, _SCANNED_AT_ONCE)):
             last = rows[-1][0]
             for row in rows:
-                yield _document(row[:-1], row[-1])
+                yield document_record(row[:-1], row[-1])
 
 
 def _change(row: Row) -> Change:
-    seq, page_id, url, site, *_ = row
-    shown = row[13] and not row[14]
-    return Change(seq, page_id, url, site, _document(row[1:], b"") if shown else None)
-
-
-def _document(row: Row, body_zstd: bytes) -> Document:
-    id, url, site, version, title, language, charset, status, fetched_at, met_at, *rest = row
-    words, similarity, searchable, gone, current, headers, text_zstd = rest
-    try:
-        decoded = _headers(headers)
-    except msgspec.MsgspecError as error:
-        raise StoreDamaged(f"what is stored of the headers of {url} is not readable ({error})") from error
-    return Document(
-        page_id=id,
-        url=url,
-        site=site,
-        version=version,
-        title=title,
-        language=language,
-        charset=charset,
-        text=unpacked(text_zstd).decode("utf-8", "replace"),
-        body=unpacked(body_zstd),
-        status=status,
-        headers=decoded,
-        fetched_at=fetched_at,
-        checked_at=met_at if version == current else fetched_at,
-        words=words,
-        similarity=similarity,
-        searchable=bool(searchable),
-        gone=bool(gone),
-    )
+    seq, arrived, *document = row
+    if document[3] is None:  # no version: the page moved to another shard
+        page_id, url, site = document[:3]
+        return Change(seq, page_id, url, site, None)
+    return replace(change_record((seq, *document)), arrived=arrived)

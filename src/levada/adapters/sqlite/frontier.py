@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from levada.adapters.keeping import DUE_COUNTED, plain_text
+from levada.adapters.known_urls import KnownUrls
 from levada.adapters.limits import StoreLimits
+from levada.adapters.page_rows import page_record
 from levada.adapters.sqlite.counters import read_counters
 from levada.adapters.sqlite.database import Database
 from levada.adapters.sqlite.holding import Holding
-from levada.adapters.sqlite.known import KnownUrls
 from levada.adapters.sqlite.leasing import forget_leases, give_back, lease_pages
-from levada.adapters.sqlite.rows import FROM_PAGES, PAGE_COLUMNS, page_record
+from levada.adapters.sqlite.rows import FROM_PAGES, PAGE_COLUMNS
 from levada.adapters.sqlite.settling import settle_visits
-from levada.records import Found, Lease, PageRecord, Refusal, Settled, Standing
+from levada.records import Forwarded, Found, Lease, PageRecord, Refusal, Settled, Standing
 
 __all__ = ["SqliteFrontier"]
 
@@ -31,6 +32,7 @@ _LEASED = """SELECT (SELECT count(*) FROM leases WHERE live = 1 AND expires_at >
 _WORKABLE = """SELECT EXISTS (SELECT 1 FROM sites s WHERE s.rest_until <= ?1 AND (
     EXISTS (SELECT 1 FROM unvisited u WHERE u.site_id = s.id)
     OR EXISTS (SELECT 1 FROM visited v WHERE v.site_id = s.id AND v.next_visit <= ?1)))"""
+_WAITING = "SELECT due_at, taken FROM sites WHERE due_at <= ? ORDER BY due_at, taken LIMIT ?"
 _BYTES = "SELECT (SELECT page_count FROM pragma_page_count()) * (SELECT page_size FROM pragma_page_size())"
 
 
@@ -53,6 +55,21 @@ class SqliteFrontier:
             holding.finish()
         self._known.update(holding.held)
         return new
+
+    def receive(self, links: Sequence[Forwarded]) -> int:
+        if not links:
+            return 0
+        with self._database.write("receive") as write:
+            holding = Holding(write, self._limits, self._known)
+            write.reach("links")
+            new = sum(holding.hold(link.found, link.found_on, link.at) for link in links)
+            write.reach("sites")
+            holding.finish()
+        self._known.update(holding.held)
+        return new
+
+    def waiting(self, now: float, limit: int) -> list[tuple[float, int]]:
+        return [(due, taken) for due, taken in self._database.rows(_WAITING, (now, max(0, limit)))]
 
     def lease(self, now: float, limit: int, seconds: float, due: float | None = None) -> list[Lease]:
         if limit <= 0:

@@ -5,26 +5,28 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from levada.adapters.keeping import first_token
 from levada.adapters.limits import StoreLimits
+from levada.adapters.page_rows import page_record
 from levada.adapters.sqlite.database import Write
 from levada.adapters.sqlite.holding import pull_turns
-from levada.adapters.sqlite.rows import FROM_LISTED_PAGES, PAGE_COLUMNS, page_record
+from levada.adapters.sqlite.rows import FROM_LISTED_PAGES, PAGE_COLUMNS
 from levada.adapters.turns import Portion, SiteTurn, first_portions
 from levada.records import Lease
 
-__all__ = ["earliest_due", "end_leases", "forget_leases", "give_back", "lease_pages"]
+__all__ = ["FENCED", "earliest_due", "end_leases", "forget_leases", "give_back", "lease_pages"]
 
 _NEW = """SELECT page_id FROM unvisited WHERE site_id = ?
-    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = unvisited.page_id AND l.live = 1)
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = unvisited.page_id AND l.live)
     ORDER BY priority, page_id LIMIT ?"""
 _DUE = """SELECT page_id FROM visited WHERE site_id = ? AND next_visit <= ?
-    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = visited.page_id AND l.live = 1)
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = visited.page_id AND l.live)
     ORDER BY next_visit, page_id LIMIT ?"""
 _FIRST_NEW = """SELECT p.found_at FROM unvisited u JOIN pages p ON p.id = u.page_id WHERE u.site_id = ?
-    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = u.page_id AND l.live = 1)
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = u.page_id AND l.live)
     ORDER BY u.priority, u.page_id LIMIT 1"""
 _FIRST_DUE = """SELECT next_visit FROM visited WHERE site_id = ? AND next_visit > ?
-    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = visited.page_id AND l.live = 1)
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = visited.page_id AND l.live)
     ORDER BY next_visit LIMIT 1"""
 _SITES = """SELECT id, coalesce(delay, ?), taken FROM sites WHERE due_at <= ?
     ORDER BY due_at, taken, id LIMIT ? OFFSET ?"""
@@ -44,6 +46,8 @@ _PAGES = f"SELECT {PAGE_COLUMNS} {FROM_LISTED_PAGES}"
 _TOKENS = "SELECT l.page_id, l.token FROM json_each(?) listed CROSS JOIN leases l ON l.page_id = listed.value"
 
 _EVER = float("-inf")
+FENCED = 2
+"""`live` of a page that moves to another shard: a lease that never lapses."""
 
 
 def lease_pages(
@@ -62,7 +66,7 @@ def lease_pages(
 
     portions = first_portions(sites_from, peek, limits, limit, seconds)
     write.reach("leases")
-    leases = _grant(write, portions, now + seconds)
+    leases = _grant(write, portions, now + seconds, first_token(limits.shard))
     write.reach("turns")
     for portion in portions:
         _pass_turn(write, portion, now, due_by)
@@ -116,9 +120,9 @@ def _lapse(write: Write, now: float) -> None:
         write.execute("UPDATE leases SET live = 0 WHERE live = 1 AND expires_at <= ?", (now,))
 
 
-def _grant(write: Write, portions: Sequence[Portion], expires_at: float) -> list[Lease]:
+def _grant(write: Write, portions: Sequence[Portion], expires_at: float, base: int) -> list[Lease]:
     ids = [id for portion in portions for id in portion.pages]
-    first = write.counters.add("token", len(ids)) - len(ids) + 1 if ids else 0
+    first = write.counters.add("token", len(ids), base) - len(ids) + 1 if ids else 0
     write.executemany(_GRANT, [(id, first + place, expires_at) for place, id in enumerate(ids)])
     rows = write.execute(_PAGES, (json.dumps(ids),))
     return [Lease(page_record(row), first + place, expires_at) for place, row in enumerate(rows)]

@@ -12,30 +12,15 @@ and copied back, about 10 microseconds of CPU together, whatever its size. So:
 - Leases have a small table of their own, so that handing out a page rewrites none of these.
 A visit still dirties one leaf of `visited` and up to two of its index, which pages of one site share: cheap where a
 lease takes some pages of a site in a row, twice as dear at a million URLs where politeness allows only one.
-Enumerations are stored by the numbers given here, which must never change their meaning.
+Enumerations are stored by the numbers of `page_rows`.
 """
 
 from __future__ import annotations
 
-from levada.records import Happened, How, PageKind, PageState
-
-__all__ = ["APPLICATION_ID", "HAPPENED", "HOWS", "KINDS", "SCHEMA", "SCHEMA_VERSION", "STATES"]
+__all__ = ["APPLICATION_ID", "SCHEMA", "SCHEMA_VERSION"]
 
 APPLICATION_ID = 0x4C764461  # "LvDa"
 SCHEMA_VERSION = 4
-
-KINDS = (PageKind.PAGE, PageKind.SITEMAP, PageKind.FEED)
-HOWS = (How.SEED, How.FRONT, How.LINK, How.SITEMAP, How.FEED, How.CANONICAL, How.REDIRECT)
-HAPPENED = (Happened.NEW, Happened.CHANGED, Happened.GONE, Happened.BACK)
-STATES = (
-    PageState.NEW,
-    PageState.LIVE,
-    PageState.FAILED,
-    PageState.GONE,
-    PageState.REFUSED,
-    PageState.ELSEWHERE,
-    PageState.QUARANTINED,
-)
 
 SCHEMA = (
     """CREATE TABLE sites (
@@ -134,6 +119,22 @@ SCHEMA = (
         similarity REAL NOT NULL
     )""",
     "CREATE TABLE counters (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID",
+    # What a shard of several needs; empty in a store that is alone.
+    """CREATE TABLE outbox (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        found BLOB NOT NULL,
+        found_on INTEGER NOT NULL,
+        at REAL NOT NULL
+    )""",
+    """CREATE TABLE departed (
+        page_id INTEGER PRIMARY KEY,
+        seq INTEGER NOT NULL UNIQUE,
+        url TEXT NOT NULL,
+        site TEXT NOT NULL
+    )""",
+    "CREATE TABLE arrived (page_id INTEGER PRIMARY KEY, version INTEGER NOT NULL)",
+    # How many pages a site has numbered, where that is not how many it has: no number is given twice.
+    "CREATE TABLE numbered (site_id INTEGER PRIMARY KEY, n INTEGER NOT NULL)",
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {SCHEMA_VERSION}",
 )

@@ -6,21 +6,19 @@ from collections.abc import Sequence
 
 import msgspec
 
+from levada.adapters.document_rows import version_row
 from levada.adapters.keeping import (
     TIDIED_EVERY,
     happened,
     is_removed,
-    met_content,
-    plain_text,
-    remember,
     still_told,
     validators_after,
 )
 from levada.adapters.limits import StoreLimits
-from levada.adapters.sqlite.database import Row, Write
+from levada.adapters.page_rows import HAPPENED_CODE, Row, visit_row
+from levada.adapters.sqlite.database import Write
 from levada.adapters.sqlite.holding import Holding
 from levada.adapters.sqlite.leasing import end_leases
-from levada.adapters.sqlite.rows import HAPPENED_CODE, KIND_CODE, STATE_CODE, packed_history
 from levada.records import NewVersion, PageState, Settled
 
 __all__ = ["settle_visits"]
@@ -39,8 +37,6 @@ _KEEP_DOCUMENT = """UPDATE pages SET etag = ?2, last_modified = ?3, body_digest 
     version = ?6, seq = ?7, gone = ?8, sketch = ?9 WHERE id = ?1"""
 _LOG = "INSERT INTO happenings VALUES (?, ?, ?, ?, ?, ?)"
 _INSERT_VERSION = "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-
-_encode = msgspec.msgpack.Encoder().encode
 
 
 def settle_visits(write: Write, limits: StoreLimits, holding: Holding, visits: Sequence[Settled]) -> list[bool]:
@@ -61,35 +57,18 @@ def settle_visits(write: Write, limits: StoreLimits, holding: Holding, visits: S
 
 
 def _update_pages(write: Write, holding: Holding, kept: Sequence[Settled]) -> None:
-    again = [(still_told(settled.visit), *_page_row(settled)) for settled in kept if settled.lease.page.visits]
+    again = [(still_told(settled.visit), *visit_row(settled)) for settled in kept if settled.lease.page.visits]
     write.executemany(_VISIT_AGAIN, again)
     for settled in kept:
         page = settled.lease.page
         site = holding.site(page.site)
         if page.visits == 0 and site is not None:
-            write.execute(_FIRST_VISIT, (*_page_row(settled), site.id))
+            write.execute(_FIRST_VISIT, (*visit_row(settled), site.id))
             write.execute(_NO_LONGER_NEW, (page.id, site.id))
             write.counters.add("unvisited", -1)
         if page.state is not settled.state:
             write.counters.add(f"state.{page.state}", -1)
             write.counters.add(f"state.{settled.state}")
-
-
-def _page_row(settled: Settled) -> Row:
-    page = settled.lease.page
-    return (
-        KIND_CODE[settled.kind],
-        STATE_CODE[settled.state],
-        settled.reason,
-        page.visits + 1,
-        packed_history(remember(page.history, settled.visit)),
-        settled.visit.at if met_content(settled) else None,
-        settled.interval,
-        settled.next_visit,
-        settled.failures,
-        settled.memory or None,
-        page.id,
-    )
 
 
 def _keep_content(write: Write, limits: StoreLimits, settled: Settled) -> None:
@@ -112,10 +91,10 @@ def _keep_version(
     was_gone = _was_gone(write, settled)
     was_stored = page.version > 0 and not was_gone
     write.counters.add("stored", int(not gone) - int(was_stored))
-    seq = write.counters.add("seq")
+    seq = write.next_seq()
     _log(write, limits, settled, seq, was_gone)
     write.execute(_KEEP_DOCUMENT, (*validators, number, seq, gone, version.sketch))
-    write.execute(_INSERT_VERSION, _version_row(page.id, number, settled.visit.at, version))
+    write.execute(_INSERT_VERSION, version_row(page.id, number, settled.visit.at, version))
     oldest = number - limits.keep_versions
     dropped = 0
     if oldest > 0:
@@ -123,26 +102,6 @@ def _keep_version(
             "DELETE FROM versions WHERE page_id = ? AND version <= ?", (page.id, oldest)
         ).rowcount
     write.counters.add("versions", 1 - dropped)
-
-
-def _version_row(page_id: int, number: int, at: float, version: NewVersion) -> Row:
-    headers = [(plain_text(name), plain_text(value)) for name, value in version.headers]
-    return (
-        page_id,
-        number,
-        at,
-        plain_text(version.title),
-        version.language,
-        version.charset,
-        version.status,
-        version.words,
-        version.distinct_words,
-        version.similarity,
-        version.searchable,
-        _encode(headers),
-        version.text_zstd,
-        version.body_zstd,
-    )
 
 
 def _keep_or_drop(write: Write, limits: StoreLimits, settled: Settled) -> None:
@@ -154,7 +113,7 @@ def _keep_or_drop(write: Write, limits: StoreLimits, settled: Settled) -> None:
     if removed == was_gone:
         return
     write.counters.add("stored", -1 if removed else 1)
-    seq = write.counters.add("seq")
+    seq = write.next_seq()
     _log(write, limits, settled, seq, was_gone)
     write.execute("UPDATE pages SET gone = ?, seq = ? WHERE id = ?", (removed, seq, settled.lease.page.id))
 
@@ -185,5 +144,7 @@ def _take_links(holding: Holding, settled: Settled) -> None:
         site.due_again(settled.next_visit)
     for found in settled.found:
         holding.hold(found, page.id, settled.visit.at)
+    for found in settled.elsewhere:
+        holding.forward(found, page.id, settled.visit.at)
     for refusal in settled.refused:
         holding.refuse(refusal)

@@ -4,49 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from levada.adapters.keeping import plain_text
-from levada.adapters.sqlite.database import Database, Row, Write
+from levada.adapters.limits import StoreLimits
+from levada.adapters.page_rows import Row
+from levada.adapters.site_rows import packed_robots, site_record
+from levada.adapters.sqlite.database import Database, Write
+from levada.adapters.sqlite.holding import new_site
 from levada.adapters.sqlite.leasing import earliest_due
-from levada.errors import StoreDamaged
-from levada.reasons import Reason
-from levada.records import RobotsRecord, SiteRecord
+from levada.records import SiteRecord
 
 __all__ = ["SqliteSites"]
 
 _COLUMNS = """s.id, s.site, s.admitted, s.pages, s.failures, s.rest_until, s.delay, r.records
     FROM sites s LEFT JOIN robots r ON r.site_id = s.id"""
-_SAVE = """INSERT INTO sites (site, admitted, failures, rest_until, delay) VALUES (?, ?, ?, ?, ?)
-    ON CONFLICT (site) DO UPDATE SET admitted = max(admitted, excluded.admitted), failures = excluded.failures,
-    rest_until = excluded.rest_until, delay = excluded.delay"""
+_SAVE = """UPDATE sites SET admitted = max(admitted, ?2), failures = ?3, rest_until = ?4, delay = ?5
+    WHERE id = ?1"""
 _SAVE_ROBOTS = """INSERT INTO robots (site_id, records) VALUES (?, ?)
     ON CONFLICT (site_id) DO UPDATE SET records = excluded.records"""
 _PAGE_OF_SITES = 200
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[tuple[str, RobotsRecord], ...]).decode
-
 
 class SqliteSites:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, limits: StoreLimits) -> None:
         self._database = database
+        self._limits = limits
 
     def site(self, site: str) -> SiteRecord | None:
         rows = self._database.rows(f"SELECT {_COLUMNS} WHERE s.site = ?", (plain_text(site),))
         return self._record(rows[0]) if rows else None
 
     def save(self, record: SiteRecord) -> None:
-        robots = _encode([(scheme, _writable(each)) for scheme, each in record.robots])
         with self._database.write("save-site") as write:
             write.reach("site")
             known = write.execute("SELECT id FROM sites WHERE site = ?", (record.site,)).fetchone()
-            row = (record.site, record.admitted, record.failures, record.rest_until, record.delay)
-            write.execute(_SAVE, row)
-            if known is None:
-                write.counters.add("sites")
-            (id,) = write.execute("SELECT id FROM sites WHERE site = ?", (record.site,)).fetchone()
-            write.execute(_SAVE_ROBOTS, (id, robots))
+            id = known[0] if known else new_site(write, self._limits, record.site)
+            write.execute(_SAVE, (id, record.admitted, record.failures, record.rest_until, record.delay))
+            write.execute(_SAVE_ROBOTS, (id, packed_robots(record)))
             _set_turn(write, id)
 
     def sites(self) -> Iterator[SiteRecord]:
@@ -58,20 +51,10 @@ class SqliteSites:
             yield from map(self._record, rows)
 
     def _record(self, row: Row) -> SiteRecord:
-        id, site, admitted, pages, failures, rest_until, delay, robots = row
         refused = self._database.rows(
-            "SELECT reason, n, example FROM refusals WHERE site_id = ? ORDER BY reason", (id,)
+            "SELECT reason, n, example FROM refusals WHERE site_id = ? ORDER BY reason", (row[0],)
         )
-        return SiteRecord(
-            site=site,
-            admitted=bool(admitted),
-            pages=pages,
-            failures=failures,
-            rest_until=rest_until,
-            delay=delay,
-            robots=_decoded(robots, site),
-            refused=tuple((Reason(reason), n, example) for reason, n, example in refused),
-        )
+        return site_record(row, refused)
 
 
 def _set_turn(write: Write, site: int) -> None:
@@ -79,14 +62,3 @@ def _set_turn(write: Write, site: int) -> None:
     write.execute(
         "UPDATE sites SET due_at = max(?1, turn_at, rest_until) WHERE id = ?2", (earliest_due(write, site), site)
     )
-
-
-def _writable(record: RobotsRecord) -> RobotsRecord:
-    return msgspec.structs.replace(record, text=plain_text(record.text))
-
-
-def _decoded(robots: bytes | None, site: str) -> tuple[tuple[str, RobotsRecord], ...]:
-    try:
-        return _decode(robots) if robots else ()
-    except msgspec.MsgspecError as error:
-        raise StoreDamaged(f"what is stored of robots.txt of {site} is not readable ({error})") from error

@@ -7,17 +7,21 @@ from pathlib import Path
 
 from levada.adapters.faults import NoFaults
 from levada.adapters.limits import StoreLimits
+from levada.adapters.moving import MovedPage
 from levada.adapters.sqlite.census import SqliteCensus
 from levada.adapters.sqlite.database import Database
 from levada.adapters.sqlite.documents import SqliteDocuments
 from levada.adapters.sqlite.frontier import SqliteFrontier
+from levada.adapters.sqlite.moving import SqliteMovers
 from levada.adapters.sqlite.notices import SqliteNotices
 from levada.adapters.sqlite.opening import check
+from levada.adapters.sqlite.outbox import SqliteOutbox
 from levada.adapters.sqlite.sites import SqliteSites
 from levada.ports import Faults
 from levada.records import (
     Change,
     Document,
+    Forwarded,
     Found,
     Happening,
     Lease,
@@ -52,10 +56,12 @@ class SqliteStore:
         self._limits = limits or StoreLimits()
         self._database = Database(path, self._limits, faults or NoFaults(), read_only=read_only)
         self._frontier = SqliteFrontier(self._database, self._limits)
-        self._sites = SqliteSites(self._database)
+        self._sites = SqliteSites(self._database, self._limits)
         self._documents = SqliteDocuments(self._database)
         self._census = SqliteCensus(self._database)
         self._notices = SqliteNotices(self._database)
+        self._outbox = SqliteOutbox(self._database)
+        self._movers = SqliteMovers(self._database, self._limits)
 
     @classmethod
     def open_reader(cls, path: Path, *, limits: StoreLimits | None = None) -> SqliteStore:
@@ -144,3 +150,36 @@ class SqliteStore:
 
     def bring_forward(self, pages: Sequence[tuple[PageRecord, Said, float | None]]) -> None:
         self._notices.bring_forward(pages)
+
+    def waiting(self, now: float, limit: int) -> list[tuple[float, int]]:
+        return self._frontier.waiting(now, limit)
+
+    def follow_seq(self, seq: int) -> None:
+        self._database.seq_base = max(self._database.seq_base, seq)
+
+    def undelivered(self, limit: int) -> list[Forwarded]:
+        return self._outbox.undelivered(limit)
+
+    def delivered(self, ids: Sequence[int]) -> None:
+        self._outbox.delivered(ids)
+
+    def receive(self, links: Sequence[Forwarded]) -> int:
+        return self._frontier.receive(links)
+
+    def fence(self, urls: Sequence[str]) -> list[MovedPage]:
+        return self._movers.fence(urls)
+
+    def take_in(self, pages: Sequence[MovedPage]) -> None:
+        self._movers.take_in(pages)
+
+    def let_go(self, page_ids: Sequence[int]) -> None:
+        self._movers.let_go(page_ids)
+
+    def open_up(self, page_ids: Sequence[int]) -> None:
+        self._movers.open_up(page_ids)
+
+    def fenced(self) -> list[tuple[int, str]]:
+        return self._movers.fenced()
+
+    def urls_after(self, page_id: int, limit: int) -> list[tuple[int, str]]:
+        return self._movers.urls_after(page_id, limit)

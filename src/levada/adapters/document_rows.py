@@ -1,0 +1,92 @@
+"""How does a row of a store become a document, and a new version a row? The same in every database."""
+
+from __future__ import annotations
+
+import msgspec
+
+from levada.adapters.keeping import plain_text, unpacked
+from levada.adapters.page_rows import Row
+from levada.errors import StoreDamaged
+from levada.records import Change, Document, NewVersion
+
+__all__ = ["change_record", "document_record", "stored_version", "version_row"]
+
+_encode = msgspec.msgpack.Encoder().encode
+_headers = msgspec.msgpack.Decoder(tuple[tuple[str, str], ...]).decode
+
+
+def version_row(page_id: int, number: int, at: float, version: NewVersion) -> Row:
+    """In the order of the columns of `versions`."""
+    headers = [(plain_text(name), plain_text(value)) for name, value in version.headers]
+    return (
+        page_id,
+        number,
+        at,
+        plain_text(version.title),
+        version.language,
+        version.charset,
+        version.status,
+        version.words,
+        version.distinct_words,
+        version.similarity,
+        version.searchable,
+        _encode(headers),
+        version.text_zstd,
+        version.body_zstd,
+    )
+
+
+def stored_version(row: Row, sketch: bytes) -> NewVersion:
+    """Of title, language, charset, status, headers, text, body, words, distinct words, similarity, searchable."""
+    title, language, charset, status, headers, text_zstd, body_zstd, *counts = row
+    words, distinct_words, similarity, searchable = counts
+    return NewVersion(
+        title=title,
+        language=language,
+        charset=charset,
+        status=status,
+        headers=_headers(headers),
+        text_zstd=text_zstd,
+        body_zstd=body_zstd,
+        sketch=sketch,
+        words=words,
+        distinct_words=distinct_words,
+        similarity=similarity,
+        searchable=bool(searchable),
+    )
+
+
+def change_record(row: Row) -> Change:
+    """Of a row that begins with `seq` and goes on as a document's without its body."""
+    seq, page_id, url, site, *_ = row
+    shown = row[13] and not row[14]
+    return Change(seq, page_id, url, site, document_record(row[1:], b"") if shown else None)
+
+
+def document_record(row: Row, body_zstd: bytes) -> Document:
+    """Each store's columns of a document are in this order."""
+    id, url, site, version, title, language, charset, status, fetched_at, met_at, *rest = row
+    words, similarity, searchable, gone, current, headers, text_zstd = rest
+    try:
+        decoded = _headers(headers)
+    except msgspec.MsgspecError as error:
+        raise StoreDamaged(f"what is stored of the headers of {url} is not readable ({error})") from error
+    return Document(
+        page_id=id,
+        url=url,
+        site=site,
+        version=version,
+        title=title,
+        language=language,
+        charset=charset,
+        text=unpacked(text_zstd).decode("utf-8", "replace"),
+        body=unpacked(body_zstd),
+        status=status,
+        headers=decoded,
+        fetched_at=fetched_at,
+        checked_at=met_at if version == current else fetched_at,
+        words=words,
+        similarity=similarity,
+        searchable=bool(searchable),
+        gone=bool(gone),
+    )
