@@ -20,10 +20,11 @@ from levada.clock import ManualClock
 from levada.flow.crawl import Crawl, CrawlPorts
 from levada.flow.progress import Report
 from levada.flow.settings import Settings, parse_settings
+from levada.flow.staffing import Post
 from levada.flow.storekeeper import Storekeeper
 from levada.freshness import RULES, PageBeliefs, RuleRevisit, Scale
 from levada.pages.urls import site_of
-from levada.ports import Parser, RevisitPolicy
+from levada.ports import Orders, Parser, RevisitPolicy
 from levada.reasons import Reason
 from levada.records import Found, How, PageRecord, Request, Response, Settled
 
@@ -113,6 +114,8 @@ class World:
         parser: Parser | None = None,
         policy: RevisitPolicy | None = None,
         seconds: float = 0.1,
+        staff: Sequence[Post] | None = None,
+        orders: Orders | None = None,
     ) -> None:
         self.clock = ManualClock(START)
         self.settings: Settings = parse_settings(settings, "the test")
@@ -120,6 +123,8 @@ class World:
         self.store = store or MemoryStore(limits=limits or StoreLimits(delay=delay, max_pages_per_site=10_000))
         self.web = _TimedFetcher(self.clock, seconds)
         self.commits: list[Settled] = []
+        self._staff = staff
+        self._orders = orders
         self._parser = parser or InlineParser()
         revisit = self.settings.revisit
         self._policy = policy or ema_policy(revisit.first, revisit.floor, revisit.ceiling)
@@ -157,7 +162,9 @@ class World:
 
     def make_crawl(self, *, once: bool = True, max_pages: int | None = None) -> Crawl:
         store = self.store
-        ports = CrawlPorts(self.clock, store, store, store, store, self.web, self._parser, self._policy)
+        ports = CrawlPorts(
+            self.clock, store, store, store, store, self.web, self._parser, self._policy, self._orders
+        )
         return Crawl(
             ports,
             self.settings,
@@ -166,6 +173,7 @@ class World:
             on_committed=self.commits.extend,
             keeper=_InlineKeeper(),
             watched=False,
+            staff=self._staff,
         )
 
     def script(self, url: str, *answers: Answer) -> Callable[[], None]:

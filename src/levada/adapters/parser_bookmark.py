@@ -1,18 +1,20 @@
-"""Which page is a parser child at? Four bytes that parent and child share, readable after the child's death.
+"""Which page is a parser child at, and how long has it read? Bytes that parent and child share.
 
-A child answers several pages at a time, so its answers alone do not tell which page killed it.
+They can be read after the child's death. A child answers several pages at a time, so its answers alone do not tell
+which page killed it. What the child writes is no more to be believed than the child.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Callable
 from struct import Struct
 
-__all__ = ["Bookmark", "turner"]
+__all__ = ["Bookmark", "Turner"]
 
 _COUNT = Struct("<I")
+_SECONDS = Struct("<d")
+_SECONDS_AT = 8
 _MOST = (1 << 32) - 1
 
 
@@ -33,15 +35,29 @@ class Bookmark:
         number: int = _COUNT.unpack(os.pread(self._file.fileno(), _COUNT.size, 0))[0]
         return number
 
+    def seconds(self) -> float:
+        """How long it has read pages, in all, as it says."""
+        number: float = _SECONDS.unpack(os.pread(self._file.fileno(), _SECONDS.size, _SECONDS_AT))[0]
+        return number
+
     def close(self) -> None:
         self._file.close()
 
 
-def turner(descriptor: int) -> Callable[[int], None]:
-    """The child's end: call it with the number of pages begun."""
-    shared = mmap.mmap(descriptor, mmap.PAGESIZE)
+class Turner:
+    """The child's end."""
 
-    def turn(begun: int) -> None:
-        _COUNT.pack_into(shared, 0, begun & _MOST)
+    def __init__(self, descriptor: int) -> None:
+        self._shared = mmap.mmap(descriptor, mmap.PAGESIZE)
+        self._begun = 0
+        self._seconds = 0.0
 
-    return turn
+    def turn(self) -> None:
+        """The next page is begun."""
+        self._begun += 1
+        _COUNT.pack_into(self._shared, 0, self._begun & _MOST)
+
+    def worked(self, seconds: float) -> None:
+        """A page took so long."""
+        self._seconds += seconds
+        _SECONDS.pack_into(self._shared, _SECONDS_AT, self._seconds)

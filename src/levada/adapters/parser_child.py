@@ -12,13 +12,13 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable
 from contextlib import suppress
+from time import perf_counter
 
 import msgspec
 
 from levada.adapters.child_signals import leave_signals_to_parent
-from levada.adapters.parser_bookmark import turner
+from levada.adapters.parser_bookmark import Turner
 from levada.adapters.parser_inbox import Inbox
 from levada.adapters.parser_wire import READY, decode_page, frame
 from levada.pages.parse import ParseLimits, parse_page
@@ -45,18 +45,17 @@ def main(arguments: list[str]) -> None:
     with socket.socket(fileno=int(descriptor)) as parent:
         parse_page(_TRIAL, limits)  # a child that cannot read this under its limits is not ready
         parent.sendall(READY)
-        _answer_all(parent, limits, float(cpu_seconds), turner(int(bookmark)))
+        _answer_all(parent, limits, float(cpu_seconds), Turner(int(bookmark)))
 
 
-def _answer_all(
-    parent: socket.socket, limits: ParseLimits, cpu_seconds: float, turn: Callable[[int], None]
-) -> None:
+def _answer_all(parent: socket.socket, limits: ParseLimits, cpu_seconds: float, bookmark: Turner) -> None:
     """Answers go out together, once nothing is left to read: a parent that is woken for each does little else."""
-    inbox, answers, begun, held = Inbox(parent), list[bytes | bytearray](), 0, 0
+    inbox, answers, held = Inbox(parent), list[bytes | bytearray](), 0
     while message := inbox.take():
-        begun += 1
-        turn(begun)
+        bookmark.turn()
+        began = perf_counter()
         answers.append(_answer(message, limits, cpu_seconds))
+        bookmark.worked(perf_counter() - began)
         held += len(answers[-1])
         if held > _HELD_BYTES or not inbox.has_whole():
             parent.sendall(b"".join(answers))

@@ -6,20 +6,21 @@ import os
 import secrets
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
 
 from levada.adapters.memory_trends import ForgottenTrends
-from levada.adapters.sqlite import SqliteStore
+from levada.adapters.sharded.shard import Shard
 from levada.adapters.sqlite_trends import SqliteTrends
 from levada.assemble.folder import DataFolder
 from levada.assemble.following import Follower, begin_following, follow
 from levada.assemble.parts import calm_collector
 from levada.assemble.reading import Collection, open_collection
+from levada.assemble.stores import collection_folder, open_shard_reader, shard_folders
 from levada.errors import LevadaError, NotFound, StoreDamaged
-from levada.flow.balance import CountReport
+from levada.flow.balance import CountReport, MethodLoad
 from levada.flow.count import CountStage
 from levada.flow.settings import TrendsSettings
 from levada.grouping.keyed_hash import KeyedHash
@@ -56,15 +57,32 @@ def open_trends(
 ) -> Iterator[tuple[Collection, Trends, CountReport]]:
     """The stored pages and their counts, caught up if we may write there; and how the latest counting went."""
     calm_collector()
-    with open_collection(folder) as collection:
-        if os.access(folder.path, os.W_OK):
-            trends, _ = count_up(folder.trends, collection.store, collection.settings.trends, on_progress)
-        else:
-            trends = _read_only(folder)
-        try:
-            yield collection, trends, _kept_report(trends)
-        finally:
-            trends.close()
+    with open_collection(folder) as collection, ExitStack() as closing:
+        shards = [
+            _shard_trends(shard, collection.settings.trends, on_progress, closing)
+            for shard in shard_folders(folder)
+        ]
+        report = max(map(_kept_report, shards), key=lambda report: report.records)
+        yield collection, shards[0] if len(shards) == 1 else _together(shards), report
+
+
+def _shard_trends(
+    shard: DataFolder, settings: TrendsSettings, on_progress: Callable[[int], None], closing: ExitStack
+) -> SqliteTrends:
+    if os.access(shard.path, os.W_OK):
+        store = open_shard_reader(shard)
+        closing.callback(store.close)
+        trends, _ = count_up(shard.trends, store, settings, on_progress)
+    else:
+        trends = _read_only(shard)
+    closing.callback(trends.close)
+    return trends
+
+
+def _together(shards: Sequence[SqliteTrends]) -> Trends:
+    from levada.adapters.sharded_trends import ShardedTrends
+
+    return ShardedTrends(shards)
 
 
 def latest_change(collection: Collection) -> float:
@@ -76,7 +94,7 @@ def latest_change(collection: Collection) -> float:
 
 def count_up(
     path: Path,
-    store: SqliteStore,
+    store: Shard,
     settings: TrendsSettings,
     on_progress: Callable[[int], None] = lambda seq: None,
     faults: Faults | None = None,
@@ -99,7 +117,7 @@ def count_up(
         raise
 
 
-def _opened(path: Path, store: SqliteStore, faults: Faults | None) -> SqliteTrends:
+def _opened(path: Path, store: Shard, faults: Faults | None) -> SqliteTrends:
     try:
         trends = SqliteTrends(path, faults=faults)
         # In this order: another process may count on in between, but never past the newest change.
@@ -130,11 +148,23 @@ def _kept_report(trends: SqliteTrends) -> CountReport:
         return CountReport()  # of another Levada
 
 
+def _balance(trends: SqliteTrends) -> MethodLoad | None:
+    """How evenly the latest counting was shared out, without the terms."""
+    load = next(iter(_kept_report(trends).balance), None)
+    return None if load is None else msgspec.structs.replace(load, hot=())
+
+
 def measure_balance(
-    collection: Collection, shadows: Sequence[str], on_progress: Callable[[int], None] = lambda seq: None
+    collection: Collection,
+    shadows: Sequence[str],
+    on_progress: Callable[[int], None] = lambda seq: None,
+    latest: int | None = None,
 ) -> CountReport:
-    """The whole stream once more, from its beginning, through the grouping of the settings and these others."""
-    return _stage(collection.store, ForgottenTrends(), collection.settings.trends, shadows).catch_up(on_progress)
+    """The stream once more, from its beginning or the latest changes of it, through the grouping of the settings
+    and these others."""
+    start = 0 if latest is None else max(0, collection.store.newest_seq() - latest)
+    stage = _stage(collection.store, ForgottenTrends(start), collection.settings.trends, shadows)
+    return stage.catch_up(on_progress)
 
 
 def _stage(
@@ -162,11 +192,11 @@ def _delete(path: Path) -> None:
 def main(arguments: list[str]) -> None:
     begin_following()
     folder = DataFolder(Path(arguments[0]))
-    store = SqliteStore.open_reader(folder.database)
+    store = open_shard_reader(folder)
     try:
-        trends, stage = count_up(folder.trends, store, folder.settings().trends)
+        trends, stage = count_up(folder.trends, store, collection_folder(folder).settings().trends)
         try:
-            follow(lambda: _counted_on(trends, stage), _GATHER_SECONDS)
+            follow(lambda said: _counted_on(trends, stage, said), _GATHER_SECONDS, lambda: _balance(trends))
         finally:
             trends.close()
     finally:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 
 from levada.adapters.limits import StoreLimits
-from levada.adapters.sqlite import SqliteStore
 from levada.assemble.folder import DataFolder
+from levada.assemble.follower_team import followers
 from levada.assemble.following import Follower
 from levada.assemble.indexer import IndexerChild
+from levada.assemble.ordering import open_orders
 from levada.assemble.parts import calm_collector, make_clock, make_fetcher, make_parser, make_policy, remember_pages
+from levada.assemble.staff import changed_documents, staff
+from levada.assemble.stores import open_store
+from levada.assemble.tracing import traced
 from levada.errors import BadUrl, StoreError
 from levada.flow.crawl import Crawl, CrawlPorts
+from levada.flow.live import LiveBoard
 from levada.flow.settings import Settings
+from levada.flow.stage_rules import stage_rule
 from levada.pages.urls import canonical, site_of
 from levada.ports import Faults, Fetcher
 from levada.records import Found, How, Settled
@@ -48,33 +55,47 @@ async def open_crawl(
 ) -> AsyncIterator[Crawl]:
     """A crawl that is ready to run; on leaving, everything is closed and searchable."""
     # First what may be wrong in the settings: then nothing has been touched yet.
-    clock, policy, parser = make_clock(settings.clock), make_policy(settings), make_parser(settings.parse)
+    clock, policy = make_clock(settings.clock), make_policy(settings)
+    parser = make_parser(settings.parse, settings.fetch.slots)
+    stage_rule("parse", settings.stages, parser.most)
     fetch = fetcher or make_fetcher(settings)
     calm_collector()
     folder.make()
-    with folder.locked():
-        store = SqliteStore(folder.database, limits=_store_limits(settings), faults=faults)
+    with folder.locked(), closing(open_orders(folder, settings)) as orders:
+        store = open_store(folder, settings.store, _store_limits(settings), faults)
         try:
             folder.save_settings(settings)
             store.forget_leases()  # whoever held them is dead: the lock is ours
             store.add(start, [], clock.now())
             remember_pages(policy, store)
-            indexer = IndexerChild(folder, settings.index.batch, settings.index.heap)
-            counter = _counter(folder) if settings.trends.live else None
+            index = settings.index
+            indexer = followers(folder, lambda shard: IndexerChild(shard, index.batch, index.heap))
+            counter = followers(folder, _counter) if settings.trends.live else None
 
             def committed(visits: Sequence[Settled]) -> None:
-                indexer.wake()
-                if counter:
-                    counter.wake()
+                if changes := changed_documents(visits):
+                    indexer.wake(changes)
+                    if counter:
+                        counter.wake(changes)
                 on_committed(visits)
 
-            ports = CrawlPorts(clock, store, store, store, store, fetch, parser, policy)
+            asking, reading = traced(fetch, parser)
+            ports = CrawlPorts(clock, store, store, store, store, asking, reading, policy, orders)
             try:
-                yield Crawl(ports, settings, once=once, max_pages=max_pages, on_committed=committed)
+                yield Crawl(
+                    ports,
+                    settings,
+                    once=once,
+                    max_pages=max_pages,
+                    on_committed=committed,
+                    staff=staff(settings.stages, parser, indexer, counter),
+                    board=LiveBoard(os.getpid(), folder.save_live, lambda: counter.balance if counter else None),
+                )
             finally:
-                await fetch.close()
-                await parser.close()
+                await asking.close()
+                await reading.close()
                 trouble, uncounted = indexer.finish(), counter.finish() if counter else None
+                folder.forget_live()
             if trouble:
                 raise StoreError(f"the pages are stored, but the search index is behind: {trouble}")
             if uncounted:

@@ -3,7 +3,12 @@
     levada.db       frontier, sites, documents (SQLite): the truth
     index/          the search index; can be deleted at any time, it is rebuilt from the documents
     trends.db       how often terms stand in documents and were added to them; can be deleted, and is counted again
+    orders.db       what somebody asks of the crawl from outside, until it is obeyed
+    hooks.db        who is told of changes, and how far each is
+    placement.json  which shard holds what, if there are several: each then has its own levada.db, index/ and
+                    trends.db in a folder shard-0/, shard-1/ ... (or on a server)
     settings.json   the settings of the latest crawl, so that later commands see its clock
+    live.json       how the crawl that runs stands just now; gone when it has ended
     lock            held by the one crawl that writes here
 
 The lock is the kernel's: it goes with its process, however that ends.
@@ -15,12 +20,13 @@ import errno
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 
 from levada.errors import NotFound, StoreError, StoreFull, StoreLocked
+from levada.flow.live import LiveStatus
 from levada.flow.settings import Settings
 
 __all__ = ["DataFolder"]
@@ -32,7 +38,11 @@ class DataFolder:
         self.database = path / "levada.db"
         self.index = path / "index"
         self.trends = path / "trends.db"
+        self.orders = path / "orders.db"
+        self.hooks = path / "hooks.db"
+        self.placement = path / "placement.json"
         self._settings = path / "settings.json"
+        self._live = path / "live.json"
         self._lock = path / "lock"
 
     def make(self) -> None:
@@ -41,8 +51,16 @@ class DataFolder:
         except OSError as error:
             raise _folder_error(self.path, error) from None
 
+    def exists(self) -> bool:
+        """Is there a collection in it?"""
+        return self.database.exists() or self.placement.exists()
+
+    def identity(self) -> tuple[int, ...]:
+        """Another one when the folder was made anew, or another crawl has begun in it."""
+        return tuple(_inode(each) for each in (self.path, self._settings))
+
     def must_exist(self) -> None:
-        if not self.database.exists():
+        if not self.exists():
             raise NotFound(f"there is no collection in {self.path}: start one with 'levada crawl URL'")
 
     @contextmanager
@@ -77,6 +95,25 @@ class DataFolder:
         except OSError as error:
             raise _folder_error(self.path, error) from None
 
+    def save_live(self, status: LiveStatus) -> None:
+        """Whole or not at all; a disk that is full costs nobody but who looks."""
+        fresh = self._live.with_suffix(".new")
+        with suppress(OSError):
+            fresh.write_bytes(msgspec.json.encode(status))
+            fresh.replace(self._live)
+
+    def forget_live(self) -> None:
+        with suppress(OSError):
+            self._live.unlink(missing_ok=True)
+
+    def live(self) -> LiveStatus | None:
+        """How the crawl that runs here stands, a second ago; None if none runs."""
+        try:
+            status = msgspec.json.decode(self._live.read_bytes(), type=LiveStatus)
+        except (OSError, msgspec.MsgspecError):
+            return None
+        return status if _is_alive(status.pid) else None
+
     def settings(self) -> Settings:
         """Those of the latest crawl; the defaults if there was none."""
         try:
@@ -87,6 +124,24 @@ class DataFolder:
             raise StoreError(
                 f"{self._settings} cannot be read ({error}): delete it, and the next crawl writes it anew"
             ) from None
+
+
+def _inode(path: Path) -> int:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0
+
+
+def _is_alive(pid: int) -> bool:
+    """A crawl that was killed leaves its last words behind."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
 
 
 def _folder_error(path: Path, error: OSError) -> StoreError:

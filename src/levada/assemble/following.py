@@ -1,7 +1,9 @@
 """How does a process beside the crawl follow the documents?
 
-Woken by a line on its input, it takes in whatever is new. A line `q` means: finish and end. If the input just
-closes, the crawl has died, and the next one will catch up.
+The crawl tells it on its input how many changes were committed so far; it takes in whatever is new, and says on its
+output up to which number that was. A line `q` means: finish and end. If the input just closes, the crawl has died,
+and the next one will catch up. How far it has come is kept with what it writes, so it may end at any time and be
+started anew.
 """
 
 from __future__ import annotations
@@ -14,41 +16,156 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+import msgspec
+
 from levada.adapters.child_signals import leave_signals_to_parent, signals_held_back
 from levada.assemble.parts import calm_collector
+from levada.flow.balance import MethodLoad
+from levada.records import Crew
 
-__all__ = ["Follower", "begin_following", "follow"]
+__all__ = ["CatchUp", "Follower", "begin_following", "follow"]
+
+_STARTS = 3  # after so many ends in a row that nobody asked for, no more are tried
+_MOST_LINE = 4_000  # bytes: less than a pipe takes in one piece
+
+
+class _Heard(msgspec.Struct, frozen=True):
+    """What the process says of itself, since it began."""
+
+    told: int = 0  # up to here everything is taken in
+    beyond: int = 0  # changes taken in since; some may not be among those told
+    is_even: bool = False  # everything that there was is taken in
+    seconds: float = 0.0  # that it worked
+    balance: MethodLoad | None = None
+
+
+_decode = msgspec.json.Decoder(_Heard).decode
 
 
 class Follower:
-    """The crawl's end of it: `wake` costs a byte, `finish` waits until everything is taken in."""
+    """The crawl's end of it: a stage with one worker at most, which is there while there is something to do."""
 
     def __init__(self, module: str, *arguments: str) -> None:
-        command = [sys.executable, "-I", "-m", module, *arguments]
-        with signals_held_back():
-            self._process = subprocess.Popen(  # noqa: S603
-                command, bufsize=0, stdin=subprocess.PIPE, stderr=subprocess.PIPE
-            )
-        assert self._process.stdin is not None
-        self._input = self._process.stdin
-        os.set_blocking(self._input.fileno(), False)  # one that is far behind must not hold up the crawl
+        self._command = [sys.executable, "-I", "-m", module, *arguments]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_ending = False
+        self._is_behind = True  # what an earlier crawl left undone is not known before the process says so
+        self._arrived = self._told = self._done = 0
+        self._work = 0.0  # seconds of processes that have ended
+        self._heard = _Heard()
+        self._unread = b""
+        self._failures = 0
+        self._trouble = ""
+        self._start()
 
-    def wake(self) -> None:
-        """If there is no room it has been told often enough."""
-        self._say(b"\n")
+    @property
+    def balance(self) -> MethodLoad | None:
+        return self._heard.balance
+
+    def wake(self, changes: int = 1) -> None:
+        """So many more were committed. If there is no room for the news, it is told again later."""
+        self._arrived += changes
+        self._tell()
+
+    def look(self) -> Crew:
+        self._listen()
+        if self._told < self._arrived:
+            self._tell()
+        waiting = self._arrived - self._done
+        is_on = self._process is not None and not self._is_ending
+        return Crew(
+            queue=0 if self._failures >= _STARTS else max(waiting, int(self._is_behind)),
+            on=is_on,
+            busy=self._process is not None and (self._is_behind or self._told > self._done),
+            starting=is_on and not self._heard.seconds,
+            arrived=self._arrived,
+            done=self._done,
+            work=self._work + self._heard.seconds,
+        )
+
+    def resize(self, wanted: int) -> None:
+        if wanted > 0 and self._process is None and self._failures < _STARTS:
+            self._start()
+        elif wanted <= 0 and self._process is not None and not self._is_behind and self._done >= self._arrived:
+            self._is_ending = True
+            self._say(b"q\n")
 
     def finish(self) -> str | None:
         """Wait for the last document; a sentence if it could not be taken in."""
-        os.set_blocking(self._input.fileno(), True)
-        self._say(b"q\n")
-        _, said = self._process.communicate()
-        if self._process.returncode == 0:
-            return None
-        return said.decode("utf-8", "replace").strip() or f"it ended with status {self._process.returncode}"
+        self._listen()
+        if self._process is not None:
+            self._end()
+        if self._failures < _STARTS and (self._is_behind or self._done < self._arrived):
+            self._start()
+            self._end()
+        is_done = not self._is_behind and self._done >= self._arrived
+        return None if is_done else self._trouble or "its process ended before it was done"
 
-    def _say(self, line: bytes) -> None:
-        with suppress(BrokenPipeError, ValueError):  # it has ended; `finish` says why
-            self._input.write(line)
+    def _start(self) -> None:
+        with signals_held_back():
+            self._process = subprocess.Popen(  # noqa: S603
+                self._command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+        self._is_ending, self._heard, self._unread, self._told = False, _Heard(balance=self.balance), b"", 0
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        for pipe in (self._process.stdin, self._process.stdout):
+            os.set_blocking(pipe.fileno(), False)  # one that is far behind must not hold up the crawl
+        if self._arrived:
+            self._tell()
+
+    def _end(self) -> None:
+        """Ask it to finish, and wait until it has."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        os.set_blocking(self._process.stdin.fileno(), True)
+        self._say(f"{self._arrived}\nq\n".encode())
+        heard, said = self._process.communicate()
+        self._hear(heard)
+        self._bury(said)
+
+    def _tell(self) -> None:
+        if self._say(b"%d\n" % self._arrived):
+            self._told = self._arrived
+
+    def _say(self, line: bytes) -> bool:
+        if self._process is None or self._process.stdin is None:
+            return False
+        with suppress(BrokenPipeError, ValueError):  # it has ended; why is found out soon
+            return self._process.stdin.write(line) is not None
+        return False
+
+    def _listen(self) -> None:
+        """Take in what it says; see whether it has ended."""
+        if self._process is None:
+            return
+        has_ended = self._process.poll() is not None  # first: then nothing that it said is missed
+        assert self._process.stdout is not None
+        with suppress(BlockingIOError):
+            while heard := os.read(self._process.stdout.fileno(), 65536):
+                self._hear(heard)
+        if has_ended:
+            self._bury(self._process.communicate()[1])
+
+    def _hear(self, heard: bytes) -> None:
+        *lines, self._unread = (self._unread + heard).split(b"\n")
+        for line in lines:
+            with suppress(msgspec.MsgspecError):
+                self._heard = _decode(line)
+                self._is_behind = self._is_behind and not self._heard.is_even
+                self._done = min(self._arrived, max(self._done, self._heard.told + self._heard.beyond))
+                self._failures = 0
+
+    def _bury(self, said: bytes) -> None:
+        assert self._process is not None
+        status = self._process.returncode
+        self._work += self._heard.seconds
+        self._heard = _Heard(balance=self.balance)
+        self._process = None
+        if status:
+            self._failures += 1
+            self._is_behind = True
+            self._trouble = said.decode("utf-8", "replace").strip() or f"it ended with status {status}"
 
 
 def begin_following() -> None:
@@ -56,16 +173,67 @@ def begin_following() -> None:
     leave_signals_to_parent()
     calm_collector()
     os.nice(10)  # pages come first: what is taken in a little later is taken in larger batches
+    os.set_blocking(sys.stdout.fileno(), False)  # a crawl that does not listen holds nobody up
 
 
-def follow(catch_up: Callable[[], object], gather_seconds: float) -> None:
+CatchUp = Callable[[Callable[[int], None]], object]
+"""Take in whatever is new, and say after each batch up to which place in the order of changes."""
+
+
+def follow(
+    catch_up: CatchUp, gather_seconds: float, balance: Callable[[], MethodLoad | None] = lambda: None
+) -> None:
     """Catch up whenever the crawl says so, at most every so many seconds, until it ends."""
-    said = b"\n"
+    said, diary = b"\n", _Diary(balance)
     while said:
-        catch_up()
+        diary.begin(_told(said))
+        catch_up(diary.went_on)
+        diary.end()
         if b"q" in said:
             return
         said = _next_words(gather_seconds)
+
+
+class _Diary:
+    """What the process did so far, told to the crawl after each batch."""
+
+    def __init__(self, balance: Callable[[], MethodLoad | None]) -> None:
+        self._balance = balance
+        self._told = self._beyond = 0
+        self._seq: int | None = None
+        self._seconds = self._began = 0.0
+
+    def begin(self, told: int) -> None:
+        self._began = time.perf_counter()
+        self._told = max(self._told, told)
+
+    def went_on(self, seq: int) -> None:
+        self._beyond += 0 if self._seq is None else max(0, seq - self._seq)
+        self._seq = seq
+        self._work()
+        _report(_Heard(0, self._beyond, False, self._seconds, self._balance()))
+
+    def end(self) -> None:
+        self._beyond = self._told  # now it is known exactly
+        self._work()
+        _report(_Heard(self._told, 0, True, self._seconds, self._balance()))
+
+    def _work(self) -> None:
+        now = time.perf_counter()
+        self._seconds, self._began = self._seconds + now - self._began, now
+
+
+def _told(said: bytes) -> int:
+    """The latest number that was said in full."""
+    return max((int(line) for line in said.split(b"\n")[:-1] if line.isdigit()), default=0)
+
+
+def _report(heard: _Heard) -> None:
+    line = msgspec.json.encode(heard)
+    if len(line) > _MOST_LINE:
+        line = msgspec.json.encode(msgspec.structs.replace(heard, balance=None))
+    with suppress(BlockingIOError, BrokenPipeError):  # the next one says it too
+        os.write(sys.stdout.fileno(), line + b"\n")
 
 
 def _next_words(gather_seconds: float) -> bytes:

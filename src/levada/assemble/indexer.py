@@ -9,10 +9,10 @@ import sys
 import time
 from pathlib import Path
 
-from levada.adapters.sqlite import SqliteStore
 from levada.adapters.tantivy_index import TantivyIndex
 from levada.assemble.folder import DataFolder
 from levada.assemble.following import Follower, begin_following, follow
+from levada.assemble.stores import open_shard_reader
 from levada.errors import LevadaError, StoreLocked
 from levada.flow.index import catch_up
 
@@ -45,10 +45,10 @@ def main(arguments: list[str]) -> None:
     path, batch, heap = arguments
     begin_following()
     folder = DataFolder(Path(path))
-    store = SqliteStore.open_reader(folder.database)
+    store = open_shard_reader(folder)
     try:
         index = open_writer(folder, int(heap))
-        follow(lambda: catch_up(store, index, int(batch)), _GATHER_SECONDS)
+        follow(lambda on_progress: catch_up(store, index, int(batch), on_progress), _GATHER_SECONDS)
         index.close()
     finally:
         store.close()

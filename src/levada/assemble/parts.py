@@ -6,12 +6,16 @@ import gc
 import os
 from collections.abc import Callable
 from math import inf
+from typing import TYPE_CHECKING
 
 from levada.clock import ScaledClock, SystemClock
 from levada.errors import SettingsError
 from levada.flow.settings import ClockSettings, ParseSettings, Settings
 from levada.freshness import RULES, LearnedRevisit, PageBeliefs, RuleRevisit, Scale
-from levada.ports import Census, Clock, Fetcher, Parser, RevisitPolicy
+from levada.ports import Census, Clock, Fetcher, RevisitPolicy
+
+if TYPE_CHECKING:
+    from levada.adapters.parser_pool import ParserPool
 
 __all__ = [
     "calm_collector",
@@ -74,12 +78,16 @@ def _importance(by_prefix: dict[str, float]) -> Callable[[str], float]:
     return lambda url: next((weight for prefix, weight in longest_first if url.startswith(prefix)), 1.0)
 
 
-def make_parser(settings: ParseSettings) -> Parser:
+def make_parser(settings: ParseSettings, slots: int = 64) -> ParserPool:
     from levada.adapters.parser_pool import ParserPool
 
-    children = settings.children or max(1, (os.cpu_count() or 2) - 1)
     return ParserPool(
-        children, memory=settings.memory, cpu_seconds=settings.cpu_seconds, main_text=settings.main_text
+        settings.children or max(1, (os.cpu_count() or 2) - 1),
+        memory=settings.memory,
+        cpu_seconds=settings.cpu_seconds,
+        main_text=settings.main_text,
+        # As many pages as may be on their way are no reason to hold anybody back; twice as many soon would be.
+        capacity=4 * slots,
     )
 
 

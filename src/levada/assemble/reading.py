@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import msgspec
 
-from levada.adapters.sqlite import SqliteStore
 from levada.assemble.folder import DataFolder
 from levada.assemble.parts import make_clock
+from levada.assemble.stores import CollectionStore, open_reading_store
 from levada.flow.settings import Settings
 from levada.ports import Clock
 
@@ -20,7 +20,7 @@ class Collection(msgspec.Struct, frozen=True):
     folder: DataFolder
     settings: Settings
     clock: Clock
-    store: SqliteStore
+    store: CollectionStore
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def open_collection(folder: DataFolder) -> Iterator[Collection]:
     """The stored pages; `NotFound` if there are none. Uses the clock of the crawl that filled it."""
     folder.must_exist()
     settings = folder.settings()
-    store = SqliteStore.open_reader(folder.database)
+    store = open_reading_store(folder)
     try:
         yield Collection(folder, settings, make_clock(settings.clock), store)
     finally:

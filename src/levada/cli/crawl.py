@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,6 +40,10 @@ def crawl(
     per_hour: Annotated[
         int | None, typer.Option("--per-hour", min=1, metavar="N", help="Budget: fetches per hour, in all.")
     ] = None,
+    serve: Annotated[bool, typer.Option("--serve", help="Open the dashboard beside it, on this machine.")] = False,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, metavar="P", help="For --serve; another if it is taken.")
+    ] = 8400,
     json: JsonOption = False,
 ) -> None:
     """Crawls from the URLs given, keeps every page, and comes back when it is worth it.
@@ -54,10 +59,13 @@ def crawl(
 
         levada crawl --data news --config news.toml --per-hour 2000
 
+        levada crawl https://example.org --serve
+
         levada crawl https://example.org --once --json > report.json
     """
     from levada.assemble.crawling import seeds
     from levada.assemble.folder import DataFolder
+    from levada.cli.beside import served_beside
     from levada.cli.running import INTERRUPTED, run_crawl
     from levada.cli.start_trouble import tell_trouble
     from levada.errors import UsageError
@@ -65,9 +73,12 @@ def crawl(
     settings = _overridden(read_settings(config), scope, delay, per_hour)
     folder = DataFolder(data)
     start = seeds(urls or [])
-    if not start and not folder.database.exists():
+    if not start and not folder.exists():
         raise UsageError("where to start? levada crawl https://example.org")
-    outcome = run_crawl(folder, settings, start, once=once, max_pages=max_pages, quiet=json)
+    with served_beside(folder, port, wanted=serve) as address:
+        if address:
+            print(f"watch it at {address}", file=sys.stderr)
+        outcome = run_crawl(folder, settings, start, once=once, max_pages=max_pages, quiet=json)
     if json:
         print_json(outcome)
     if outcome.stopped == "interrupted":

@@ -39,7 +39,13 @@ def demo(
         int, typer.Option("--page-bytes", min=2000, max=10_000_000, metavar="B", help="About how large a page is.")
     ] = 6000,
     hostile: Annotated[bool, typer.Option("--hostile/--no-hostile", help="With the hostile corner.")] = True,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Open nothing beside the terminal.")] = False,
+    burst: Annotated[
+        bool | None,
+        typer.Option(
+            "--burst/--no-burst", help="With a gazette, whose issues are much at once; not if only served."
+        ),
+    ] = None,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Without the dashboard.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Crawls a small web that comes with Levada, offline: 23 sites that change at known rates, and a hostile one.
@@ -58,10 +64,11 @@ def demo(
     if serve_only:
         from levada.demo.server import main as serve
 
-        raise typer.Exit(serve(_server_options(speed or 1.0, pages, seed, page_bytes, hostile, port)))
+        raise typer.Exit(serve(_server_options(speed or 1.0, pages, seed, page_bytes, hostile, bool(burst), port)))
     from levada.cli.demo_story import tell, told
 
-    story = tell(data, seconds, _server_options(speed or 500.0, pages, seed, page_bytes, hostile, 0), quiet=json)
+    options = _server_options(speed or 500.0, pages, seed, page_bytes, hostile, burst is not False, 0)
+    story = tell(data, seconds, options, quiet=json, serve=not no_open and not json)
     if json:
         print_json(story.summary())
     else:
@@ -69,8 +76,9 @@ def demo(
 
 
 def _server_options(
-    speed: float, pages: int | None, seed: int, page_bytes: int, hostile: bool, port: int
+    speed: float, pages: int | None, seed: int, page_bytes: int, hostile: bool, burst: bool, port: int
 ) -> list[str]:
     options = ["--port", str(port), "--speed", str(speed), "--seed", str(seed), "--page-bytes", str(page_bytes)]
     options.append("--hostile" if hostile else "--no-hostile")
+    options.append("--burst" if burst else "--no-burst")
     return options if pages is None else [*options, "--pages", str(pages)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,12 @@ from levada.assemble.counting import latest_change, measure_balance, open_trends
 from levada.assemble.crawling import open_crawl, seeds
 from levada.assemble.folder import DataFolder
 from levada.assemble.searching import open_search
+from levada.cli.beside import served_beside
+from levada.cli.demo_shards import ShardStory, shard_story, told_shards
 from levada.cli.running import make_watcher, run_loop, watch
 from levada.cli.trends_print import balance_line
 from levada.demo.child import Web, serving
+from levada.demo.gazette import is_issue
 from levada.demo.model import World
 from levada.demo.truth import Truth, first_visits, fresh_at, measure, round_robin
 from levada.errors import UsageError
@@ -46,6 +51,7 @@ class Story(msgspec.Struct, frozen=True):
     folder: str
     trends: tuple[Trend, ...] = ()
     counting: CountReport = CountReport()
+    shards: ShardStory | None = None
 
     def summary(self) -> dict[str, Any]:
         report: dict[str, Any] = msgspec.to_builtins(self.report)
@@ -57,14 +63,17 @@ class Story(msgspec.Struct, frozen=True):
             "search": {"query": QUESTION, "total": self.hits.total},
             "trends": msgspec.to_builtins(self.trends),
             "counting": msgspec.to_builtins(self.counting),
+            "shards": msgspec.to_builtins(self.shards),
             "data": self.folder,
         }
 
 
-def tell(data: Path, seconds: float, options: Sequence[str], *, quiet: bool) -> Story:
+def tell(data: Path, seconds: float, options: Sequence[str], *, quiet: bool, serve: bool = False) -> Story:
     folder = DataFolder(data)
     _clear(folder)
-    with serving(*options) as web:
+    with serving(*options) as web, served_beside(folder, wanted=serve) as address:
+        if address:
+            print(f"watch it at {address}", file=sys.stderr)
         visits: list[tuple[str, float]] = []
         changed = ["URL"]
         ended = [web.origin]
@@ -74,7 +83,7 @@ def tell(data: Path, seconds: float, options: Sequence[str], *, quiet: bool) -> 
             changed.extend(each.lease.page.url for each in settled if each.visit.outcome is Outcome.CHANGED)
 
         async def crawl() -> Report:
-            settings = _counting_live(load_settings(Path(web.config)))
+            settings = _shown_whole(load_settings(Path(web.config)))
             async with open_crawl(folder, settings, seeds(web.start), on_committed=listen) as work:
                 report = await watch(work, make_watcher(quiet), seconds)
                 ended.append(work.clock.now())
@@ -88,11 +97,14 @@ def tell(data: Path, seconds: float, options: Sequence[str], *, quiet: bool) -> 
     ours = measure(world, visits, first, last)
     turns = round_robin(world, first, last, ours.fetches, first=first_visits(visits))
     stored = [page for url, _ in first_visits(visits) if (page := world.find(url))]
-    current = fresh_at(world, visits, ended[-1], stored)
+    issued = len({url for url, _ in visits if is_issue(url)})  # these never change
+    current = fresh_at(world, visits, ended[-1], stored) if stored else 0.0
+    current = (current * len(stored) + issued) / max(1, len(stored) + issued)
     with open_search(folder) as (collection, index):
         hits = index.search(Query(QUESTION, limit=2, now=collection.clock.now()))
     trends, counting = _counted(folder)
-    return Story(web, report, ours, turns, current, hits, changed[-1], str(data), trends, counting)
+    shards = shard_story(folder, web.seed)
+    return Story(web, report, ours, turns, current, hits, changed[-1], str(data), trends, counting, shards)
 
 
 def _counted(folder: DataFolder) -> tuple[tuple[Trend, ...], CountReport]:
@@ -102,8 +114,14 @@ def _counted(folder: DataFolder) -> tuple[tuple[Trend, ...], CountReport]:
         return tuple(trending(counts, query, TRENDS)), measure_balance(collection, ("key", "partial"))
 
 
-def _counting_live(settings: Settings) -> Settings:
-    return replace(settings, trends=replace(settings.trends, live=True))
+def _shown_whole(settings: Settings) -> Settings:
+    """Every stage at work, and with somewhere to grow, also on a machine of two cores."""
+    children = max(2, (os.cpu_count() or 2) - 1)
+    return replace(
+        settings,
+        trends=replace(settings.trends, live=True),
+        parse=replace(settings.parse, children=children),
+    )
 
 
 def told(story: Story) -> None:
@@ -112,7 +130,7 @@ def told(story: Story) -> None:
     report, ours, turns = story.report, story.levada, story.round_robin
     hours = report.seconds / 3600
     console.print(
-        f"[bold]{report.pages:,} pages[/] stored, of a web of {ours.pages:,} and its hostile corner; "
+        f"[bold]{report.pages:,} pages[/] stored, of a web of {ours.pages:,}, its hostile corner and a gazette; "
         f"{report.fetched:,} fetches in "
         f"{hours:.1f} hours of its time ({report.seconds / story.web.speed:.0f} s here)."
     )
@@ -127,6 +145,8 @@ def told(story: Story) -> None:
         f"Current in the end: believed [bold]{believed}[/] of the stored pages, by the truth {story.current:.1%}."
     )
     _refusals(console, report)
+    if report.stages:
+        console.print(_staffed(report), markup=False)
     console.print(f"\nA search for [bold]{QUESTION}[/]: {story.hits.total} pages, first of all")
     for hit in story.hits.hits:
         console.print(
@@ -137,6 +157,8 @@ def told(story: Story) -> None:
         console.print(f"Trending, by the changes that added it: {grown}.", markup=False)
     if story.counting.records:
         console.print(balance_line(story.counting), markup=False)
+    if story.shards:
+        console.print(told_shards(story.shards), markup=False)
     console.print("\nNow try:")
     for command in (
         f'search "words" --data {story.folder}',
@@ -145,9 +167,19 @@ def told(story: Story) -> None:
         f"why {story.changed} --data {story.folder}",
         f"why --budget --data {story.folder}",
         f"export --jsonl --data {story.folder} --out pages.jsonl",
+        f"serve --data {story.folder}",
         "crawl https://example.org",
     ):
         console.print(f"  levada {command}", markup=False)
+
+
+def _staffed(report: Report) -> str:
+    """How each stage grew and shrank."""
+    said = (
+        f"{each.name} {each.least} to {each.most} (mean {each.mean:.1f}, {each.decisions} decisions)"
+        for each in report.stages
+    )
+    return f"Workers: {', '.join(said)}."
 
 
 def _refusals(console: Console, report: Report) -> None:
@@ -164,9 +196,12 @@ def _clear(folder: DataFolder) -> None:
     """The collection of an earlier demo goes; anything that is not one stays, and is an error."""
     if not folder.path.exists() or not any(folder.path.iterdir()):
         return
-    if not folder.database.exists():
+    if not folder.exists():
         raise UsageError(f"{folder.path} holds something that is no collection: name another folder with --data")
     with folder.locked():
+        for shard in folder.path.glob("shard-*"):
+            shutil.rmtree(shard, ignore_errors=True)
         shutil.rmtree(folder.index, ignore_errors=True)
-        for part in (*folder.path.glob("levada.db*"), *folder.path.glob("trends.db*")):
-            part.unlink()
+        for name in ("levada.db*", "trends.db*", "orders.db*", "live.*", "placement.*"):
+            for part in folder.path.glob(name):
+                part.unlink()

@@ -12,6 +12,7 @@ import typer
 
 from levada.assemble.crawling import open_crawl
 from levada.assemble.folder import DataFolder
+from levada.cli.logs import log_visits
 from levada.cli.screen import LiveScreen, PlainLines, Watcher, summary
 from levada.flow.crawl import Crawl
 from levada.flow.progress import Report
@@ -36,7 +37,9 @@ def run_crawl(
     watcher = make_watcher(quiet)
 
     async def crawl() -> Report:
-        async with open_crawl(folder, settings, start, once=once, max_pages=max_pages) as work:
+        async with open_crawl(
+            folder, settings, start, once=once, max_pages=max_pages, on_committed=log_visits
+        ) as work:
             return await _unless_hopeless(work, watch(work, watcher))
 
     report = run_loop(crawl)

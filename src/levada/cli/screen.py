@@ -15,11 +15,13 @@ from rich.text import Text
 from levada.cli.printing import harmless
 from levada.flow.crawl import Crawl
 from levada.flow.progress import Report
+from levada.flow.staffing import StageView
 from levada.records import Outcome
 from levada.telling.duration import duration
 
 __all__ = ["LiveScreen", "PlainLines", "Watcher", "screen", "summary"]
 
+_BAR = 16  # workers that are drawn
 _STYLE = {"changed": "yellow", "first": "green", "unchanged": "dim"}
 
 
@@ -56,20 +58,27 @@ class PlainLines:
             f"visits {progress.visits} ({progress.pace(now):.0f}/s)  stored {standing.stored}  "
             f"new {standing.unvisited}  due {standing.due}  "
             f"changed {progress.outcomes[Outcome.CHANGED]}  failed {progress.failed.total()}  "
-            f"refused {progress.refused.total()}  believed current {_percent(fresh)}",
+            f"refused {progress.refused.total()}  believed current {_percent(fresh)}{'  paused' * work.paused}",
             file=sys.stderr,
             flush=True,
         )
+        if said := "; ".join(map(_stage_words, work.stage_views())):
+            print(f"  {said}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         pass
 
 
+def _stage_words(view: StageView) -> str:
+    moved = "" if view.on == view.wanted else f" -> {view.wanted}"
+    return f"{view.name} {view.on}{moved} (queue {view.queue}, busy {view.busy}: {view.why})"
+
+
 def screen(work: Crawl, now: float) -> RenderableType:
     return Panel(
-        Group(_headline(work, now), "", Group(_sites(work), "", _trouble(work), "", _recent(work))),
+        Group(_headline(work, now), "", _stages(work), "", _sites(work), "", _trouble(work), "", _recent(work)),
         title="levada",
-        subtitle="Ctrl-C stops; the same command goes on",
+        subtitle=_state(work),
         border_style="cyan",
     )
 
@@ -102,6 +111,34 @@ def _headline(work: Crawl, now: float) -> Table:
         f"[dim]{standing.sites:,} sites[/]",
     )
     return table
+
+
+def _stages(work: Crawl) -> Table:
+    """How many workers each stage has, as a bar with the busy ones filled, and why."""
+    table = Table("stage", "queue", "busy", "workers", "", "why", box=None, header_style="dim", pad_edge=False)
+    for view in work.stage_views():
+        number = str(view.on) if view.on == view.wanted else f"{view.on} → {view.wanted}"
+        colour = "green" if view.wanted > view.on else "yellow" if view.wanted < view.on else "cyan"
+        table.add_row(
+            view.name,
+            str(view.queue),
+            str(view.busy),
+            f"[{colour}]{number}[/]",
+            Text(_bar(view), style=colour),
+            Text(view.why, style="dim", overflow="ellipsis", no_wrap=True),
+        )
+    return table
+
+
+def _bar(view: StageView) -> str:
+    shown = min(_BAR, max(view.on, view.busy))
+    return "■" * min(view.busy, shown) + "□" * (shown - min(view.busy, shown))
+
+
+def _state(work: Crawl) -> str:
+    if work.paused:
+        return "paused by an order: nothing is fetched until another one says so"
+    return "held back: a queue is full" if work.held else "Ctrl-C stops; the same command goes on"
 
 
 def _idle(work: Crawl) -> str:

@@ -74,15 +74,28 @@ class Connection(asyncio.Protocol):
         if isinstance(asked, HTTPStatus):
             self._refuse(asked)
             return
-        now = self._clock.now()
-        answer = self._answer(asked, now)
+        answer = self._answer(asked, self._clock.now())
         if isinstance(answer, Stream):
             self._streaming = asyncio.get_running_loop().create_task(self._write_stream(answer))
             return
-        assert self._transport is not None
+        if answer.after:
+            self._streaming = asyncio.get_running_loop().create_task(self._write_late(answer, asked))
+        else:
+            self._write(answer, asked)
+
+    def _write(self, answer: Answer, asked: Asked) -> None:
+        if self._transport is None:
+            return
+        now = self._clock.now()
         self._transport.write(wire(answer, now=now, keep_alive=asked.keep_alive, body=asked.method == "GET"))
         if not asked.keep_alive:
             self.close()
+
+    async def _write_late(self, answer: Answer, asked: Asked) -> None:
+        await asyncio.sleep(answer.after)
+        self._streaming = None
+        self._write(answer, asked)
+        self.data_received(b"")  # what was asked meanwhile
 
     def _refuse(self, status: HTTPStatus) -> None:
         assert self._transport is not None

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from levada.clock import ScaledClock
 from levada.demo.connection import Connection
+from levada.demo.gazette import Gazette
 from levada.demo.hostile import answer_hostile, is_hostile, start_urls
 from levada.demo.model import DEFAULT_PAGE_BYTES, World
 from levada.demo.sites import SiteAnswers
@@ -41,12 +42,18 @@ class Running:
     clock: Clock
     port: int
     hostile: bool
+    gazette: Gazette | None
     _server: asyncio.Server
     _open: set[Connection]
 
     def start_urls(self) -> list[str]:
-        """Every site's front page, and the hostile hosts' if they are served."""
-        return self.world.start_urls(self.port) + (start_urls(self.port) if self.hostile else [])
+        """Every site's front page, and the hostile hosts' and the gazette's if they are served."""
+        hostile = start_urls(self.port) if self.hostile else []
+        return (
+            self.world.start_urls(self.port)
+            + hostile
+            + (self.gazette.start_urls(self.port) if self.gazette is not None else [])
+        )
 
     @property
     def connections(self) -> int:
@@ -60,19 +67,22 @@ class Running:
         await self._server.wait_closed()
 
 
-async def serve(world: World, clock: Clock, port: int = 0, *, hostile: bool = True) -> Running:
+async def serve(world: World, clock: Clock, port: int = 0, *, hostile: bool = True, burst: bool = False) -> Running:
     """Serve the world, as it is at the clock's time, on this loopback port (0: any that is free)."""
     sites = SiteAnswers(world)
+    gazette = Gazette(world.seed, clock.now()) if burst else None
 
     def answer(asked: Asked, now: float) -> Answer | Stream:
         if hostile and is_hostile(asked.host):
             return answer_hostile(asked)
+        if gazette is not None and gazette.is_of(asked.host):
+            return gazette.answer(asked, now)
         return sites.answer(asked, now)
 
     opened: set[Connection] = set()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Connection(answer, clock, opened), _HOST, port, backlog=1024)
-    return Running(world, clock, server.sockets[0].getsockname()[1], hostile, server, opened)
+    return Running(world, clock, server.sockets[0].getsockname()[1], hostile, gazette, server, opened)
 
 
 def config_text(port: int, clock: ScaledClock) -> str:
@@ -93,6 +103,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--page-bytes", type=int, default=DEFAULT_PAGE_BYTES, help="about how large a page is")
     parser.add_argument("--hostile", action=argparse.BooleanOptionalAction, default=True, help="the hostile corner")
+    parser.add_argument("--burst", action=argparse.BooleanOptionalAction, default=False, help="the gazette")
     parser.add_argument("--with-parent", action="store_true", help="end when standard input closes")
     options = parser.parse_args(arguments)
     if not 0 < options.speed <= 1000:
@@ -135,7 +146,7 @@ async def _told_to_end(with_parent: bool) -> None:
 async def _run(options: argparse.Namespace, folder: Path) -> None:
     world = World.build(options.seed, options.pages, page_bytes=options.page_bytes)
     clock = ScaledClock(options.speed, world.origin + 8 * 3600.0)  # the day begins at eight
-    running = await serve(world, clock, options.port, hostile=options.hostile)
+    running = await serve(world, clock, options.port, hostile=options.hostile, burst=options.burst)
     try:
         _announce(running, clock, folder)
         await _told_to_end(options.with_parent)

@@ -46,6 +46,7 @@ class Answer:
     status: int
     body: bytes = b""
     headers: tuple[tuple[str, str], ...] = ()
+    after: float = 0.0  # seconds of the wall that the site takes to answer
 
 
 @dataclass(frozen=True, slots=True)

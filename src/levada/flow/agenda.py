@@ -14,7 +14,10 @@ from heapq import heappop, heappush
 from levada.flow.allowance import Allowance
 from levada.records import Lease
 
-__all__ = ["Agenda"]
+__all__ = ["FOREVER", "Agenda"]
+
+FOREVER = 1e14
+"""Until then a site that was dropped is left alone."""
 
 
 class _Line:
@@ -42,12 +45,13 @@ class Agenda:
         *,
         per_hour: float = 0,
         per_site_per_hour: float = 0,
-        burst: float = 1.0,
+        instant: float = 0.0,
         most_idle: int = 10_000,
     ) -> None:
         self._delay = delay
         self._at_once = at_once
-        self._budget = Allowance(per_hour, burst)
+        self._instant = instant  # seconds whose fetches may be made at once
+        self.set_budget(per_hour)
         self._per_site_per_hour = per_site_per_hour
         self._most_idle = most_idle
         self._lines: dict[str, _Line] = {}
@@ -113,6 +117,17 @@ class Agenda:
         line.next_start += max(0.0, wanted - line.delay)
         line.delay = wanted
 
+    def set_budget(self, per_hour: float) -> None:
+        """Of all sites together; 0: no limit."""
+        self._budget = Allowance(per_hour, 1.0 + self._instant * per_hour / 3600.0)
+
+    def take_up(self, site: str) -> None:
+        """A site that was held for ever is not held any more."""
+        line = self._line(site)
+        if line.next_start >= FOREVER:
+            line.next_start = float("-inf")
+            self._queue(site, line)
+
     def hold(self, site: str, until: float) -> list[Lease]:
         """Leave a site alone for a while; its waiting pages come back to the caller."""
         line = self._line(site)
@@ -128,6 +143,12 @@ class Agenda:
             return None
         return max(self._ready[0][0], self._budget.ready_at())
 
+    def startable(self, now: float) -> int:
+        """How many pages wait for nothing but somebody to ask for them."""
+        if self._budget.ready_at() > now:
+            return 0
+        return sum(self._startable(self._lines[site]) for at, _, site in self._ready if at <= now)
+
     def lengths(self) -> Iterator[tuple[str, int, int]]:
         """Site, pages that wait, requests under way."""
         for site, line in self._lines.items():
@@ -141,6 +162,10 @@ class Agenda:
             line.waiting.clear()
         self._waiting = 0
         return leases
+
+    def _startable(self, line: _Line) -> int:
+        at_once = 1 if line.delay else self._at_once - line.under_way
+        return min(len(line.waiting), at_once)
 
     def _drop_stale(self, now: float) -> None:
         """One lease has ended, so others have: together they would keep fresh ones out."""

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 
-import msgspec
-
 from levada.errors import LevadaError, StoreError
-from levada.flow.agenda import Agenda
+from levada.flow.agenda import FOREVER, Agenda
 from levada.flow.catalog import CatalogStep
+from levada.flow.crawl_ports import CrawlPorts
 from levada.flow.duplicates import DuplicateBook
 from levada.flow.fetch import Fetched, FetchStep
 from levada.flow.hearing import HearingStep
 from levada.flow.holding import OpenLeases
+from levada.flow.leasing import LOOK, LeasingStep
+from levada.flow.live import LiveBoard
+from levada.flow.obeying import ObeyingStep
 from levada.flow.parse import ParseStep, Visited
 from levada.flow.progress import Progress, Report
 from levada.flow.replanning import ReplanningStep
@@ -31,10 +33,13 @@ from levada.flow.settling import Settler
 from levada.flow.sieve import LinkSieve
 from levada.flow.sitebook import SiteBook
 from levada.flow.sitemaps import named_sitemaps
+from levada.flow.slots import FetchSlots
+from levada.flow.staffing import Post, Staffing, StageView
+from levada.flow.stage_rules import stage_rule
 from levada.flow.storekeeper import Storekeeper
+from levada.flow.waiting import cancelled, news_or
 from levada.flow.weather import Rest, Weather
 from levada.pages.robots import RobotsRules
-from levada.ports import Census, Clock, Fetcher, Frontier, Notices, Parser, RevisitPolicy, Sites
 from levada.reasons import Reason
 from levada.records import Lease, Notice, PageRecord, PageState, Settled, Standing
 
@@ -42,24 +47,10 @@ __all__ = ["Crawl", "CrawlPorts"]
 
 log = logging.getLogger(__name__)
 
-_TICK = 0.02  # seconds of the wall: nothing is looked at more often
-_LOOK = 60.0  # at least so often the frontier is asked, in case others write too
 _REPLAN_PAUSE = 0.2  # seconds of the wall: planning pages anew takes a small part of a core
 _INSTANT = 1.0  # seconds of the wall
 _WATCH = 0.5  # seconds of the wall between two looks at the whole collection
-
-
-class CrawlPorts(msgspec.Struct, frozen=True):
-    """Everything outside that a crawl needs."""
-
-    clock: Clock
-    frontier: Frontier
-    sites: Sites
-    notices: Notices
-    census: Census
-    fetcher: Fetcher
-    parser: Parser
-    policy: RevisitPolicy
+_SLOTS_AT_FIRST = 16  # until it is known how long answers take
 
 
 class Crawl:
@@ -73,15 +64,20 @@ class Crawl:
         on_committed: Callable[[Sequence[Settled]], None] = lambda visits: None,
         keeper: Storekeeper | None = None,
         watched: bool = True,
+        staff: Sequence[Post] | None = None,
+        board: LiveBoard | None = None,
     ) -> None:
+        """`staff` are the stages after the first that have workers; without any, all slots may always be used."""
         self._ports = ports
         self._settings = settings
         self.clock = self._clock = ports.clock
+        self.speed = settings.clock.speed
         self._started = ports.clock.now()
-        self._cutoff = self._started if once else None
-        self._max_pages = max_pages
+        self._once = once
         self._listener = on_committed
         self._keeper = keeper or Storekeeper()
+        cutoff = self._started if once else None
+        self._leasing = LeasingStep(ports, self._keeper, settings, cutoff=cutoff, max_pages=max_pages)
         self._watched = watched
         self.progress = Progress(self._started, ports.policy.beliefs)
         self.standing = Standing()
@@ -92,9 +88,10 @@ class Crawl:
             per_hour=budget.per_hour,
             per_site_per_hour=budget.per_site_per_hour,
             # Where time runs faster, an instant of ours is many fetches of the budget, and none is to be lost.
-            burst=1.0 + _INSTANT * (settings.clock.speed - 1.0) * budget.per_hour / 3600.0,
+            instant=_INSTANT * (self.speed - 1.0),
         )
-        admitted = (record.site for record in ports.sites.sites() if record.admitted)
+        sites = ports.sites.sites()
+        admitted = (record.site for record in sites if record.admitted and record.rest_until < FOREVER)
         self._sieve = LinkSieve(settings.crawl, admitted, lambda url: self._robots.closes(url))
         self._sites = SiteBook(ports.sites, self._keeper, polite, self._sieve.admitted)
         self._weather = Weather(self._sites)
@@ -103,20 +100,51 @@ class Crawl:
         self._parse = ParseStep(ports.parser)
         self._settler = Settler(settings, ports.policy, self._sieve, DuplicateBook(settings.crawl))
         self._hear = HearingStep(ports.notices, ports.policy, self._keeper)
-        pause = _REPLAN_PAUSE * settings.clock.speed
+        pause = _REPLAN_PAUSE * self.speed
         self._replan = ReplanningStep(ports.census, ports.notices, ports.policy, self._keeper, self._clock, pause)
         self.catalog = CatalogStep(ports.frontier, self._keeper, self._sieve, self._clock, settings, self._settled)
-        self.fetching = 0
         self.parsing = 0
         self._open = OpenLeases()
+        self._slots = FetchSlots(settings.fetch.slots, self._clock, self.speed, self._wait_for_slot)
+        self._staffing = self._staffed(staff)
+        self._board = board
         self._visiting: set[asyncio.Task[None]] = set()
-        self._begun = 0
         self._more_there = True  # the last lease brought something: another may bring more
-        self._worth_waiting = 0.0  # until then a crawl that goes once waits for a site that asked for patience
         self._news = asyncio.Event()
+        self._obey = ObeyingStep(
+            ports,
+            settings,
+            self._keeper,
+            agenda=self.agenda,
+            sieve=self._sieve,
+            sites=self._sites,
+            open_leases=self._open,
+            on_news=self._news.set,
+        )
         self._alarm: asyncio.Task[None] | None = None
         self._alarm_at = float("inf")
         self._stopped = ""
+
+    @property
+    def fetching(self) -> int:
+        return self._slots.under_way
+
+    @property
+    def paused(self) -> bool:
+        return self._obey.paused
+
+    @property
+    def held(self) -> bool:
+        """A queue is so full that nothing more is leased for now."""
+        return self._staffing is not None and self._staffing.hold_source
+
+    @property
+    def per_hour(self) -> int:
+        """The budget that holds now; 0: none."""
+        return self._obey.per_hour
+
+    def stage_views(self) -> tuple[StageView, ...]:
+        return self._staffing.views if self._staffing is not None else ()
 
     def stop(self, why: str = "interrupted") -> None:
         """End soon, in good order: what is under way is given back, what has gathered is committed."""
@@ -127,27 +155,49 @@ class Crawl:
         """Until stopped, or until everything is visited if asked for once."""
         try:
             await self._run_steps()
-            standing = await self._keeper.run(self._ports.frontier.standing, self._clock.now())
+            standing = await self._leasing.standing()
         finally:
             self._keeper.close()
         now = self._clock.now()
-        return self.progress.report(standing.stored, now, now - self._started, self._stopped)
+        stages = self._staffing.summary() if self._staffing is not None else ()
+        return self.progress.report(standing.stored, now, now - self._started, self._stopped, stages)
 
     async def _run_steps(self) -> None:
         try:
+            await self._obey.begin()
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
                 tasks.create_task(self.catalog.run())
-                beside = [tasks.create_task(self._watch())] if self._watched else []
-                if self._cutoff is None:
-                    beside.append(tasks.create_task(self._replan.run()))
+                beside = [tasks.create_task(work) for work in self._beside()]
                 await self._lease_until_done()
-                await _cancelled([*beside, *self._visiting])
+                await cancelled([*beside, *self._visiting])
                 self.catalog.finish()  # last: what the visits have brought so far is kept
         except* LevadaError as group:
             raise group.exceptions[0] from None
         finally:
             await self._give_back()
+
+    def _beside(self) -> Iterator[Coroutine[None, None, None]]:
+        """What runs beside the visits, until these end."""
+        if self._watched:
+            yield self._watch()
+        if not self._once:
+            yield self._replan.run()
+        if self._ports.orders is not None:
+            yield self._obey.run()
+        if self._staffing is not None:
+            yield self._staffing.run(self._pump, lambda: self.paused)
+        if self._board is not None:
+            yield self._board.run(self)
+
+    def _staffed(self, staff: Sequence[Post] | None) -> Staffing | None:
+        """The stages in the order in which a page passes them, the slots first."""
+        if staff is None:
+            return None
+        stages = self._settings.stages
+        fetch = Post("fetch", self._slots, stage_rule("fetch", stages, self._slots.most))
+        self._slots.resize(_SLOTS_AT_FIRST)
+        return Staffing([fetch, *staff], self._clock, speed=self.speed, budget=stages.budget or None)
 
     # Leasing
 
@@ -155,11 +205,11 @@ class Crawl:
         while not self._stopped:
             self._news.clear()
             room = self._room()
-            if room <= 0 and self._open:
+            if self.paused or self.held or (room <= 0 and self._open):
                 self._more_there = True
-                await self._wait_for_news(_LOOK)
+                await news_or(self._news, self._clock.sleep(LOOK))
                 continue
-            leases = await self._lease(room)
+            leases = await self._leasing.lease(room)
             self._more_there = bool(leases)
             for lease in leases:
                 if self._open.take(lease):
@@ -167,59 +217,14 @@ class Crawl:
             self._pump()
             if leases:
                 continue
-            if not self._open and await self._is_done():
-                self.stop("limit" if self._reached_limit() else "done")
+            if not self._open and await self._leasing.is_done():
+                self.stop("limit" if self._leasing.reached_limit else "done")
             else:
-                await self._wait_for_news(await self._until_next_due())
+                self.standing = await self._leasing.standing()
+                await news_or(self._news, self._clock.sleep(self._leasing.until_due(self.standing)))
 
     def _room(self) -> int:
-        """How many pages to lease: enough to keep busy, no more than can be asked for before a lease ends."""
-        slots, budget, waiting = self._settings.fetch.slots, self._settings.budget, len(self.agenda)
-        if waiting >= slots or len(self._open) >= 6 * slots:
-            return 0
-        room = 4 * slots - waiting
-        if budget.per_hour:
-            room = min(room, 1 + int(budget.per_hour * self._lease_seconds() / 3600) - waiting)
-        if self._max_pages is not None:
-            room = min(room, self._max_pages - self._begun - waiting)
-        return max(0, room)
-
-    async def _lease(self, room: int) -> list[Lease]:
-        now, seconds = self._clock.now(), self._lease_seconds()
-        return await self._keeper.run(self._ports.frontier.lease, now, room, seconds, self._cutoff)
-
-    def _lease_seconds(self) -> float:
-        return self._settings.store.lease_seconds * max(1.0, self._settings.clock.speed)
-
-    def _reached_limit(self) -> bool:
-        return self._max_pages is not None and self._begun >= self._max_pages
-
-    async def _is_done(self) -> bool:
-        """Nothing is under way: is there anything left that this crawl should wait for?"""
-        if self._reached_limit():
-            return True
-        if self._cutoff is None or self._clock.now() <= self._worth_waiting:
-            return False
-        standing = await self._keeper.run(self._ports.frontier.standing, self._cutoff)
-        return not standing.workable
-
-    async def _until_next_due(self) -> float:
-        """How long nothing can be leased unless there is news."""
-        now, tick = self._clock.now(), _TICK * self._settings.clock.speed
-        self.standing = await self._keeper.run(self._ports.frontier.standing, now)
-        next_due = self.standing.next_due
-        if next_due is not None and next_due <= now:
-            return 25 * tick  # due, but not for this crawl
-        return _LOOK if next_due is None else min(_LOOK, max(tick, next_due - now))
-
-    async def _wait_for_news(self, seconds: float) -> None:
-        nap = asyncio.ensure_future(self._clock.sleep(seconds))
-        news = asyncio.ensure_future(self._news.wait())
-        try:
-            await asyncio.wait((nap, news), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            nap.cancel()
-            news.cancel()
+        return self._leasing.room(len(self.agenda), len(self._open), self.per_hour)
 
     # Fetching
 
@@ -230,27 +235,30 @@ class Crawl:
             lease = self.agenda.take(now)
             if lease is None:
                 break
-            self.fetching += 1
-            self._begun += 1
+            self._slots.begin()
+            self._leasing.begun += 1
             self._start(self._visit(lease))
         for lease in self.agenda.stale():
             if renewed := self._open.renewed(lease):
                 self.agenda.put(renewed)
             self._open.close(lease)
-        if self._more_there and self._room():
+        if self._more_there and not (self.held or self.paused) and self._room():
             self._more_there = False
             self._news.set()
         self._arm(now)
 
     def _has_room(self) -> bool:
         """A slow parser slows the fetching down; bodies that wait count like those under way: memory is one."""
-        slots = self._settings.fetch.slots
         return (
             not self._stopped
-            and self.fetching < slots
-            and self.fetching + self.parsing < 2 * slots
+            and not self.paused
+            and self._slots.free
+            and self.fetching + self.parsing < 2 * self._slots.most
             and self._open.held_bytes < self._settings.fetch.max_buffered_bytes // 2
         )
+
+    def _wait_for_slot(self) -> int:
+        return self.agenda.startable(self._clock.now())
 
     def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = self._tasks.create_task(work)
@@ -278,11 +286,11 @@ class Crawl:
         """One page, from the agenda to the catalog."""
         fetched = await self._ask(lease)
         if fetched is None:
-            self._begun -= 1
+            self._leasing.begun -= 1
             self.agenda.postpone(lease, self._clock.now())
         else:
             await self._note_answer(fetched)
-        self.fetching -= 1
+        self._slots.end()
         if fetched is not None:
             self.parsing += 1
         self._pump()
@@ -321,7 +329,7 @@ class Crawl:
 
     async def _rest(self, site: str, rest: Rest) -> None:
         if rest.was_asked_for and rest.until - self._clock.now() <= self._settings.politeness.rest:
-            self._worth_waiting = max(self._worth_waiting, rest.until)
+            self._leasing.worth_waiting = max(self._leasing.worth_waiting, rest.until)
         held = [self._open.let_go(lease) for lease in self.agenda.hold(site, rest.until)]
         if held:
             await self._keeper.run(self._ports.frontier.release, held)
@@ -380,8 +388,8 @@ class Crawl:
     async def _watch(self) -> None:
         """Where the whole collection stands, for whoever looks."""
         while True:
-            self.standing = await self._keeper.run(self._ports.frontier.standing, self._clock.now())
-            await self._clock.sleep(_WATCH * self._settings.clock.speed)
+            self.standing = await self._leasing.standing()
+            await self._clock.sleep(_WATCH * self.speed)
 
     # Ending
 
@@ -391,11 +399,3 @@ class Crawl:
         if left:
             with suppress(StoreError):  # leases end by themselves; why the crawl ended is what counts
                 await self._keeper.run(self._ports.frontier.release, left)
-
-
-async def _cancelled(tasks: Iterable[asyncio.Task[None]]) -> None:
-    waited = list(tasks)
-    for task in waited:
-        task.cancel()
-    if waited:
-        await asyncio.wait(waited)

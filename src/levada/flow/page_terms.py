@@ -2,7 +2,8 @@
 
 Every version that the store still holds is a step, in order, so that counting late gives what counting at once
 would have given. The first version of a page says what is there; only later ones tell news. A page that left the
-collection takes its terms along, and one that comes back brings them: neither is news.
+collection takes its terms along, and one that comes back brings them: neither is news. Nor is what a page brings
+from another shard.
 """
 
 from __future__ import annotations
@@ -80,6 +81,11 @@ def page_steps(
             yield Step(before, None, None)
         return
     known = counted.version if counted else 0
+    if before is None and change.arrived > known:
+        known = change.arrived  # the shard that it came from has told what was new until then
+        if (arrived := _held(known, change.document, documents)) is not None:
+            before = reader.shown(arrived)
+            yield Step(None, before, None)
     for document in _versions_since(known, change.document, documents):
         after = reader.shown(document)
         yield Step(before, after, None if before is None else document.fetched_at)
@@ -100,6 +106,14 @@ def _shown_before(counted: PageTerms | None) -> Shown | None:
     if counted is None or counted.terms is None:
         return None
     return Shown(counted.version, counted.language, unpacked_terms(counted.terms))
+
+
+def _held(version: int, current: Document, documents: Documents) -> Document | None:
+    """That version, if it is still held and shown."""
+    if version == current.version:
+        return current
+    document = documents.document(current.url, version)
+    return document if document is not None and document.searchable else None
 
 
 def _versions_since(known: int, current: Document, documents: Documents) -> Iterator[Document]:

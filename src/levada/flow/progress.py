@@ -10,7 +10,24 @@ from levada.flow.parse import Visited
 from levada.ports import Beliefs
 from levada.records import Outcome, Settled
 
-__all__ = ["Progress", "Report"]
+__all__ = ["Progress", "Report", "StageSummary"]
+
+
+class StageSummary(msgspec.Struct, frozen=True):
+    """How a stage was staffed, from the beginning to the end."""
+
+    name: str
+    jobs: int  # done
+    least: int  # workers, at a look
+    mean: float
+    most: int
+    longest_queue: int
+    decisions: int  # to have more or fewer
+    queue: int = 0  # this and what follows: at the last look
+    busy: int = 0
+    on: int = 0
+    wanted: int = 0
+    why: str = ""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -29,6 +46,7 @@ class Report(msgspec.Struct, frozen=True):
     seconds: float
     believed_current: float | None
     stopped: str  # done, limit, interrupted
+    stages: tuple[StageSummary, ...] = ()
 
 
 class Progress:
@@ -71,7 +89,9 @@ class Progress:
         (then, before), (last, visits) = self._pace[0], self._pace[-1]
         return (visits - before) / (last - then) if last > then else 0.0
 
-    def report(self, stored: int, now: float, seconds: float, stopped: str) -> Report:
+    def report(
+        self, stored: int, now: float, seconds: float, stopped: str, stages: tuple[StageSummary, ...] = ()
+    ) -> Report:
         return Report(
             pages=stored,
             fetched=self.fetched,
@@ -86,4 +106,5 @@ class Progress:
             seconds=seconds,
             believed_current=self.beliefs.share(now),
             stopped=stopped,
+            stages=stages,
         )

@@ -27,6 +27,7 @@ __all__ = [
     "PolitenessSettings",
     "RevisitSettings",
     "Settings",
+    "StagesSettings",
     "StoreSettings",
     "TrendsSettings",
     "convert_settings",
@@ -119,6 +120,9 @@ class StoreSettings(_Section, frozen=True):
     lease_seconds: Positive = 10 * MINUTE
     batch: Count = 200  # visits that share a commit, at most
     gather_seconds: NotNegative = 0.03  # that the first of them waits for others
+    shards: Annotated[int, Meta(ge=1, le=256)] = 1  # of a new collection; 'levada shard apply' changes an old one
+    key: Literal["site", "section", "url"] = "site"  # by which its pages are placed on them
+    servers: tuple[str, ...] = ()  # PostgreSQL servers that hold them, in turn; none: files in the data folder
 
 
 class IndexSettings(_Section, frozen=True):
@@ -156,6 +160,27 @@ class TrendsSettings(_Section, frozen=True):
     page_terms: Annotated[int, Meta(ge=1, le=1_000_000)] = 10_000  # of one page that are counted, at most
 
 
+class StagesSettings(_Section, frozen=True):
+    """How many workers has each stage? At most `fetch.slots`, `parse.children`, and one that writes each index."""
+
+    controller: Literal[
+        "static",
+        "linear",
+        "linear-as-written",
+        "drain-time",
+        "drain-time-as-written",
+        "hpa",
+        "keda",
+        "ds2",
+        "feed-forward",
+    ] = "feed-forward"
+    period: Annotated[float, Meta(ge=0.05, le=60)] = 0.25  # seconds of the wall between two looks
+    fetch_least: Count = 4
+    parse_least: CountOrNone = 0
+    idle: Annotated[float, Meta(ge=0, le=DAY)] = 15.0  # seconds of the wall after which a process without work ends
+    budget: CountOrNone = 0  # workers of all stages together; 0: only their own limits count
+
+
 class ClockSettings(_Section, frozen=True):
     """How fast does time go? Only the bundled web changes this."""
 
@@ -175,11 +200,17 @@ class Settings(_Section, frozen=True):
     index: IndexSettings = IndexSettings()
     revisit: RevisitSettings = RevisitSettings()
     trends: TrendsSettings = TrendsSettings()
+    stages: StagesSettings = StagesSettings()
     clock: ClockSettings = ClockSettings()
 
     def __post_init__(self) -> None:
         if not self.revisit.floor <= self.revisit.first <= self.revisit.ceiling:
             raise ValueError("revisit needs floor <= first <= ceiling")
+        stages, slots, children = self.stages, self.fetch.slots, self.parse.children
+        if children and stages.parse_least > children:
+            raise ValueError("stages needs parse_least <= parse.children")
+        if stages.budget and stages.budget < min(stages.fetch_least, slots) + stages.parse_least:
+            raise ValueError("stages needs budget >= fetch_least + parse_least")
 
 
 def load_settings(path: Path) -> Settings:

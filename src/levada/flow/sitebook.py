@@ -10,6 +10,7 @@ from collections.abc import Container
 
 import msgspec
 
+from levada.flow.agenda import FOREVER
 from levada.flow.settings import PolitenessSettings
 from levada.flow.storekeeper import Storekeeper
 from levada.ports import Sites
@@ -72,6 +73,17 @@ class SiteBook:
         """Retry-After, as the site said."""
         record = await self.get(site)
         await self._rest(record, record.failures, max(until, record.rest_until))
+
+    async def drop(self, site: str) -> None:
+        """Nobody wants it any more: its pages stay, and are not visited."""
+        record = await self.get(site)
+        await self._save(msgspec.structs.replace(record, admitted=False, rest_until=FOREVER))
+
+    async def take_up(self, site: str) -> None:
+        """It is wanted after all."""
+        record = await self.get(site)
+        if record.rest_until >= FOREVER:
+            await self._save(msgspec.structs.replace(record, rest_until=0.0))
 
     def _rest_seconds(self, failures: int) -> float:
         doublings = min(failures - self._settings.rest_after, 30)

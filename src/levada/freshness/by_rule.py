@@ -36,5 +36,8 @@ class RuleRevisit:
     def restrain(self, site: str, per_second: float) -> None:
         pass
 
+    def afford(self, per_hour: float) -> None:
+        pass
+
     def price(self) -> float:
         return 0.0

@@ -72,6 +72,11 @@ class LearnedRevisit:
             self._limits.clear()  # they are told again with the next visits
         self._limits[site] = per_second
 
+    def afford(self, per_hour: float) -> None:
+        self._per_hour = per_hour
+        self._eager = EAGER if per_hour else 1.0
+        self._look_again = 0
+
     @property
     def visits_per_second(self) -> float:
         """What the budget leaves for coming back to pages, beside first visits, sitemaps and feeds."""

@@ -5,7 +5,8 @@ the report on a three-stage system ran, and what an expert would pick instead. T
 same arithmetic.
 """
 
-from levada.stages.chain import Chain, Sizes, share_budget
+from levada.stages.budget import share_budget
+from levada.stages.chain import Chain, Sizes
 from levada.stages.controller import Controller
 from levada.stages.drain_time import drain_time
 from levada.stages.ds2 import ds2

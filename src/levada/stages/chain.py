@@ -11,17 +11,19 @@ from collections.abc import Sequence
 import msgspec
 
 from levada.errors import UsageError
+from levada.stages.budget import share_budget
 from levada.stages.controller import Controller
 from levada.stages.pressure import must_hold
 from levada.stages.rule import SizingRule
 from levada.stages.sample import StageSample
 
-__all__ = ["Chain", "Sizes", "share_budget"]
+__all__ = ["Chain", "Sizes"]
 
 
 class Sizes(msgspec.Struct, frozen=True):
     wanted: tuple[int, ...]
     hold_source: bool
+    why: tuple[str, ...] = ()  # one short line per stage
 
 
 class Chain:
@@ -47,9 +49,17 @@ class Chain:
             if place:
                 sample = self._with_before(sample, samples[place - 1], wanted[-1], place)
             wanted.append(controller.workers_wanted(sample))
+        given = wanted
         if self._budget is not None:
-            wanted = share_budget(wanted, [each.rule.least for each in self.controllers], self._budget)
-        return Sizes(tuple(wanted), self._holds(samples))
+            given = share_budget(wanted, [each.rule.least for each in self.controllers], self._budget)
+        return Sizes(tuple(given), self._holds(samples), self._why(wanted, given))
+
+    def _why(self, wanted: Sequence[int], given: Sequence[int]) -> tuple[str, ...]:
+        pairs = zip(self.controllers, wanted, given, strict=True)
+        return tuple(
+            each.why if has == wish else f"{each.why}; {wish} wanted, but {self._budget} for all stages"
+            for each, wish, has in pairs
+        )
 
     def _with_before(self, sample: StageSample, before: StageSample, wanted: int, place: int) -> StageSample:
         return msgspec.structs.replace(
@@ -69,17 +79,3 @@ class Chain:
             self._held = must_hold(self._held, rows, self._queues)
             self._queues = [sample.queue for sample in samples]
         return self._held
-
-
-def share_budget(wanted: Sequence[int], least: Sequence[int], budget: int) -> list[int]:
-    """At most `budget` in all and at least `least` each; what rounding leaves over goes to the greatest losses."""
-    extra = [max(0, want - floor) for want, floor in zip(wanted, least, strict=True)]
-    room = budget - sum(least)
-    if sum(extra) <= room:
-        return list(wanted)
-    shares = [each * room / sum(extra) for each in extra]
-    given = [int(share) for share in shares]
-    by_loss = sorted(range(len(given)), key=lambda place: given[place] - shares[place])
-    for place in by_loss[: room - sum(given)]:
-        given[place] += 1
-    return [floor + each for floor, each in zip(least, given, strict=True)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from levada.stages.explaining import explain
 from levada.stages.rule import RATE, SERVICE, SizingRule
 from levada.stages.sample import ARRIVED, DONE, HELD, NOW, StageSample
 
@@ -37,6 +38,15 @@ class Controller:
     def rate(self) -> float:
         """Jobs per second that would arrive if nothing were held back; 0 if the rule does not know."""
         return self._memory[RATE]
+
+    @property
+    def why(self) -> str:
+        """The latest decision in one short line for a person."""
+        if self.trouble:
+            return f"holds at {self._wanted}: {self.trouble}"
+        if self._last is None:
+            return "nothing was seen yet"
+        return explain(self.rule, self._last, self.rate, self.service, self._wanted)
 
     def workers_wanted(self, sample: StageSample) -> int:
         """Between the rule's limits, whatever the sample says."""

@@ -32,6 +32,7 @@ from levada.stages.sample import (
 __all__ = ["feed_forward"]
 
 _OVER, _UNDER, _RAISED, _WIDTH = range(RATES, RATES + 4)
+_SOONER = 0.88  # of the gate at which workers go: an idle worker is paid for sure, a queue may drain by itself
 _FEW = 50.0  # jobs: with fewer nobody knows how many come out of one
 
 
@@ -40,21 +41,23 @@ def feed_forward(
     most: int = 1,
     period: float = 0.25,
     startup: float = 0.0,
-    spare: float = 0.6,
-    patience: float = 0.65,
+    spare: float = 0.63,
+    gate: float = 1.63,
+    patience: float = 10.0,
     cooldown: float = 0.0,
-    drain: float = 0.6,
+    drain: float = 0.7,
 ) -> SizingRule:
     """Follows the load with few spare workers and without being told rates or service times.
 
     `spare` is how many standard deviations of the jobs to come are kept free, as far as a stage forgets within the
-    lead: more costs workers, less costs latency. `patience` is for how many seconds the wish may be a standard
-    deviation off before anybody is switched (half as long for two): more saves decisions. `drain` is the time
-    within which a queue is to be emptied. `cooldown` is for how many seconds after a growth nobody is switched off.
+    lead: more costs workers, less costs latency. `gate` is how many standard deviations the wish must be off before
+    anybody is switched: more saves decisions, and costs both; what is less off counts once it has lasted for
+    `patience` seconds (ten times as long if it is a tenth of the gate). `drain` is the time within which a queue is
+    to be emptied. `cooldown` is for how many seconds after a growth nobody is switched off.
     """
-    if not (0.0 <= spare <= 100.0 and 0.0 <= patience <= 1e6 and cooldown >= 0.0 and drain >= 0.0):
-        raise UsageError("feed-forward: spare, patience, cooldown and drain must be 0 or more")
-    own = (spare, patience, cooldown, drain)
+    if not (0.0 <= spare <= 100.0 and all(0.0 <= each <= 1e6 for each in (gate, patience, cooldown, drain))):
+        raise UsageError("feed-forward: spare, gate, patience, cooldown and drain must be 0 or more")
+    own = (spare, gate, patience, cooldown, drain)
     return sizing_rule("feed-forward", _step, (least, most), period, own, startup=startup, width=_WIDTH)
 
 
@@ -70,10 +73,8 @@ def _step(memory: MutableSequence[float], parameters: Sequence[float], sample: S
     kept = math.exp(-lead / service) if service > 0.0 else 1.0
     deviation = math.sqrt(rate * service * (1.0 - kept * kept) if service > 0.0 else rate * lead)
     wanted = _after(sample, rate, service, lead, kept) + parameters[OWN] * (1.0 - kept) * deviation
-    wanted += _draining(sample[QUEUE], service, parameters[OWN + 3])
-    # A stage that forgets within the lead is off by itself, and soon right again by itself.
-    limit = parameters[OWN + 1] * deviation * (1.0 + lead / service if service > 0.0 else 1.0)
-    return _switched(memory, parameters, sample, wanted, limit)
+    wanted += _draining(sample[QUEUE], service, parameters[OWN + 4])
+    return _switched(memory, parameters, sample, wanted, parameters[OWN + 1] * deviation)
 
 
 def _switched(
@@ -81,14 +82,19 @@ def _switched(
     parameters: Sequence[float],
     sample: Sequence[float],
     wanted: float,
-    limit: float,
+    gate: float,
 ) -> float:
-    """The wish, once it has been off by so many worker-seconds; until then what there is."""
-    off = (sample[ON] - wanted) * parameters[PERIOD]
-    memory[_OVER] = max(0.0, memory[_OVER] + off)
-    memory[_UNDER] = max(0.0, memory[_UNDER] - off)
-    grow = memory[_UNDER] > limit
-    if not grow and (memory[_OVER] <= limit or sample[NOW] - memory[_RAISED] < parameters[OWN + 2]):
+    """The wish, once it is far off or has been off for long; until then what there is.
+
+    What a stage holds walks at random around the number of its workers. Of all ways to follow a random walk with so
+    many corrections, a gate that it must not leave keeps it nearest.
+    """
+    off, patience = sample[ON] - wanted, parameters[OWN + 2]
+    memory[_OVER] = max(0.0, memory[_OVER] + off * parameters[PERIOD])
+    memory[_UNDER] = max(0.0, memory[_UNDER] - off * parameters[PERIOD])
+    grow = off < -gate or memory[_UNDER] > patience * gate
+    shrink = off > _SOONER * gate or memory[_OVER] > patience * gate
+    if not grow and (not shrink or sample[NOW] - memory[_RAISED] < parameters[OWN + 3]):
         return within(sample[ON], parameters)
     memory[_OVER] = memory[_UNDER] = 0.0
     if grow:

@@ -1,0 +1,35 @@
+"""Why so many workers? The decision's own figures, in one short line for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from levada.stages.rule import SizingRule
+from levada.stages.sample import BUSY, ON, QUEUE
+
+__all__ = ["explain"]
+
+
+def explain(rule: SizingRule, row: Sequence[float], rate: float, service: float, wanted: int) -> str:
+    """By arrivals and service times where the rule knows them, otherwise by what waits and what is in work."""
+    if rate > 0.0 and service > 0.0:
+        reason = f"{rate:.3g}/s arrive, {_seconds(service)} each: {rate * service:.1f} busy"
+        spare = wanted - rate * service
+        reason += f", {spare:+.0f} spare" if abs(spare) >= 0.5 else ""
+    else:
+        reason = f"{row[BUSY]:.0f} busy of {row[ON]:.0f}"
+    if row[QUEUE] >= 1.0:
+        reason += f", {row[QUEUE]:.0f} waiting"
+    return reason + _limit(rule, wanted)
+
+
+def _seconds(service: float) -> str:
+    return f"{1000 * service:.2g} ms" if service < 0.01 else f"{service:.2g} s"
+
+
+def _limit(rule: SizingRule, wanted: int) -> str:
+    if rule.least == rule.most:
+        return ", never another number"
+    if wanted == rule.most:
+        return f", {wanted} at most"
+    return f", {wanted} at least" if wanted == rule.least else ""

@@ -1,0 +1,55 @@
+"""Logs for a person and for a machine."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from levada.adapters.memory import MemoryStore
+from levada.cli.logs import LogKind, log_visits, set_up_logs
+from tests.visits import first, links
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    logger = logging.getLogger("levada")
+    before = logger.handlers[:], logger.propagate, logger.level
+    yield
+    logger.handlers[:], logger.propagate = before[0], before[1]
+    logger.setLevel(before[2])
+
+
+def test_a_machine_reads_one_object_per_line(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logs(LogKind.JSON)
+    logging.getLogger("levada.flow.crawl").warning("orders wait: %s\x1b[31m\n", "the disk is full")
+    try:
+        raise ValueError("no\nsense")
+    except ValueError:
+        logging.getLogger("levada").exception("it broke")
+    one, two = (json.loads(line) for line in capsys.readouterr().err.splitlines())
+    assert (one["level"], one["part"]) == ("warning", "levada.flow.crawl")
+    assert one["message"] == "orders wait: the disk is full\x1b[31m\n"
+    assert "ValueError" in two["error"]
+
+
+def test_a_person_reads_one_harmless_line(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logs(LogKind.TEXT)
+    logging.getLogger("levada.flow.crawl").warning("a page says \x1b[31mred\nand more")
+    logging.getLogger("levada.flow.crawl").info("in the ordinary course")
+    assert capsys.readouterr().err == "levada: a page says red and more\n"
+
+
+def test_each_visit_is_an_object_for_a_machine_and_nothing_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
+    store = MemoryStore()
+    store.add(links("a", 1), [], 0.0)
+    (lease,) = store.lease(0.0, 1, 60.0)
+    set_up_logs(LogKind.TEXT)
+    log_visits([first(lease, 5.0, "text")])
+    assert capsys.readouterr().err == ""
+    set_up_logs(LogKind.JSON)
+    log_visits([first(lease, 5.0, "text")])
+    told = json.loads(capsys.readouterr().err)
+    assert (told["message"], told["url"], told["outcome"]) == ("visit", "http://a/0", "first")
