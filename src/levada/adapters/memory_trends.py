@@ -15,10 +15,10 @@ _DAY = 86_400
 
 
 class ForgottenTrends:
-    """Takes every round and keeps only the position: for a look at the stream from its beginning."""
+    """Takes every round and keeps only the position: for a look at the stream once more."""
 
-    def __init__(self) -> None:
-        self._position = 0
+    def __init__(self, position: int = 0) -> None:
+        self._position = position
 
     def position(self) -> int:
         return self._position

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from levada import __version__
 from levada.cli import (
+    control,
     crawl,
     demo,
     diff,
@@ -22,11 +23,15 @@ from levada.cli import (
     freshness,
     group,
     lab,
+    load,
     postings,
     search,
+    serve,
+    shard,
     simulate,
     trends,
     why,
+    work,
 )
 from levada.errors import LevadaError
 
@@ -50,16 +55,49 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _log(kind: str) -> str:
+    if kind == "json":  # lines for a person are what Python does anyway
+        from levada.cli.logs import LogKind, set_up_logs
+
+        set_up_logs(LogKind.JSON)
+    return kind
+
+
 @app.callback()
 def levada(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
     ] = False,
+    log: Annotated[
+        Literal["text", "json"],
+        typer.Option(
+            "--log", callback=_log, help="What happens, on standard error: for a person, or an object per line."
+        ),
+    ] = "text",
 ) -> None:
     """Keeps a large collection of web pages fresh and searchable within a fetch budget."""
 
 
-for module in (demo, crawl, search, postings, trends, diff, why, freshness, group, simulate, lab, export, doctor):
+for module in (
+    demo,
+    crawl,
+    search,
+    serve,
+    postings,
+    trends,
+    diff,
+    why,
+    freshness,
+    group,
+    simulate,
+    control,
+    work,
+    shard,
+    lab,
+    load,
+    export,
+    doctor,
+):
     module.register(app)
 
 

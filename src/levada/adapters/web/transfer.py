@@ -54,6 +54,11 @@ class Transfer:
         self.curl.setopt(pycurl.URL, request.url.encode("ascii"))
         if request.headers != self._headers:
             self._set_headers(request.headers)
+        if request.body is not None:
+            self.curl.setopt(pycurl.POST, 1)
+            self.curl.setopt(pycurl.COPYPOSTFIELDS, request.body)
+        elif self.request.body is not None:
+            self.curl.setopt(pycurl.HTTPGET, 1)
         self.request, self.answer = request, answer
         self._started = time.monotonic()
         self._deadline = self._started + self._limits.seconds

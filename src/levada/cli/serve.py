@@ -1,0 +1,80 @@
+"""`levada serve`: the web page and the HTTP API of a collection."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from levada.cli.options import DataOption
+from levada.errors import UsageError
+
+if TYPE_CHECKING:
+    from levada.dashboard.access import Tokens
+
+__all__ = ["register"]
+
+PORT = 8400
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(serve)
+
+
+def serve(
+    data: DataOption = Path("levada-data"),
+    host: Annotated[str, typer.Option("--host", metavar="H", help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", metavar="P", min=0, max=65535, help="0: any free one.")] = PORT,
+    name: Annotated[
+        list[str] | None,
+        typer.Option("--name", metavar="N", help="A host name that browsers use for this server; may be repeated."),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file", metavar="F", help="First line: the token that may do everything; second: one that reads."
+        ),
+    ] = None,
+) -> None:
+    """Opens the dashboard and the API, beside a running crawl or alone.
+
+    On this machine nobody needs a token. Beyond it (--host) one is needed: from --token-file, or from LEVADA_TOKEN
+    (everything) and LEVADA_READ_TOKEN (reading only). The API is described at /api/v1/openapi.json.
+
+    Examples:
+
+    ```
+    levada serve
+    levada serve --data news --port 9000
+    LEVADA_TOKEN=$(openssl rand -hex 16) levada serve --host 0.0.0.0 --name levada.example.org
+    ```
+    """
+    from levada.assemble.folder import DataFolder
+    from levada.cli.printing import printer
+    from levada.dashboard.serving import listen, serve
+
+    tokens = _tokens(token_file)
+    door = listen(host, port, tokens)
+    shown = "[::1]" if host == "::1" else host
+    address = f"http://{shown}:{door.getsockname()[1]}/"
+    out = printer()
+    names = frozenset(each.lower() for each in name or ())
+    with door:
+        serve(DataFolder(data), door, tokens, names, lambda: out.print(f"Levada serves {data} at {address}"))
+
+
+def _tokens(path: Path | None) -> Tokens:
+    from levada.dashboard.access import Tokens
+
+    if path is None:
+        return Tokens(os.environ.get("LEVADA_TOKEN", ""), os.environ.get("LEVADA_READ_TOKEN", ""))
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+    admin, reader, *_ = [line.strip() for line in lines] + ["", ""]
+    if not admin:
+        raise UsageError(f"{path} holds no token: write one on its first line")
+    return Tokens(admin, reader)

@@ -1,0 +1,224 @@
+"""The feed of changes: as pages of JSON, as events that keep coming, and as Atom."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+from xml.etree import ElementTree
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from levada.dashboard.answers import refusal_answer, refusal_of
+from levada.dashboard.operations import API, Operation, query_of
+from levada.dashboard.view import View
+from levada.errors import LevadaError
+from levada.flow.feed import FeedPage, Place, place_of
+from levada.records import ChangeFilter, Happening
+from levada.telling.duration import iso
+
+__all__ = ["CHANGES", "CHANGE_PATHS", "ChangeFacts", "change_facts", "change_routes"]
+
+_TICK = 0.5  # seconds between two looks at the log, for all who listen together
+_KEEP_ALIVE = 15.0  # seconds: a proxy closes what is silent
+_IN_ATOM = 50
+_ATOM = "http://www.w3.org/2005/Atom"
+_NOT_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF, *range(0xD800, 0xE000)))
+
+Site = Annotated[str, msgspec.Meta(max_length=300, description="Only this host, or one below it.")]
+Words = Annotated[str, msgspec.Meta(max_length=500, description="Only pages on which all of these stand.")]
+Least = Annotated[float, msgspec.Meta(ge=0, le=1, description="Share of the words that must have changed.")]
+After = Annotated[str, msgspec.Meta(max_length=500, description="The 'next' of an earlier answer.")]
+
+
+class ChangesAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    after: After = ""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
+    site: Site = ""
+    words: Words = ""
+    least: Least = 0.0
+
+    @property
+    def wanted(self) -> ChangeFilter:
+        return ChangeFilter(self.site.lower(), self.words, self.least)
+
+
+class LatestAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = 20
+    site: Site = ""
+    words: Words = ""
+    least: Least = 0.0
+
+
+class AtomAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    site: Site = ""
+    q: Words = ""
+    least: Least = 0.0
+
+
+class ChangeFacts(msgspec.Struct, frozen=True):
+    id: str  # never given to another change
+    at: str
+    what: str  # new, changed, gone, back
+    url: str
+    site: str
+    title: str
+    version: int
+    changed: float  # share of the page's words
+
+
+class ChangesAnswer(msgspec.Struct, frozen=True):
+    changes: list[ChangeFacts]
+    next: str  # to be given as `after`
+    more: bool  # there is more already
+
+
+def change_facts(shard: int, each: Happening) -> ChangeFacts:
+    return ChangeFacts(
+        id=f"{shard}-{each.seq}",
+        at=str(iso(each.at)),
+        what=each.what,
+        url=each.url,
+        site=each.site,
+        title=each.title,
+        version=each.version,
+        changed=round(1.0 - each.similarity, 4),
+    )
+
+
+def _written(place: Place) -> str:
+    return ".".join(map(str, place))
+
+
+def _read(view: View, ask: ChangesAsk) -> FeedPage:
+    return view.feed().read(place_of(ask.after), ask.limit, ask.wanted)
+
+
+def _changes(view: View, ask: ChangesAsk) -> ChangesAnswer:
+    page = _read(view, ask)
+    return ChangesAnswer([change_facts(*each) for each in page.changes], _written(page.after), page.more)
+
+
+def _latest(view: View, ask: LatestAsk) -> ChangesAnswer:
+    after = view.feed().newest()  # first: what comes meanwhile is told twice rather than never
+    found = view.latest_changes(ChangeFilter(ask.site.lower(), ask.words, ask.least), ask.limit)
+    return ChangesAnswer([change_facts(*each) for each in found], _written(after), False)
+
+
+CHANGES = [
+    Operation(
+        method="GET",
+        path="/changes/latest",
+        summary="The newest changes, the newest first; 'next' is where to read on",
+        handle=_latest,
+        asks=LatestAsk,
+        answer=ChangesAnswer,
+        slow=True,
+        errors=(404,),
+    ),
+    Operation(
+        method="GET",
+        path="/changes",
+        summary="What changed since",
+        handle=_changes,
+        asks=ChangesAsk,
+        answer=ChangesAnswer,
+        slow=True,
+        errors=(404,),
+    ),
+]
+
+
+def _described(summary: str, media: str, ask: type[msgspec.Struct]) -> dict[str, Any]:
+    fields = msgspec.json.schema_components([ask])[1][ask.__name__]["properties"]
+    parameters = [{"name": name, "in": "query", "schema": schema} for name, schema in fields.items()]
+    refused = {"description": "Refused; a code and a sentence in JSON", "content": {"application/json": {}}}
+    answers = {"200": {"description": "Done", "content": {media: {"schema": {"type": "string"}}}}}
+    for status in ("400", "401", "403", "404", "413", "429", "503"):
+        answers[status] = refused
+    return {"get": {"summary": summary, "parameters": parameters, "responses": answers}}
+
+
+CHANGE_PATHS = {
+    f"{API}/changes/stream": _described("Changes as they come, as events", "text/event-stream", ChangesAsk),
+    f"{API}/changes.atom": _described("The latest changes as Atom", "application/atom+xml", AtomAsk),
+}
+
+
+def change_routes(view: View) -> list[Route]:
+    async def stream(request: Request) -> Response:
+        try:
+            ask = query_of(request, ChangesAsk)
+            seen = request.headers.get("last-event-id", "")
+            start = msgspec.structs.replace(ask, after=seen or ask.after)
+            first = msgspec.structs.replace(start, limit=1)
+            await asyncio.to_thread(_read, view, first)  # what is wrong is told before the stream begins
+        except LevadaError as error:
+            return refusal_answer(refusal_of(error))
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(_events(view, start), media_type="text/event-stream", headers=headers)
+
+    async def atom(request: Request) -> Response:
+        try:
+            ask = query_of(request, AtomAsk)
+            body = await asyncio.to_thread(_atom, view, ask, str(request.url))
+        except LevadaError as error:
+            return refusal_answer(refusal_of(error))
+        return Response(body, media_type="application/atom+xml")
+
+    return [Route(f"{API}/changes/stream", stream), Route(f"{API}/changes.atom", atom)]
+
+
+async def _events(view: View, ask: ChangesAsk) -> AsyncIterator[bytes]:
+    """The id of an event is the place after it: a browser that lost the line asks on from there by itself."""
+    yield b"retry: 2000\n\n"
+    quiet = 0.0
+    while True:
+        page = await asyncio.to_thread(_read, view, ask)
+        place = place_of(ask.after)
+        for number, (shard, change) in enumerate(page.changes, 1):
+            place = _stepped(place, shard, change.seq, len(page.after))
+            at = page.after if number == len(page.changes) else place
+            body = msgspec.json.encode(change_facts(shard, change)).decode()
+            yield f"id: {_written(at)}\nevent: {change.what}\ndata: {body}\n\n".encode()
+        ask = msgspec.structs.replace(ask, after=_written(page.after))
+        if page.more:
+            continue
+        quiet = 0.0 if page.changes else quiet + _TICK
+        if quiet >= _KEEP_ALIVE:
+            quiet = 0.0
+            yield b": nothing new\n\n"
+        await asyncio.sleep(_TICK)
+
+
+def _stepped(place: Place, shard: int, seq: int, shards: int) -> Place:
+    steps = [*place, *(0,) * shards][:shards]
+    steps[shard] = seq
+    return tuple(steps)
+
+
+def _atom(view: View, ask: AtomAsk, address: str) -> bytes:
+    wanted = ChangeFilter(ask.site.lower(), ask.q, ask.least)
+    latest = view.latest_changes(wanted, _IN_ATOM)
+    feed = ElementTree.Element("feed", xmlns=_ATOM)
+    about = " ".join(part for part in (ask.site, ask.q) if part)
+    _tell(feed, "title", f"Changes: {about}" if about else "Changes")
+    _tell(feed, "id", address)
+    newest = latest[0][1].at if latest else 0.0
+    _tell(feed, "updated", str(iso(newest)))
+    for shard, change in latest:
+        entry = ElementTree.SubElement(feed, "entry")
+        _tell(entry, "title", change.title or change.url)
+        _tell(entry, "id", f"urn:levada:{shard}-{change.seq}")
+        _tell(entry, "updated", str(iso(change.at)))
+        ElementTree.SubElement(entry, "link", href=change.url.translate(_NOT_XML))
+        share = f", {1 - change.similarity:.0%} of the words" if change.what == "changed" else ""
+        _tell(entry, "summary", f"{change.what}{share}")
+    return bytes(ElementTree.tostring(feed, "utf-8", xml_declaration=True))
+
+
+def _tell(parent: ElementTree.Element, name: str, text: str) -> None:
+    ElementTree.SubElement(parent, name).text = text.translate(_NOT_XML)

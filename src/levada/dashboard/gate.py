@@ -1,0 +1,101 @@
+"""What does every request pass before anything reads it? Who asks, how much it sends, and what browsers may do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from levada.dashboard.access import Access, Refusal
+from levada.dashboard.answers import refusal_answer
+from levada.dashboard.logging_in import login_page
+
+__all__ = ["MOST_BODY", "Gate", "client_of"]
+
+MOST_BODY = 1 << 20
+_BODY_SECONDS = 15.0
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+_EXTRA = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+
+
+class Gate:
+    """Pure ASGI: nothing is buffered that the application does not ask for."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        refused = self._refusal(scope, headers)
+        guarded = _with_headers(send)
+        if refused is not None:
+            await _refused(refused, scope, headers)(scope, receive, guarded)
+            return
+        await self._app(scope, _Bounded(receive), guarded)
+
+    def _refusal(self, scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > MOST_BODY:
+            return Refusal(413, "too-large", f"a request holds at most {MOST_BODY:,} bytes")
+        return self._access.refusal(scope["method"], scope["path"], headers, client_of(scope))
+
+
+def client_of(scope: Mapping[str, Any]) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def _refused(refused: Refusal, scope: Scope, headers: Mapping[str, str]) -> Response:
+    wants_page = "text/html" in headers.get("accept", "") and not scope["path"].startswith("/api/")
+    return login_page(refused) if refused.status == 401 and wants_page else refusal_answer(refused)
+
+
+class _Bounded:
+    """A body that is too long or too slow ends the request."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._seen = 0
+        self._whole = False
+
+    async def __call__(self) -> Message:
+        if self._whole:
+            return await self._receive()  # waits for the end of the connection: no limit there
+        try:
+            message = await asyncio.wait_for(self._receive(), _BODY_SECONDS)
+        except TimeoutError:
+            return {"type": "http.disconnect"}
+        self._seen += len(message.get("body", b""))
+        self._whole = message["type"] != "http.request" or not message.get("more_body", False)
+        return {"type": "http.disconnect"} if self._seen > MOST_BODY else message
+
+
+def _with_headers(send: Send) -> Send:
+    async def guarded(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            there = {name for name, _ in message.get("headers", ())}
+            extra = [(name, value) for name, value in _EXTRA if name not in there]
+            message = {**message, "headers": [*message.get("headers", ()), *extra]}
+        await send(message)
+
+    return guarded

@@ -1,0 +1,101 @@
+"""What can be asked of the API? One table that the routes, the checks of what is asked, and OpenAPI come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from levada.dashboard.answers import error_answer, json_answer, refusal_answer, refusal_of
+from levada.dashboard.view import View
+from levada.errors import LevadaError, UsageError
+
+__all__ = ["API", "Nothing", "Operation", "query_of", "routes_of"]
+
+API = "/api/v1"
+Asked = TypeVar("Asked", bound=msgspec.Struct)
+
+
+class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Nothing is asked besides the path."""
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    """`handle(view, asked)` answers; `asked` is read from the query, or from the body where there is one."""
+
+    method: str
+    path: str
+    summary: str
+    handle: Callable[[View, Any], Any]
+    answer: Any
+    asks: type[msgspec.Struct] = Nothing
+    in_body: bool = False
+    status: int = 200
+    errors: tuple[int, ...] = ()  # besides 400, and 503 where the data folder cannot be read
+    slow: bool = False  # not on the loop that serves everybody
+
+    @property
+    def is_change(self) -> bool:
+        return self.method != "GET"
+
+
+def routes_of(operations: list[Operation], view: View) -> list[Route]:
+    return [
+        Route(API + each.path, _endpoint(each, view), methods=[each.method], name=each.summary)
+        for each in operations
+    ]
+
+
+def _endpoint(operation: Operation, view: View) -> Callable[[Request], Any]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            asked = await _asked(operation, request)
+            if operation.slow:
+                told = await run_in_threadpool(operation.handle, view, asked)
+            else:
+                told = operation.handle(view, asked)
+        except LevadaError as error:
+            return refusal_answer(refusal_of(error))
+        except ClientDisconnect:
+            return error_answer(400, "cut-short", "the request ended before its body did")
+        return json_answer(request, told, operation.status)
+
+    return endpoint
+
+
+async def _asked(operation: Operation, request: Request) -> msgspec.Struct:
+    try:
+        if operation.in_body:
+            if "application/json" not in request.headers.get("content-type", ""):
+                raise UsageError("send a body of JSON, with 'Content-Type: application/json'")
+            return msgspec.json.decode(await request.body(), type=operation.asks)
+        return query_of(request, operation.asks)
+    except msgspec.MsgspecError as error:
+        raise UsageError(_plain(str(error))) from None
+
+
+def query_of(request: Request, asks: type[Asked]) -> Asked:
+    """What the query asks for; `UsageError` says what is wrong with it."""
+    try:
+        return msgspec.convert(_single(request), asks, strict=False)
+    except msgspec.ValidationError as error:
+        raise UsageError(_plain(str(error))) from None
+
+
+def _single(request: Request) -> dict[str, str]:
+    asked: dict[str, str] = {}
+    for name, value in request.query_params.multi_items():
+        if name in asked:
+            raise UsageError(f"'{name[:50]}' is given twice")
+        asked[name] = value
+    return asked
+
+
+def _plain(error: str) -> str:
+    """`$.limit` is where it stands; a person calls it `limit`."""
+    return error.replace("at `$.", "at `").replace("object ", "")[:300]

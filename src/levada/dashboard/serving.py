@@ -1,0 +1,97 @@
+"""From settings to a server that answers: where it listens, who may ask, what runs beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from levada.assemble.folder import DataFolder
+from levada.assemble.parts import make_fetcher
+from levada.clock import SystemClock
+from levada.dashboard.access import Access, Tokens, is_loopback
+from levada.dashboard.app import make_app
+from levada.dashboard.changes import change_facts
+from levada.dashboard.view import View
+from levada.errors import LevadaError, UsageError
+from levada.flow.feed import Feed
+from levada.flow.webhooks import HookRunner
+
+__all__ = ["listen", "serve"]
+
+_WAITING_CONNECTIONS = 256
+_AT_ONCE = 1_000
+
+
+def listen(host: str, port: int, tokens: Tokens) -> socket.socket:
+    """A bound socket; `UsageError` where anybody could ask and nobody would need a token."""
+    if not tokens and not is_loopback(host):
+        raise UsageError(
+            f"beyond this machine ({host}) a token is needed: set LEVADA_TOKEN, or name a file with --token-file"
+        )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_WAITING_CONNECTIONS)
+    except OSError as error:
+        raise UsageError(f"cannot listen at {host}:{port}: {error.strerror or error}") from None
+
+
+def serve(
+    folder: DataFolder,
+    door: socket.socket,
+    tokens: Tokens,
+    names: frozenset[str] = frozenset(),
+    on_ready: Callable[[], None] = lambda: None,
+) -> None:
+    """Until interrupted."""
+    clock = SystemClock()
+    view = View(folder)
+    access = Access(tokens, names, clock.monotonic)
+
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
+
+    async def run() -> None:
+        fetcher = make_fetcher(folder.settings())
+        runner = HookRunner(view.hooks, lambda: _feed(view), fetcher, clock, change_facts)
+        server = uvicorn.Server(
+            uvicorn.Config(
+                make_app(view, access, runner.run),
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                limit_concurrency=_AT_ONCE,
+                timeout_keep_alive=15,
+                timeout_graceful_shutdown=2,
+                loop="uvloop",
+            )
+        )
+        on_ready()
+        try:
+            await server.serve(sockets=[door])
+        finally:
+            await fetcher.close()
+
+    with asyncio.Runner(loop_factory=_loop) as runner:
+        runner.run(run())
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    import uvloop
+
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """An answer that was cut off because the server ends is none."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+
+
+def _feed(view: View) -> Feed | None:
+    try:
+        return view.feed()
+    except LevadaError:
+        return None

@@ -1,0 +1,79 @@
+// Which view is shown, and the bar above it.
+
+import { order } from "./api.js";
+import { el, show, trouble } from "./dom.js";
+import { connect, watch } from "./live.js";
+
+const VIEWS = ["now", "sites", "search", "page", "balance", "stages", "shards", "loads", "lab"];
+const NAMES = { now: "Now", sites: "Sites", search: "Search", page: "Page", balance: "Balance", stages: "Stages", shards: "Shards", loads: "Loads", lab: "Lab" };
+const place = document.getElementById("view");
+let leave = () => {};
+let shown = 0;
+
+function asked() {
+  const [path, search] = location.hash.replace(/^#\/?/, "").split("?");
+  const [name, ...rest] = path.split("/");
+  return { name: VIEWS.includes(name) ? name : "now", rest: rest.map(decodeURIComponent), query: new URLSearchParams(search || "") };
+}
+
+async function open() {
+  const want = asked(), turn = ++shown;
+  leave();
+  leave = () => {};
+  for (const link of document.querySelectorAll("#nav a")) {
+    if (link.dataset.view === want.name) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  document.title = `${NAMES[want.name]} · Levada`;
+  try {
+    const view = await import(`./view-${want.name}.js`);
+    if (turn !== shown) return;
+    const ended = await view.open(place, want);
+    if (turn === shown) leave = ended || (() => {});
+    else if (ended) ended();
+  } catch (error) {
+    if (turn === shown) show(place, trouble(error));
+  }
+  if (turn === shown) place.dataset.at = location.hash;
+}
+
+function theme() {
+  const saved = localStorage.getItem("theme");
+  const dark = saved ? saved === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
+  return dark;
+}
+
+function pauseButton() {
+  const button = document.getElementById("pause");
+  watch((status) => {
+    button.hidden = !status.crawling;
+    button.textContent = status.live?.paused ? "Resume" : "Pause";
+  });
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    try {
+      await order("POST", button.textContent === "Pause" ? "/pause" : "/resume");
+    } catch (error) {
+      show(place, trouble(error));
+    } finally {
+      button.disabled = false;
+    }
+  });
+}
+
+document.getElementById("nav").append(...VIEWS.filter((name) => name !== "page").map((name) =>
+  el("a", { href: `#/${name}`, "data-view": name }, NAMES[name])));
+document.getElementById("theme").addEventListener("click", () => {
+  localStorage.setItem("theme", theme() ? "light" : "dark");
+  theme();
+});
+theme();
+pauseButton();
+connect((words, how) => {
+  const line = document.getElementById("line");
+  if (line.textContent !== words) line.textContent = words;
+  line.className = `line ${how}`;
+});
+addEventListener("hashchange", open);
+open();

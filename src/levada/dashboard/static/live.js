@@ -1,0 +1,34 @@
+// The status every second, for whichever view looks; what came in the last minutes is remembered here.
+
+const KEPT = 240;
+export const past = { pace: [], believed: [], due: [] };
+export let latest = null;
+let changes = [];
+const watchers = new Set();
+
+export function watch(look) {
+  watchers.add(look);
+  if (latest) look(latest, changes);
+  return () => watchers.delete(look);
+}
+
+function remember(list, value) {
+  if (value === null || value === undefined) return;
+  list.push(value);
+  if (list.length > KEPT) list.shift();
+}
+
+export function connect(say) {
+  const source = new EventSource("/api/v1/live/stream");
+  source.addEventListener("message", (event) => {
+    ({ status: latest, changes } = JSON.parse(event.data));
+    if (latest.live) {
+      remember(past.pace, latest.live.pages_per_second);
+      remember(past.believed, latest.live.believed_current);
+      remember(past.due, latest.live.due);
+    }
+    say(latest.crawling ? (latest.live?.paused ? "paused" : "crawling") : "no crawl runs", latest.crawling ? "on" : "");
+    for (const look of watchers) look(latest, changes);
+  });
+  source.addEventListener("error", () => say("line lost, trying again", "lost"));
+}

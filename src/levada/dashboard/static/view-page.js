@@ -1,0 +1,89 @@
+// One page: what is on it, what changed, the visits, what is believed, and why the next visit is when it is.
+
+import { ask, query } from "./api.js";
+import { bars, legend, visits } from "./charts.js";
+import { ago, card, el, moment, note, number, percent, show, span, table, trouble, wide } from "./dom.js";
+
+export async function open(place, { query: typed }) {
+  const url = typed.get("url") || "";
+  if (!url) {
+    show(place, el("h1", {}, "Page"), note("Search for a page, or open one from a site's list."));
+    return;
+  }
+  const [page, why, kept] = await Promise.all([ask(`/page${query({ url })}`), ask(`/why${query({ url })}`), ask(`/page/versions${query({ url })}`)]);
+  const compared = el("div", {});
+  show(place, el("h1", {}, page.title || page.url),
+    el("p", { class: "mono" }, el("a", { href: page.url, rel: "noopener noreferrer nofollow", target: "_blank" }, page.url)),
+    el("p", {}, why.sentence),
+    el("div", { class: "grid" },
+      card("Visits", why.history.length ? [visits(why.history, why.next_visit, why.now), legend([["s2", "first"], ["starting", "met a change"], ["busy", "met none"]])] : el("p", { class: "soft" }, "Never visited yet."),
+        table(["when", "met", "others said"], [...why.history].reverse().map((visit) => [`${ago(visit.at, why.now)}`, visit.outcome, visit.said.join(", ") || "–"]), "None.")),
+      card("What is believed", belief(why)),
+      card("Facts", table(["", ""], facts(page, why)))),
+    el("div", { class: "card" }, el("h2", {}, "Versions"), chooser(url, kept.versions, compared), compared));
+  await compare(url, kept.versions, kept.versions[1]?.version, kept.versions[0]?.version, compared);
+}
+
+function belief(why) {
+  if (!why.rates.length) return el("p", { class: "soft" }, "Nothing yet.");
+  const most = Math.max(...why.rates.map((rate) => rate.chance));
+  return [
+    el("p", { class: "small" }, `It changes about ${number(why.rate_per_day, 2)} times a day (between ${number(why.rate_low, 2)} and ${number(why.rate_high, 2)}); the stored copy is current with a chance of ${percent(why.believed_current)}.`),
+    bars(why.rates.filter((rate) => rate.chance > 0.005).reverse().map((rate) => ({ name: rate.per_day ? `every ${span(86400 / rate.per_day)}` : "never", value: rate.chance, label: percent(rate.chance, 0) })), { most, words: "How likely each interval between changes is" }),
+  ];
+}
+
+function facts(page, why) {
+  return [
+    ["state", page.state + (page.reason ? `: ${page.reason}` : "")],
+    ["site", el("a", { href: `#/sites/${encodeURIComponent(page.site)}` }, page.site)],
+    ["words", number(page.words)],
+    ["found", `${ago(why.found_at, why.now)}, as ${why.how}, depth ${why.depth}`],
+    ["stored", page.fetched_at ? moment(page.fetched_at) : "never"],
+    ["last checked", page.checked_at ? ago(page.checked_at, why.now) : "never"],
+    ["next visit", page.next_visit ? `${ago(page.next_visit, why.now)} (${moment(page.next_visit)})` : "never"],
+    ["policy", why.policy],
+    ...why.site_notes.map((words) => ["site", words]),
+  ];
+}
+
+function chooser(url, versions, compared) {
+  if (versions.length < 2) return el("p", { class: "soft" }, versions.length ? "It has not changed since it was first stored." : "Nothing is stored.");
+  const pick = (name, chosen) => el("select", { ariaLabel: name }, versions.map((each) => el("option", { value: each.version, selected: each.version === chosen }, `version ${each.version}, ${moment(each.fetched_at)}`)));
+  const before = pick("Before", versions[1].version), after = pick("After", versions[0].version);
+  return el("form", { class: "row", onsubmit: (event) => {
+    event.preventDefault();
+    compare(url, versions, Number(before.value), Number(after.value), compared);
+  } }, before, after, el("button", { class: "quiet" }, "Compare"));
+}
+
+async function compare(url, versions, before, after, compared) {
+  if (!before || !after) return;
+  try {
+    const told = await ask(`/page/diff${query({ url, before: Math.min(before, after), after: Math.max(before, after) })}`);
+    show(compared, el("p", { class: "soft small" }, `${number(told.removed)} lines went, ${number(told.added)} came`),
+      told.hunks.length ? told.hunks.map(hunk) : el("p", {}, "The main text is the same; what changed is around it."));
+  } catch (error) {
+    show(compared, trouble(error));
+  }
+}
+
+function hunk(told) {
+  const rows = [];
+  for (let at = 0; at < told.lines.length;) {
+    if (told.lines[at].sign === " ") {
+      rows.push(el("div", {}, pieces(told.lines[at])), el("div", { class: "same-right" }, pieces(told.lines[at])));
+      at += 1;
+      continue;
+    }
+    const gone = [], come = [];
+    while (told.lines[at]?.sign === "-") gone.push(told.lines[at++]);
+    while (told.lines[at]?.sign === "+") come.push(told.lines[at++]);
+    for (let row = 0; row < Math.max(gone.length, come.length); row += 1) {
+      rows.push(el("div", { class: gone[row] ? "del" : "" }, gone[row] ? pieces(gone[row]) : ""), el("div", { class: come[row] ? "add" : "" }, come[row] ? pieces(come[row]) : ""));
+    }
+  }
+  return el("div", { class: "diff hunk" }, el("div", { class: "pair" }, rows));
+}
+
+const pieces = (line) => line.pieces.map(([text, differs]) => (differs ? el("b", {}, text) : text));

@@ -1,0 +1,71 @@
+// Each site: how many pages, how it is asked, what was refused and why.
+
+import { ask, order, query } from "./api.js";
+import { ago, card, el, moment, note, number, pageLink, show, span, table, trouble } from "./dom.js";
+import { latest } from "./live.js";
+
+export async function open(place, { rest }) {
+  if (rest[0]) return one(place, rest[0]);
+  return list(place);
+}
+
+async function list(place) {
+  const rows = el("div", {}), more = el("button", { type: "button", class: "quiet" }, "More");
+  const found = [];
+  let next = "";
+  async function load() {
+    const told = await ask(`/sites${query({ after: next, limit: 50 })}`);
+    found.push(...told.sites);
+    next = told.next;
+    more.hidden = !next;
+    show(rows, table(["site", { name: "pages", num: true }, { name: "delay", num: true }, "robots.txt", "state", "refused"],
+      found.map((site) => [el("a", { href: `#/sites/${encodeURIComponent(site.site)}` }, site.site), number(site.pages), span(site.delay), site.robots, state(site), refusals(site)])));
+  }
+  more.addEventListener("click", () => load().catch((error) => show(rows, trouble(error))));
+  show(place, el("h1", {}, "Sites"), adding(), el("div", { class: "card" }, rows, more));
+  try {
+    await load();
+  } catch (error) {
+    more.hidden = true;
+    show(rows, error.code === "not-found" ? note("No site is known yet. Start a crawl:", "levada crawl https://example.org") : trouble(error));
+  }
+}
+
+function adding() {
+  const field = el("input", { class: "wide", name: "url", placeholder: "https://example.org", ariaLabel: "Address to crawl", required: true });
+  const said = el("p", { class: "small soft", role: "status" });
+  return el("form", { class: "row", onsubmit: async (event) => {
+    event.preventDefault();
+    try {
+      const told = await order("POST", "/seeds", { urls: [field.value.trim()] });
+      said.textContent = told.crawling ? "Taken: the crawl that runs will visit it." : "Kept: the next crawl will visit it.";
+      field.value = "";
+    } catch (error) {
+      said.textContent = error.message;
+    }
+  } }, field, el("button", {}, "Add a site"), said);
+}
+
+const state = (site) => (site.rests_until ? el("span", { class: "warn" }, `rests until ${moment(site.rests_until)}`) : site.failures ? `${site.failures} failures in a row` : site.admitted ? "asked for" : "linked");
+const refusals = (site) => site.refused.map((each) => `${each.reason} ${number(each.count)}`).join(", ") || "–";
+
+async function one(place, name) {
+  const told = await ask(`/site${query({ site: name })}`);
+  const site = told.site, now = latest?.now;
+  const said = el("p", { class: "small soft", role: "status" });
+  const drop = el("button", { type: "button", class: "quiet", onclick: async () => {
+    try {
+      await order("DELETE", `/sites${query({ site: site.site })}`);
+      said.textContent = "It is visited no more; what is stored of it stays.";
+    } catch (error) {
+      said.textContent = error.message;
+    }
+  } }, "Visit it no more");
+  show(place, el("p", {}, el("a", { href: "#/sites" }, "← Sites")), el("h1", {}, site.site),
+    el("p", { class: "soft" }, `${number(site.pages)} pages; ${span(site.delay)} between two requests; robots.txt: ${site.robots}`), drop, said,
+    el("div", { class: "grid" },
+      card("Refused, and why", table(["reason", { name: "how many", num: true }, "an example"], site.refused.map((each) => [each.reason, number(each.count), el("span", { class: "mono" }, each.example)]), "Nothing was refused here."))),
+    el("div", { class: "card" }, el("h2", {}, "Pages"), table(
+      ["page", "state", { name: "visits", num: true }, { name: "changes met", num: true }, "every", "next visit"],
+      told.pages.map((page) => [pageLink(page.url), page.state, number(page.visits), number(page.changes), page.interval ? span(page.interval) : "–", page.next_visit ? ago(page.next_visit, now) : "never"]))));
+}

@@ -1,0 +1,98 @@
+"""What changed since? The log of changes as a feed that is read on from any place, each change once.
+
+A place is one step per shard, written `12` or `12.7.40`: whoever has read up to there asks for what comes after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import msgspec
+
+from levada.errors import UsageError
+from levada.pages.folding import words
+from levada.ports import Documents
+from levada.records import ChangeFilter, Happened, Happening
+
+__all__ = ["Feed", "FeedPage", "Place", "is_wanted", "place_of"]
+
+Place = tuple[int, ...]
+_AT_ONCE = 100
+_LOOKED_AT = 2_000  # entries of the log for one page of the feed, however few of them are wanted
+_LARGEST_STEP = 2**62
+
+
+_ANY = ChangeFilter()
+
+
+class FeedPage(msgspec.Struct, frozen=True):
+    changes: list[tuple[int, Happening]]  # the shard, and what happened there
+    after: Place  # where to read on
+    more: bool  # there is more already
+
+
+class Feed:
+    def __init__(self, logs: Sequence[Documents]) -> None:
+        self._logs = logs
+
+    def start(self) -> Place:
+        return (0,) * len(self._logs)
+
+    def read(self, after: Place, limit: int, wanted: ChangeFilter = _ANY) -> FeedPage:
+        """At most `limit` changes, shard by shard, each shard's in their order."""
+        steps = [*after, *self.start()][: len(self._logs)]
+        found: list[tuple[int, Happening]] = []
+        left = _LOOKED_AT
+        for shard, log in enumerate(self._logs):
+            while left > 0 and (batch := log.happenings(steps[shard], min(left, _AT_ONCE))):
+                for change in batch:
+                    if len(found) == limit:
+                        return FeedPage(found, tuple(steps), True)
+                    steps[shard] = change.seq
+                    if is_wanted(change, wanted, partial(_text, log, change)):
+                        found.append((shard, change))
+                left -= len(batch)
+            if left <= 0:
+                break
+        return FeedPage(found, tuple(steps), left <= 0)
+
+    def newest(self) -> Place:
+        """Where whoever wants only what is yet to come begins."""
+        return tuple(_last_step(log) for log in self._logs)
+
+
+def is_wanted(change: Happening, wanted: ChangeFilter, text: Callable[[], str]) -> bool:
+    """The text is read only where words are asked for."""
+    if wanted.site and change.site != wanted.site and not change.site.endswith(f".{wanted.site}"):
+        return False
+    if change.what is Happened.CHANGED and 1.0 - change.similarity < wanted.least:
+        return False
+    return not wanted.words or set(words(wanted.words)) <= set(words(text()))
+
+
+def _text(log: Documents, change: Happening) -> str:
+    document = log.document(change.url, change.version) or log.document(change.url)
+    return f"{document.title} {document.text}" if document else ""
+
+
+def place_of(typed: str) -> Place:
+    """From its written form; `UsageError` if it is none."""
+    parts = typed.split(".") if typed else ["0"]
+    if len(parts) > 1024 or not all(part.isdecimal() and len(part) < 20 for part in parts):
+        raise UsageError(f"'{typed[:50]}' is no place in the feed: use the 'next' of an earlier answer")
+    steps = tuple(int(part) for part in parts)
+    if max(steps) > _LARGEST_STEP:
+        raise UsageError(f"'{typed[:50]}' is no place in the feed: use the 'next' of an earlier answer")
+    return steps
+
+
+def _last_step(log: Documents) -> int:
+    """By halving: the log has no gaps to speak of, and asking for one entry is cheap."""
+    low, high = 0, 1
+    while log.happenings(high, 1):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if log.happenings(middle, 1) else (low, middle)
+    return high if log.happenings(low, 1) else low

@@ -1,0 +1,195 @@
+"""A real browser walks through every view of a running demo."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from html import unescape
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import pytest
+from playwright.sync_api import Browser
+
+from levada.adapters.sqlite import SqliteStore
+from levada.assemble.folder import DataFolder
+from levada.pages.urls import canonical
+from levada.records import Found, Outcome, PageState, Settled, Visit
+from tests.cli.collection import HOUR, NOW, build, version
+from tests.dashboard.served import served
+from tests.dashboard.walking import VIEWS, Walk, browser, chromium, demo, open_page
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Browser]:
+    if chromium() is None:
+        words = "no Chromium is installed: run tests/servers/install.sh as root, or install it yourself"
+        if os.environ.get("CI") == "true":
+            pytest.fail(words)
+        pytest.skip(words)
+    with browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def address(opened: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with demo(tmp_path_factory.mktemp("demo") / "data") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    wanted = os.environ.get("LEVADA_PICTURES")
+    folder = Path(wanted) if wanted else tmp_path_factory.mktemp("pictures")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.mark.parametrize("size", ["wide", "narrow"])
+def test_every_view_opens_fits_and_complains_of_nothing(
+    opened: Browser, address: str, pictures: Path, size: str
+) -> None:
+    with open_page(opened, size) as page:
+        walk = Walk(page, address)
+        walk.go("now")
+        page.wait_for_selector("#line.on")
+        changed = walk.changed_page()
+        for view in VIEWS:
+            if view == "page":
+                walk.go_page(changed)
+            else:
+                walk.go("search?q=istanbul" if view == "search" else view)
+            page.wait_for_selector("main .card, main .note")
+            assert not walk.is_too_wide(), view
+            assert page.locator(".note.error").count() == 0, (view, page.locator(".note.error").all_inner_texts())
+            walk.picture(pictures / f"dashboard-{view}-{size}.png")
+        assert walk.complaints == []
+    assert len(list(pictures.glob(f"*-{size}.png"))) == len(VIEWS)
+
+
+def test_search_finds_a_page_and_leads_to_it(opened: Browser, address: str) -> None:
+    with open_page(opened, "wide") as page:
+        walk = Walk(page, address)
+        walk.go("search")
+        page.get_by_role("searchbox").fill("istanbul")
+        page.keyboard.press("Enter")
+        first = page.locator(".hit h3 a").first
+        title = first.inner_text()
+        assert page.locator(".hit mark").count() > 0
+        first.click()
+        page.wait_for_selector("h1")
+        page.wait_for_function("title => document.querySelector('main h1')?.textContent === title", arg=title)
+        assert walk.complaints == []
+
+
+def test_the_diff_shows_what_the_web_has_just_changed(opened: Browser, address: str) -> None:
+    with open_page(opened, "wide") as page:
+        walk = Walk(page, address)
+        walk.go("now")
+        for _ in range(20):  # the web goes on changing: a page may have changed once more since it was stored
+            url = walk.changed_page()
+            walk.go_page(url)
+            page.wait_for_selector(".pair .add")
+            came = page.locator(".pair .add").all_inner_texts()
+            served = words_of(asked_of_the_web(url))
+            if all(words_of(line) in served for line in came):
+                break
+            page.wait_for_timeout(500)
+        else:
+            pytest.fail("no change that was shown stood on the page that is served")
+        assert walk.complaints == []
+
+
+def asked_of_the_web(url: str) -> str:
+    """The bundled web's sites are names below localhost, which not every machine looks up."""
+    parts = urlsplit(url)
+    web = HTTPConnection("127.0.0.1", parts.port, timeout=20)
+    try:
+        web.request("GET", parts.path, headers={"Host": parts.netloc})
+        return web.getresponse().read().decode()
+    finally:
+        web.close()
+
+
+def words_of(page: str) -> str:
+    text = re.sub(r"(?s)<(script|style).*?</\1>|<[^>]+>", " ", page)
+    return " ".join(re.findall(r"\w+", unescape(text)))
+
+
+def test_a_pause_stops_the_fetching_and_the_charts_move_again_after_it(opened: Browser, address: str) -> None:
+    with open_page(opened, "narrow") as page:
+        walk = Walk(page, address)
+        walk.go("now")
+        page.get_by_role("button", name="Pause").click()
+        page.wait_for_function("() => document.getElementById('line').textContent === 'paused'")
+        page.wait_for_timeout(1_500)  # what was under way finishes
+        before = walk.ask("/status")["live"]
+        page.wait_for_timeout(2_500)
+        after = walk.ask("/status")["live"]
+        assert isinstance(before, dict)
+        assert isinstance(after, dict)
+        assert after["paused"]
+        assert after["fetched"] == before["fetched"]
+        page.get_by_role("button", name="Resume").click()
+        page.wait_for_function("() => document.getElementById('line').textContent === 'crawling'")
+        page.wait_for_selector(".chart path")
+        drawn = page.locator(".chart path").first.get_attribute("d")
+        page.wait_for_function(
+            "drawn => document.querySelector('.chart path').getAttribute('d') !== drawn", arg=drawn
+        )
+        assert walk.complaints == []
+
+
+def test_the_keyboard_is_enough(opened: Browser, address: str) -> None:
+    with open_page(opened, "wide") as page:
+        walk = Walk(page, address)
+        walk.go("now")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+        page.locator("#nav a").nth(1).focus()
+        page.keyboard.press("Enter")
+        page.wait_for_function("() => location.hash === '#/sites'")
+        assert page.locator("#nav a[aria-current=page]").inner_text() == "Sites"
+        theme = page.evaluate("document.documentElement.dataset.theme")
+        page.locator("#theme").focus()
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.documentElement.dataset.theme") != theme
+        assert walk.complaints == []
+
+
+@pytest.mark.parametrize("size", ["wide", "narrow"])
+def test_what_outsiders_write_is_shown_as_text(opened: Browser, tmp_path: Path, size: str) -> None:
+    title, path = (
+        '<script>document.title="taken"</script><img src=x onerror=alert(1)>',
+        "/a'b\"c<d>&e%20f{}|^`é?q=<b>#x",
+    )
+    data = build(tmp_path / "data")
+    url = odd_page(data, path, title)
+    with served(data) as address, open_page(opened, size) as page:
+        walk = Walk(page, address)
+        page.on("dialog", lambda dialog: walk.complaints.append(dialog.message))
+        for view in (f"search?q={quote('onerror')}", "now", f"sites/{quote('odd.example', safe='')}"):
+            walk.go(view)
+            page.wait_for_selector("main a")
+        walk.go_page(url)
+        assert page.locator("main h1").inner_text() == title
+        assert page.title() == "Page · Levada"
+        assert page.locator("main img, main script").count() == 0
+        assert not walk.is_too_wide()
+        assert walk.complaints == []
+
+
+def odd_page(data: Path, path: str, title: str) -> str:
+    url = canonical(f"https://odd.example{path}")
+    store = SqliteStore(DataFolder(data).database)
+    store.add([Found(url, "odd.example", admit=True)], [], NOW)
+    lease = next(each for each in store.lease(NOW, 100, 60.0) if each.page.url == url)
+    store.settle(
+        [Settled(lease, Visit(NOW, Outcome.FIRST), PageState.LIVE, HOUR, NOW + HOUR, version=version(title, title))]
+    )
+    store.close()
+    return url

@@ -1,0 +1,135 @@
+"""Everybody is told of every change, and one who hangs delays nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+
+from levada.adapters.memory import MemoryStore
+from levada.adapters.memory_hooks import MemoryHooks
+from levada.clock import SystemClock
+from levada.flow.feed import Feed
+from levada.flow.webhooks import HookRunner, backoff, signature
+from levada.records import ChangeFilter, Happening, Hook, Request, Response
+from tests.visits import first, links
+
+GOOD, HANGS, FAILS = "https://good.example/", "https://hangs.example/", "https://fails.example/"
+
+
+class Targets:
+    """Those who are told: one answers, one never does, one fails twice."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, list[Request]] = {}
+        self.enough = asyncio.Event()
+        self.failures = 2
+
+    async def fetch(self, request: Request) -> Response:
+        self.told.setdefault(request.url, []).append(request)
+        if request.url == HANGS:
+            await asyncio.Event().wait()
+        if request.url == FAILS and self.failures:
+            self.failures -= 1
+            return Response(request.url, 503)
+        if request.url == FAILS:
+            self.enough.set()
+        return Response(request.url, 204)
+
+    async def close(self) -> None:
+        """Nothing is held that needs closing."""
+
+
+class Hurried(SystemClock):
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0)
+
+
+def filled(pages: int) -> MemoryStore:
+    store = MemoryStore()
+    store.add(links("a", pages), [], 0.0)
+    for lease in store.lease(0.0, pages, 60.0):
+        store.settle([first(lease, 1.0, "text")])
+    return store
+
+
+def facts(shard: int, change: Happening) -> dict[str, object]:
+    return {"id": f"{shard}-{change.seq}"}
+
+
+def told(targets: Targets, url: str) -> list[str]:
+    return [
+        each["id"] for request in targets.told.get(url, ()) for each in json.loads(request.body or b"")["changes"]
+    ]
+
+
+def run(hooks: list[Hook], store: MemoryStore, until: Callable[[Targets, MemoryHooks], Awaitable[None]]) -> Targets:
+    async def story() -> Targets:
+        targets, book = Targets(), MemoryHooks()
+        for hook in hooks:
+            book.add(hook)
+        task = asyncio.create_task(HookRunner(lambda: book, lambda: Feed([store]), targets, Hurried(), facts).run())
+        try:
+            await asyncio.wait_for(until(targets, book), 20.0)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        return targets
+
+    return asyncio.run(story())
+
+
+def test_one_that_hangs_delays_nobody_and_one_that_fails_is_told_again() -> None:
+    async def until(targets: Targets, book: MemoryHooks) -> None:
+        await targets.enough.wait()
+        while any(hook.told < 250 for hook in book.hooks() if hook.url != HANGS):
+            await asyncio.sleep(0)
+
+    hooks = [Hook("a", GOOD, "s", after=(0,)), Hook("b", HANGS, "s", after=(0,)), Hook("c", FAILS, "s", after=(0,))]
+    targets = run(hooks, filled(250), until)
+    everything = [f"0-{seq}" for seq in range(1, 251)]
+    assert told(targets, GOOD) == everything
+    assert told(targets, FAILS)[:200] == everything[:100] * 2  # twice refused, so told again
+    assert list(dict.fromkeys(told(targets, FAILS))) == everything
+    assert len(targets.told[HANGS]) == 1
+
+
+def test_requests_are_signed_over_time_and_body() -> None:
+    async def until(targets: Targets, book: MemoryHooks) -> None:
+        while not targets.told:
+            await asyncio.sleep(0)
+
+    (request,) = run([Hook("a", GOOD, "key", after=(0,))], filled(1), until).told[GOOD]
+    signed = dict(request.headers)["Levada-Signature"]
+    at, digest = (part.partition("=")[2] for part in signed.split(","))
+    expected = hmac.new(b"key", f"{at}.".encode() + (request.body or b""), sha256).hexdigest()
+    assert digest == expected
+    assert signed == signature("key", int(at), request.body or b"")
+
+
+def test_what_a_hook_does_not_want_moves_its_place_without_a_request() -> None:
+    async def until(targets: Targets, book: MemoryHooks) -> None:
+        while book.hooks()[0].after != (3,):
+            await asyncio.sleep(0)
+
+    assert run([Hook("a", GOOD, "s", ChangeFilter(site="b"), (0,))], filled(3), until).told == {}
+
+
+def test_a_hook_that_is_removed_is_told_no_more() -> None:
+    async def until(targets: Targets, book: MemoryHooks) -> None:
+        await targets.enough.wait()
+        book.remove("c")
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert book.hooks() == []
+
+    run([Hook("c", FAILS, "s", after=(0,))], filled(1), until)
+
+
+def test_the_wait_grows_up_to_an_hour() -> None:
+    waits = [backoff(failures) for failures in range(60)]
+    assert waits[:4] == [0.0, 2.0, 4.0, 8.0]
+    assert waits == sorted(waits)
+    assert waits[-1] == 3600.0
