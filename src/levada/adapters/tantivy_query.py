@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import log
+from typing import Protocol
 
 import tantivy
 
@@ -16,21 +17,50 @@ from levada.adapters.tantivy_forms import forms_of
 from levada.adapters.tantivy_schema import schema
 from levada.pages.query import Ask, Language, Since, Site, Term, Words
 
-__all__ = ["tantivy_query", "term"]
+__all__ = [
+    "FORM_BOOST",
+    "OTHERS",
+    "TITLE_BOOST",
+    "Weights",
+    "other_forms",
+    "rarity",
+    "sought_languages",
+    "tantivy_query",
+    "term",
+    "words_query",
+]
 
-_TITLE_BOOST = 2.5
-_FORM_BOOST = 0.6
-_OTHERS = 0.1  # what the fields that are not the best add
+TITLE_BOOST = 2.5
+FORM_BOOST = 0.6
+OTHERS = 0.1  # what the fields that are not the best add
 
 _Q = tantivy.Query
 _MUST, _SHOULD, _NOT = tantivy.Occur.Must, tantivy.Occur.Should, tantivy.Occur.MustNot
 
 
-def tantivy_query(ask: Ask, searcher: tantivy.Searcher, present: Iterable[str]) -> tantivy.Query:
+class Weights(Protocol):
+    """How rare words are where this index is only one of several."""
+
+    def boost(self, field: str, words: tuple[str, ...]) -> float:
+        """What makes the index's own weight of these words the one over all pages."""
+        ...
+
+    def form_weight(self, language: str, typed: str) -> float:
+        """Of a page that has another form of the word."""
+        ...
+
+
+def tantivy_query(
+    ask: Ask, searcher: tantivy.Searcher, present: Iterable[str], weights: Weights | None = None
+) -> tantivy.Query:
     """`present`: the languages that the index holds pages in; the forms of others need not be sought."""
+    return _Translation(searcher, sought_languages(ask, present), weights).whole(ask)
+
+
+def sought_languages(ask: Ask, present: Iterable[str]) -> list[str]:
+    """Those in which a hit may hold another form of what was asked for."""
     asked = ask.languages()
-    languages = [code for code in present if code in LANGUAGES and (asked is None or code in asked)]
-    return _Translation(searcher, languages).whole(ask)
+    return [code for code in present if code in LANGUAGES and (asked is None or code in asked)]
 
 
 def term(field: str, value: str, option: str = "freq") -> tantivy.Query:
@@ -40,9 +70,10 @@ def term(field: str, value: str, option: str = "freq") -> tantivy.Query:
 class _Translation:
     """Of one question, for one state of the index."""
 
-    def __init__(self, searcher: tantivy.Searcher, languages: list[str]) -> None:
+    def __init__(self, searcher: tantivy.Searcher, languages: list[str], weights: Weights | None) -> None:
         self._searcher = searcher
         self._languages = languages
+        self._weights = weights
 
     def whole(self, ask: Ask) -> tantivy.Query:
         clauses = [(_MUST, self._any(group)) for group in ask.must]
@@ -70,26 +101,41 @@ class _Translation:
                 return _filter(_Q.range_query(schema(), "changed_at", tantivy.FieldType.Float, lower_bound=at))
 
     def _words(self, each: Words) -> tantivy.Query:
-        if len(each.folded) > 1:
-            return _best([_phrase("text", each.folded), _title(_phrase("title", each.folded))])
-        fields = [term("text", each.folded[0]), _title(term("title", each.folded[0]))]
-        if not each.quoted:
+        fields = [self._weighed("text", each.folded), _title(self._weighed("title", each.folded))]
+        if not each.quoted and len(each.folded) == 1:
             fields += [query for code in self._languages for query in self._other_forms(code, each.typed)]
         return _best(fields)
+
+    def _weighed(self, field: str, words: tuple[str, ...]) -> tantivy.Query:
+        query = words_query(field, words)
+        return query if self._weights is None else _Q.boost_query(query, self._weights.boost(field, words))
 
     def _other_forms(self, language: str, typed: str) -> list[tantivy.Query]:
         forms = list(forms_of(self._searcher, language, word_stems(language, typed)))
         if not forms:
             return []
-        fields = [(_SHOULD, _Q.term_set_query(schema(), field, forms)) for field in ("text", "title")]
-        both = [(_MUST, term("language", language, "basic")), (_MUST, _Q.boolean_query(fields))]
-        return [_Q.const_score_query(_Q.boolean_query(both), _FORM_BOOST * self._rarity(forms))]
+        weight = self._weights.form_weight(language, typed) if self._weights else self._rarity(forms)
+        return [_Q.const_score_query(other_forms(language, forms), FORM_BOOST * weight)]
 
     def _rarity(self, forms: list[str]) -> float:
-        """What BM25 gives a page of average length that has such a word once, all forms being one word to it."""
-        pages = self._searcher.num_docs
-        holders = min(pages, sum(self._searcher.doc_freq("text", form) for form in forms))
-        return log(1 + (pages - holders + 0.5) / (holders + 0.5))
+        return rarity(self._searcher.num_docs, sum(self._searcher.doc_freq("text", form) for form in forms))
+
+
+def words_query(field: str, words: tuple[str, ...]) -> tantivy.Query:
+    """One word, or several that follow each other, in one field."""
+    return term(field, words[0]) if len(words) == 1 else _Q.phrase_query(schema(), field, list(words))
+
+
+def other_forms(language: str, forms: list[str]) -> tantivy.Query:
+    """The pages in this language that have one of these words."""
+    fields = [(_SHOULD, _Q.term_set_query(schema(), field, forms)) for field in ("text", "title")]
+    return _Q.boolean_query([(_MUST, term("language", language, "basic")), (_MUST, _Q.boolean_query(fields))])
+
+
+def rarity(pages: int, holders: int) -> float:
+    """What BM25 gives a page of average length that has such a word once, all forms being one word to it."""
+    holders = min(pages, holders)
+    return log(1 + (pages - holders + 0.5) / (holders + 0.5))
 
 
 def _filter(query: tantivy.Query) -> tantivy.Query:
@@ -97,13 +143,9 @@ def _filter(query: tantivy.Query) -> tantivy.Query:
     return _Q.const_score_query(query, 0.0)
 
 
-def _phrase(field: str, words: tuple[str, ...]) -> tantivy.Query:
-    return _Q.phrase_query(schema(), field, list(words))
-
-
 def _title(query: tantivy.Query) -> tantivy.Query:
-    return _Q.boost_query(query, _TITLE_BOOST)
+    return _Q.boost_query(query, TITLE_BOOST)
 
 
 def _best(queries: list[tantivy.Query]) -> tantivy.Query:
-    return _Q.disjunction_max_query(queries, _OTHERS)
+    return _Q.disjunction_max_query(queries, OTHERS)

@@ -62,6 +62,11 @@ class TantivyReader:
         found = searcher.search(either, limit, count=False, order_by_field="place", order=tantivy.Order.Asc)
         return [_posting(searcher, fields, place, address) for place, address in found.hits]
 
+    def present(self) -> list[str]:
+        """The languages that pages are in, of those whose forms are known."""
+        self.searcher()
+        return self._languages
+
     def forget(self) -> None:
         self._index = self._searcher = self._seen = None
 

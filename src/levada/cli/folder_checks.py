@@ -10,8 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from levada.adapters.sqlite import SqliteStore
+from levada.adapters.sharded.shard import Shard
 from levada.assemble.folder import DataFolder
+from levada.assemble.stores import open_shard_reader, shard_folders
 from levada.cli.checks import Check, failed, fine, worrying
 from levada.cli.printing import plural, size
 from levada.clock import SystemClock
@@ -25,7 +26,7 @@ _SKEW = 60.0
 
 def folder_checks(folder: DataFolder) -> Iterator[Check]:
     try:
-        there = folder.database.exists()
+        there = folder.exists()
     except OSError as error:
         yield failed("collection", f"{folder.path} cannot be read ({error.strerror})", "check who may read it")
         return
@@ -34,12 +35,20 @@ def folder_checks(folder: DataFolder) -> Iterator[Check]:
         return
     yield _lock(folder.path / "lock")
     yield _last_settings(folder.path / "settings.json")
-    yield _written_when(folder.database)
     try:
-        with closing(SqliteStore.open_reader(folder.database)) as store:
-            yield from _database(folder, store)
+        shards = shard_folders(folder)
     except LevadaError as error:
-        yield _told(error, "database")
+        yield _told(error, "placement")
+        return
+    for number, shard in enumerate(shards):
+        of_shard = f" of shard {number}" if folder.placement.exists() else ""
+        if shard.database.exists():
+            yield _written_when(shard.database, of_shard)
+        try:
+            with closing(open_shard_reader(shard)) as store:
+                yield from _database(shard, store, of_shard)
+        except LevadaError as error:
+            yield _told(error, f"database{of_shard}")
 
 
 def _told(error: LevadaError, name: str) -> Check:
@@ -47,29 +56,29 @@ def _told(error: LevadaError, name: str) -> Check:
     return failed(name, found or advice, advice if found else "")
 
 
-def _database(folder: DataFolder, store: SqliteStore) -> Iterator[Check]:
+def _database(folder: DataFolder, store: Shard, of_shard: str) -> Iterator[Check]:
     store.check()
     standing = store.standing(SystemClock().now())
     held = f"{plural(standing.stored, 'page')} stored of {standing.known:,} known, {size(standing.bytes)}"
-    yield fine("database", f"sound; format {store.format}; {held}")
-    yield _index(folder, store.newest_seq())
+    yield fine(f"database{of_shard}", f"sound; format {store.format}; {held}")
+    yield _index(folder, store.newest_seq(), f"index{of_shard}")
 
 
-def _index(folder: DataFolder, newest: int) -> Check:
+def _index(folder: DataFolder, newest: int, name: str) -> Check:
     from levada.adapters.tantivy_index import TantivyIndex
 
     try:
         with closing(TantivyIndex(folder.index)) as index:
             position = index.position()
     except LevadaError as error:
-        return worrying("index", str(error), f"delete {folder.index}: the next search rebuilds it")
+        return worrying(name, str(error), f"delete {folder.index}: the next search rebuilds it")
     if position > newest:
         advice = f"it belongs to another collection; delete {folder.index}: the next search rebuilds it"
-        return worrying("index", f"at step {position:,}, the documents only at {newest:,}", advice)
+        return worrying(name, f"at step {position:,}, the documents only at {newest:,}", advice)
     if position < newest:
         found = f"{plural(newest - position, 'step')} behind the documents"
-        return fine("index", found, "the next search or crawl catches up")
-    return fine("index", f"up to date, at step {position:,}")
+        return fine(name, found, "the next search or crawl catches up")
+    return fine(name, f"up to date, at step {position:,}")
 
 
 def _lock(path: Path) -> Check:
@@ -100,9 +109,9 @@ def _last_settings(path: Path) -> Check:
     return fine("last settings", str(path))
 
 
-def _written_when(database: Path) -> Check:
+def _written_when(database: Path, of_shard: str) -> Check:
     ahead = database.stat().st_mtime - SystemClock().now()
     if ahead <= _SKEW:
-        return fine("folder's time", "not ahead of the clock")
+        return fine(f"folder's time{of_shard}", "not ahead of the clock")
     advice = "the clock has gone back: set it, or pages wait that much longer for their next visit"
-    return worrying("folder's time", f"written {ahead:,.0f} s in the future", advice)
+    return worrying(f"folder's time{of_shard}", f"written {ahead:,.0f} s in the future", advice)

@@ -1,0 +1,146 @@
+"""Where is written who holds what? `placement.json` in the data folder, replaced whole, under a lock of the kernel.
+
+Whoever asks or writes holds the plan steady while he does (a shared lock, some microseconds), and reads the file
+again when it was replaced. Whoever replaces it waits until nobody holds it: so everybody has seen that pages move
+before the first one does.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from levada.adapters.sharded.plan import ShardPlan
+from levada.errors import StoreDamaged, StoreError, StoreTooNew
+
+__all__ = ["PlacementRecord", "PlanFile", "ShardPlace", "new_record"]
+
+_FORMAT = 1
+
+
+class ShardPlace(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A shard's folder in the data folder (for its index and counts in any case), and its server if it has one."""
+
+    folder: str
+    server: str = ""
+    schema: str = ""
+
+
+class PlacementRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    format: int
+    plan: ShardPlan
+    shards: tuple[ShardPlace, ...]
+
+
+class PlanFile:
+    """`read` and `steady` for everybody, `replace` for whoever moves pages."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._turn = threading.RLock()
+        self._lock_path = path.with_suffix(".lock")
+        self._lock: int | None = None
+        self._depth = 0
+        self._seen: tuple[int, int, int] | None = None
+        self._record: PlacementRecord | None = None
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def close(self) -> None:
+        with self._turn:
+            if self._lock is not None:
+                os.close(self._lock)
+                self._lock = None
+
+    @contextmanager
+    def steady(self) -> Iterator[ShardPlan]:
+        with self._held(fcntl.LOCK_SH):
+            yield self.read().plan
+
+    def read(self) -> PlacementRecord:
+        """As it is now."""
+        try:
+            found = os.stat(self.path)
+            mark = found.st_ino, found.st_mtime_ns, found.st_size
+            if self._record is None or mark != self._seen:
+                self._record = _decoded(self.path)
+                self._seen = mark
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be read: {error.strerror}") from None
+        return self._record
+
+    def replace(self, record: PlacementRecord) -> None:
+        """Once nobody holds the old one steady; durable when this returns."""
+        with self._held(fcntl.LOCK_EX):
+            fresh = self.path.with_suffix(".new")
+            try:
+                _write_durably(fresh, msgspec.json.format(msgspec.json.encode(record)))
+                fresh.replace(self.path)
+                _sync_folder(self.path.parent)
+            except OSError as error:
+                raise StoreError(f"{self.path} cannot be written: {error.strerror}") from None
+
+    @contextmanager
+    def _held(self, how: int) -> Iterator[None]:
+        with self._turn:
+            descriptor = self._descriptor()
+            if self._depth == 0 and descriptor is not None:
+                fcntl.flock(descriptor, how)
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                if self._depth == 0 and descriptor is not None:
+                    fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+    def _descriptor(self) -> int | None:
+        """None where we may not write and nobody ever did: there is nothing to wait for."""
+        if self._lock is None:
+            for flags in (os.O_RDWR | os.O_CREAT, os.O_RDONLY):
+                try:
+                    self._lock = os.open(self._lock_path, flags | os.O_CLOEXEC, 0o644)
+                    break
+                except OSError:
+                    continue
+        return self._lock
+
+
+def new_record(plan: ShardPlan, shards: tuple[ShardPlace, ...]) -> PlacementRecord:
+    return PlacementRecord(_FORMAT, plan, shards)
+
+
+def _decoded(path: Path) -> PlacementRecord:
+    try:
+        record = msgspec.json.decode(path.read_bytes(), type=PlacementRecord)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise StoreDamaged(f"{path} is not readable ({error}): restore a copy of it") from None
+    if record.format > _FORMAT:
+        raise StoreTooNew(f"{path} was written by a newer Levada: update Levada")
+    if len(record.shards) < record.plan.shards:
+        raise StoreDamaged(
+            f"{path} names {len(record.shards)} of {record.plan.shards} shards: restore a copy of it"
+        )
+    return record
+
+
+def _write_durably(path: Path, content: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,68 @@
+"""How does a whole collection come from one placement to another, resumable at any instant?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from levada.adapters.sharded.plan import ShardPlan
+from levada.adapters.sharded.plan_file import PlacementRecord, PlanFile, ShardPlace, new_record
+from levada.adapters.sharded.resharding import Moved, Mover
+from levada.adapters.sharded.shard import Shard
+from levada.errors import UsageError
+from levada.ports import Faults
+from levada.sharding.placement import Placement
+
+__all__ = ["begin_move", "finish_move", "move_pages"]
+
+
+def begin_move(file: PlanFile, wanted: Placement, places: Sequence[ShardPlace]) -> PlacementRecord:
+    """Write down where pages are to go, before any of them moves; a move to there that is under way goes on."""
+    record = file.read()
+    plan = record.plan
+    if plan.following is not None and plan.following != wanted:
+        raise UsageError(
+            "pages are moving to another placement already: run 'levada shard apply' without options to finish that"
+        )
+    if plan.following is None and plan.current != wanted:
+        record = new_record(ShardPlan(plan.current, wanted), (*record.shards, *places[len(record.shards) :]))
+        file.replace(record)
+    return record
+
+
+def move_pages(
+    file: PlanFile,
+    shards: Sequence[Shard],
+    *,
+    wait: Callable[[], None],
+    faults: Faults | None = None,
+    on_progress: Callable[[Moved], None] = lambda moved: None,
+) -> None:
+    """Empty each shard of what others are to hold; `wait` before pages that somebody visits are asked again."""
+    record = file.read()
+    plan = record.plan
+    if plan.following is None:
+        return
+    mover = Mover(shards, plan, faults=faults, on_progress=on_progress)
+    mover.resume()
+    for place in range(plan.current.shards):
+        if place in plan.emptied:
+            continue
+        while mover.empty(place):
+            wait()
+        plan = msgspec.structs.replace(plan, emptied=(*plan.emptied, place))
+        file.replace(msgspec.structs.replace(record, plan=plan))
+
+
+def finish_move(file: PlanFile) -> PlacementRecord:
+    """All pages are where they belong: one placement again. Shards without pages stay known: they hold old news."""
+    record = file.read()
+    plan = record.plan
+    if plan.following is None:
+        return record
+    if len(plan.emptied) < plan.current.shards:
+        raise UsageError("not all pages have moved yet: run 'levada shard apply' again")
+    done = new_record(ShardPlan(plan.following), record.shards)
+    file.replace(done)
+    return done

@@ -1,0 +1,82 @@
+"""`levada shard apply`: how does a collection come to other shards?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from levada.cli.options import DataOption, JsonOption, print_json
+from levada.errors import UsageError
+
+if TYPE_CHECKING:
+    from levada.assemble.resharding import Resharded
+
+__all__ = ["register"]
+
+_KEYS = ("site", "section", "url")
+
+
+def register(app: typer.Typer) -> None:
+    app.command("apply")(apply)
+
+
+def apply(
+    shards: Annotated[
+        int | None, typer.Option("--shards", metavar="K", min=1, max=256, help="How many there are to be.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="KEY", help="What places a page: site, section or url.")
+    ] = None,
+    server: Annotated[
+        list[str] | None,
+        typer.Option("--server", metavar="DSN", help="A PostgreSQL server that is to hold them; may be repeated."),
+    ] = None,
+    data: DataOption = Path("levada-data"),
+    json: JsonOption = False,
+) -> None:
+    """Moves a collection to other shards, beside a running crawl or alone.
+
+    Pages move some at a time, with all their versions; everybody goes on reading and writing. If it is cut short,
+    the same command goes on where it was; without options it finishes whatever was begun. A collection that is
+    still one file needs its crawl to be stopped for the first step.
+
+    Examples:
+
+    ```
+    levada shard apply --shards 4
+    levada shard apply --key url --shards 8
+    levada shard apply --server postgresql://one/levada --server postgresql://two/levada --shards 8
+    levada shard apply
+    ```
+    """
+    if key is not None and key not in _KEYS:
+        raise UsageError(f"--key {key[:50]!r} is none of {', '.join(_KEYS)}")
+    from levada.assemble.folder import DataFolder
+    from levada.assemble.resharding import ShardWish, apply_shards
+    from levada.cli.export_progress import shown_progress
+
+    at = [0]
+    with shown_progress(0, lambda: at[0], "moving pages"):
+        done = apply_shards(
+            DataFolder(data),
+            ShardWish(shards, key, tuple(server or ())),
+            on_progress=lambda moved, known: at.__setitem__(0, moved.looked_at),
+        )
+    if json:
+        print_json(done)
+    else:
+        _say(done)
+
+
+def _say(done: Resharded) -> None:
+    from levada.cli.printing import plural, printer
+
+    out = printer()
+    place = plural(done.shards, "shard")
+    out.print(
+        f"{plural(done.moved, 'page')} moved in {done.seconds:.1f} s; the collection lies on {place} by {done.key}"
+    )
+    for number, pages in enumerate(done.pages):
+        out.print(f"  shard {number}: {plural(pages, 'page')}")

@@ -1,0 +1,120 @@
+"""A small collection on shards in one folder, filled and moved; as a program it is killed at every point in turn.
+
+It forks, which a test process with threads must not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from levada.adapters.faults import KillAt
+from levada.adapters.limits import StoreLimits
+from levada.adapters.sharded import ShardedStore, ShardPlan
+from levada.adapters.sharded.plan_file import PlanFile, new_record
+from levada.adapters.sharded.reshard_run import begin_move, finish_move, move_pages
+from levada.adapters.sharded.shard import Shard
+from levada.adapters.write_points import MOVING_POINTS
+from levada.assemble.folder import DataFolder
+from levada.assemble.stores import open_shard
+from levada.ports import Faults
+from levada.records import Lease, Settled, SiteRecord
+from levada.sharding.pages import page_placement
+from tests.sharded import open_places, places
+from tests.visits import changed, first, gone, links, unchanged
+
+__all__ = ["LIMITS", "POINTS", "close_all", "fill", "open_collection", "reshard"]
+
+LIMITS = StoreLimits(known_urls=100)
+_BETWEEN = ("begin", "begun")  # nothing has been written since the point before
+POINTS = (
+    *(each for each in MOVING_POINTS if not each.endswith(_BETWEEN)),
+    "move.fenced",
+    "move.taken-in",
+    "move.let-go",
+    "move.opened",
+)
+
+
+def open_collection(folder: Path, shards: int, key: str = "site") -> tuple[ShardedStore, PlanFile]:
+    """Opened anew, or made with so many shards."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = PlanFile(folder / "placement.json")
+    if not file.exists():
+        file.replace(new_record(ShardPlan(page_placement(key, shards)), places(folder, shards)))
+    opened = open_places(folder, file.read().shards, LIMITS)
+
+    def more(number: int) -> Shard:
+        limits = replace(LIMITS, shard=number)
+        return open_shard(DataFolder(folder), file.read().shards[number], limits)
+
+    return ShardedStore(opened, file, more=more), file
+
+
+def close_all(store: ShardedStore, file: PlanFile) -> None:
+    store.close()
+    file.close()
+
+
+def fill(store: ShardedStore) -> None:
+    """Pages of a few sites that were visited, changed, gone or never seen, with links between the sites."""
+    for site in ("a.org", "b.org:8080", "c.net"):
+        store.add(links(site, 3), [], 0.0)
+    store.save(SiteRecord("a.org", admitted=True, delay=0.0))
+    for step in range(3):
+        now = step * 1000.0
+        store.settle([_visit(lease, now, step) for lease in store.lease(now, 12, 60.0)])
+
+
+def _visit(lease: Lease, now: float, step: int) -> Settled:
+    if lease.page.version == 0:
+        found = tuple(links("d.org", 2, start=step) + links(lease.page.site, 1, start=20 + step))
+        return first(lease, now, f"text {lease.page.url}", found)
+    if lease.page.url.endswith("1"):
+        return gone(lease, now, next_visit=now + 60.0)
+    return changed(lease, now, f"text {step}") if lease.page.url.endswith("2") else unchanged(lease, now)
+
+
+def reshard(folder: Path, shards: int, key: str, faults: Faults | None = None) -> None:
+    """What `levada shard apply` does when it is alone; after a crash it is simply done again."""
+    file = PlanFile(folder / "placement.json")
+    record = begin_move(file, page_placement(key, shards), places(folder, shards))
+    opened = open_places(folder, record.shards, LIMITS, faults)
+    try:
+        for shard in opened:
+            shard.forget_leases()
+        move_pages(file, opened, wait=lambda: None, faults=faults)
+        finish_move(file)
+    finally:
+        for shard in opened:
+            shard.close()
+        file.close()
+
+
+def _killed_at(point: str, folder: Path, shards: int, key: str) -> int:
+    child = os.fork()
+    if child == 0:
+        try:
+            reshard(folder, shards, key, KillAt(point))
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def main(folder: Path, shards: int, key: str) -> None:
+    """One copy of `folder/start` for each point."""
+    ends = {}
+    for point in POINTS:
+        shutil.copytree(folder / "start", folder / point)
+        ends[point] = _killed_at(point, folder / point, shards, key)
+    print(json.dumps(ends))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
