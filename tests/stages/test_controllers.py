@@ -149,6 +149,11 @@ def test_the_pod_autoscaler_tolerates_a_tenth_and_waits_with_going_down() -> Non
     assert wishes(rule, [20, 0, 0, 0, 0, 0], on=10, busy=5)[:4] == [19, 19, 19, 19]
 
 
+def test_without_tolerance_every_small_change_is_followed() -> None:
+    assert wishes(hpa(1, 100, 15.0, target=1.0, window=0.0, tolerance=0.0), [0], on=10, busy=9) == [9]
+    assert wishes(keda(1, 100, 15.0, window=0.0, tolerance=0.0), [0], on=10, busy=9) == [9]
+
+
 def test_keda_wants_so_many_jobs_per_worker() -> None:
     assert wishes(keda(1, 100, jobs=2.0), [20], on=10, busy=10) == [15]
     assert wishes(keda(1, 100, jobs=1.0), [1], on=20, busy=20) == [20]
@@ -172,6 +177,9 @@ def test_ds2_is_right_in_one_step() -> None:
         ("drain-time", {"service": 0.0}),
         ("hpa", {"target": 0.0}),
         ("keda", {"jobs": -1.0}),
+        ("keda", {"tolerance": -0.1}),
+        ("hpa", {"tolerance": 2.0}),
+        ("feed-forward", {"gate": -1.0}),
         ("ds2", {"window": 0.0}),
         ("feed-forward", {"spare": -1.0}),
         ("feed-forward", {"startup": -1.0}),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from levada.errors import UsageError
 from levada.stages import Chain, Controller, StageSample, feed_forward, share_budget
@@ -106,11 +108,57 @@ def test_a_budget_is_kept_by_all_stages_together() -> None:
         ([10, 20], [1, 1], 15, [5, 10]),
         ([10, 20], [5, 1], 6, [5, 1]),
         ([1, 100], [1, 1], 12, [1, 11]),
-        ([3, 3, 3], [1, 1, 1], 5, [2, 2, 1]),
+        ([3, 3, 3], [1, 1, 1], 5, [2, 1, 2]),
     ],
 )
 def test_all_give_way_by_the_same_share(wanted: list[int], least: list[int], budget: int, given: list[int]) -> None:
     assert share_budget(wanted, least, budget) == given
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 500), st.integers(0, 20)), min_size=1, max_size=8),
+    st.integers(0, 2_000),
+)
+def test_a_budget_is_never_exceeded_nor_wasted(stages: list[tuple[int, int]], room: int) -> None:
+    least = [floor for _, floor in stages]
+    wanted = [floor + extra for extra, floor in stages]
+    budget = sum(least) + room
+    given_out = share_budget(wanted, least, budget)
+    assert sum(given_out) == min(budget, sum(wanted))
+    assert all(floor <= has <= wish for floor, has, wish in zip(least, given_out, wanted, strict=True))
+
+
+def test_a_gate_saves_decisions_and_what_lasts_is_put_right_all_the_same() -> None:
+    """Two workers too many are within the gate; after a while they go."""
+    controller = Controller(feed_forward(1, 200, PERIOD))
+    steady(controller, 20.0, 1.0, 60.0)
+    sizes, on = [], 24
+    for number in range(240, 640):
+        at = PERIOD * number
+        now = StageSample(at=at, queue=0.0, on=on, busy=20.0, arrived=20.0 * at, done=20.0 * at)
+        on = controller.workers_wanted(now)
+        sizes.append(on)
+    assert sizes[0] == 24
+    assert sizes[-1] <= 22
+    assert len(set(sizes)) <= 3
+
+
+def test_a_decision_is_explained_in_a_line() -> None:
+    controller = Controller(feed_forward(1, 100, PERIOD))
+    assert controller.why == "nothing was seen yet"
+    steady(controller, 12.0, 0.08, 60.0)
+    assert controller.why.startswith("12/s arrive, 0.08 s each: 1.0 busy")
+    controller.workers_wanted(StageSample(at=float("nan"), queue=0.0, on=1.0, busy=0.0))
+    assert controller.why.startswith("holds at")
+
+
+def test_a_chain_says_why_and_who_had_to_give_way() -> None:
+    chain = Chain([feed_forward(1, 20), feed_forward(1, 200)], budget=5)
+    samples = [StageSample(at=0.0, queue=queue, on=1.0, busy=1.0) for queue in (30.0, 0.0)]
+    sizes = chain.decide(samples)
+    assert sum(sizes.wanted) <= 5
+    assert sizes.why[0].endswith("20 wanted, but 5 for all stages")
+    assert sizes.why[1].endswith("1 busy of 1, 1 at least") or "busy" in sizes.why[1]
 
 
 def test_the_source_is_held_while_a_queue_fills_and_let_go_once_it_is_low() -> None:

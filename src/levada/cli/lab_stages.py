@@ -13,7 +13,7 @@ from levada.errors import UsageError
 
 __all__ = ["register"]
 
-_PARTS = ("checks", "scores", "comparison")
+_PARTS = ("checks", "scores", "limits", "comparison")
 
 
 def register(app: typer.Typer) -> None:
@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 
 def stages(
     only: Annotated[
-        str | None, typer.Option("--only", metavar="A,B", help="Of checks, scores and comparison.")
+        str | None, typer.Option("--only", metavar="A,B", help="Of checks, scores, limits and comparison.")
     ] = None,
     runs: Annotated[int, typer.Option("--runs", metavar="N", help="Seeds per figure.")] = 5,
     seconds: Annotated[
@@ -34,13 +34,15 @@ def stages(
     json: JsonOption = False,
 ) -> None:
     """Reruns the figures of the report on a three-stage system, printed beside ours: the M/M/1 check, the first
-    queue, static sizes, the overload, both score tables, the cost; then compares all controllers on six loads.
+    queue, static sizes, the overload, both score tables, the cost in money; then says whether ours keeps its
+    limits on six loads, and compares all controllers there: of each the cheapest setting that keeps the limits.
 
     Examples:
 
     ```
     levada lab stages
     levada lab stages --only checks --runs 2 --seconds 2000
+    levada lab stages --only limits,comparison --runs 10 --seconds 3000
     levada lab stages --only comparison --picture stages.svg --json
     ```
     """

@@ -82,6 +82,9 @@ def simulate(
         typer.Option("--slow-from", metavar="S", help="From then on every service takes twice as long."),
     ] = None,
     hold: Annotated[bool, typer.Option("--hold", help="Let the source be held back when a queue fills.")] = False,
+    budget: Annotated[
+        int | None, typer.Option("--budget", metavar="N", help="Workers at most over all stages together.")
+    ] = None,
     highest_first: Annotated[
         bool,
         typer.Option("--highest-first", help="Switch off the highest number, as the report does, not idle ones."),
@@ -128,6 +131,7 @@ def simulate(
         crashes=crashes,
         slow_from=slow_from,
         hold=hold,
+        budget=budget,
         idle_first=not highest_first,
     )
     figures = run(asked, controller, parse_options(settings), picture)

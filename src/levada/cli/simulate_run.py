@@ -32,6 +32,7 @@ class Asked:
     crashes: float = 0.0
     slow_from: float | None = None
     hold: bool = False
+    budget: int | None = None
     idle_first: bool = True
 
 
@@ -65,6 +66,7 @@ def model_of(asked: Asked) -> Model:
         slow_from=math.inf if asked.slow_from is None else asked.slow_from,
         crashes=asked.crashes,
         hold=asked.hold,
+        budget=asked.budget,
     )
 
 

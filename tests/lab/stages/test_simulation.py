@@ -12,14 +12,17 @@ import pytest
 
 from levada.compiling import compiled
 from levada.errors import UsageError
-from levada.lab.stages.comparison import OURS, compare, load_model
+from levada.lab.stages.comparison import compare
 from levada.lab.stages.figures import Figures
 from levada.lab.stages.jobs import Job, Options, begun, rules_of, run_jobs
+from levada.lab.stages.limits import limits_section, startup_section
 from levada.lab.stages.loads import bursts, constant, daily, parse_load, steps
 from levada.lab.stages.model import Model, StageModel, report_model
+from levada.lab.stages.money import money_sections, run_best, side_by_side_section
+from levada.lab.stages.rivals import LOADS, OURS, load_model
 from levada.lab.stages.running import follow, simulate
 from levada.lab.stages.scores import rank_correlation, scores
-from levada.lab.stages.sizing import erlang_wait, fewest_workers, size
+from levada.lab.stages.sizing import erlang_share_above, erlang_wait, fewest_workers, size
 from levada.stages.rules import CONTROLLERS, rule_named
 from levada.stages.sample import FIELDS
 
@@ -37,7 +40,7 @@ def plain(service: float = 0.25, **more: float) -> StageModel:
 def test_one_scanner_and_one_orchestrator_are_mm1() -> None:
     found = []
     for seed in range(1, 7):
-        model = Model(stages=(plain(),), load=constant(1.0), interval=0.3, seconds=40_000.0, seed=seed)
+        model = Model(stages=(plain(),), load=constant(1.0), interval=0.3, seconds=30_000.0, seed=seed)
         figures = run(model, "static", (1,))
         found.append((figures.queue_mean[0], figures.queue_latency_mean_s[0]))
     means, errors = np.mean(found, axis=0), 3 * np.std(found, axis=0, ddof=1) / math.sqrt(len(found))
@@ -150,10 +153,45 @@ def test_back_pressure_makes_up_for_a_slow_start() -> None:
 
 
 def test_ours_is_cheaper_than_linear_and_ds2_on_steps() -> None:
-    entries = compare(["steps"], [7], 500.0, ["linear", "ds2", OURS], processes=1)
-    ours = entries[-1]
+    ours, *others = compare(["steps"], [7], 300.0, [OURS, "linear", "ds2"], processes=1)
     assert ours.controller == OURS
-    assert all(ours.paid_workers < entry.paid_workers for entry in entries[:-1] if entry.keeps_limits)
+    assert ours.keeps_limits
+    assert {entry.controller for entry in others} == {"linear", "ds2"}
+    assert all(ours.paid_workers < entry.paid_workers for entry in others if entry.keeps_others)
+
+
+def test_ours_is_held_to_its_limits_load_by_load() -> None:
+    sections = [limits_section(400.0, [7], processes=1), startup_section(400.0, [7], processes=1)]
+    assert all(tuple(name for name, _ in section.rows) == LOADS for section in sections)
+    assert all(claims[0].measured < 0.3 for _, claims in sections[1].rows)
+    assert all(claims[2].verdict == "holds" for _, claims in sections[0].rows)
+
+
+def test_money_is_counted_both_ways() -> None:
+    runs = run_best(1_000.0, [7], processes=1)
+    counted, paid = (dict(section.rows) for section in money_sections(runs))
+    assert [claim.measured for claim in counted["static"]] == pytest.approx([188, 63_356, 0], abs=1.0)
+    for name in ("linear", "drain-time"):
+        assert paid[name][0].measured > counted[name][0].measured
+        assert paid[name][2].measured < counted[name][2].measured
+    assert paid[OURS][2].measured > 0.7 * paid["linear"][2].measured
+    assert len(side_by_side_section(runs).rows) == 2
+
+
+def test_no_look_shows_more_workers_on_than_the_budget() -> None:
+    stages = tuple(StageModel(service=service) for service in (0.25, 2.0, 0.5))
+    model = Model(stages=stages, load=constant(4.0), seconds=200.0, budget=60)
+    course = follow(model, tuple(rule_named(OURS, 1, 100) for _ in stages))
+    assert course.on.sum(axis=1).max() == 60
+    assert course.on.min() >= 1
+    with pytest.raises(UsageError, match="budget of 2"):
+        msgspec.structs.replace(model, budget=2)
+
+
+def test_the_share_of_time_above_a_length_falls_with_it() -> None:
+    assert erlang_share_above(-1, 10.0, 0.25, 3) == pytest.approx(erlang_wait(10.0, 0.25, 3) * 0.5 / 0.25)
+    assert erlang_share_above(10, 10.0, 0.25, 3) > erlang_share_above(11, 10.0, 0.25, 3)
+    assert erlang_share_above(10, 10.0, 0.25, 2) == 1.0
 
 
 def test_the_fewest_workers_are_found_and_confirmed() -> None:

@@ -1,15 +1,20 @@
-"""What happens until then? One event after the other: jobs are made, taken in, picked up and done.
+"""What happens until then? One event after the other: jobs are made, picked up and done.
 
 A poll of an empty queue changes nothing, so that polls are not events: while jobs are ready and workers idle, the
-next pickup comes after an exponential time at the rate of all idle workers' polls together, which is the same.
+next pickup comes after an exponential time at the rate of all idle workers' polls together, which is the same. Nor
+is the taking in of a job, one after the other: when it will be over is known from the beginning.
 """
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
-from levada.lab.stages.machine import Machine
+from levada.lab.stages.chance import exponential, normal, uniform
+from levada.lab.stages.machine import Floats, Integers
 from levada.lab.stages.places import (
+    A_BUSY,
+    A_LEAVING,
+    A_QUEUE,
     C_ARRIVED,
     C_BUSY,
     C_BUSY_ON,
@@ -24,31 +29,39 @@ from levada.lab.stages.places import (
     C_LOOKS,
     C_LOOKS_SUM,
     C_MOST,
-    C_READY,
     C_STARTING,
     C_TAIL,
     C_TAKEN,
+    CLOCKS,
+    COUNTS,
     CRASH_AT,
     CRASHES,
-    E_TURN,
-    E_WHOSE,
-    G_MADE,
-    G_READY,
+    END,
     HELD,
     INTERVAL,
-    L_AT,
-    L_BY,
     LOAD_AT,
+    N_FED,
+    N_FLOATS,
+    N_HEAP,
+    N_INTEGERS,
+    N_LATENCIES,
+    N_LATENCY,
+    N_LOAD,
+    N_RECORDED,
+    N_ROOM,
+    N_STAGES,
+    N_WORKERS,
     NOW,
     R_ENTRY,
-    R_ENTRY_AT,
     R_LONGEST,
     R_PICKUP_AT,
     R_POLL,
     R_SERVICE,
     R_SPREAD,
     R_STARTUP,
+    R_TAKEN_IN,
     R_WAITED,
+    RATES,
     S_BUSY,
     S_IDLE,
     S_ON,
@@ -59,199 +72,210 @@ from levada.lab.stages.places import (
     SLOW_FACTOR,
     SLOW_FROM,
     SOURCE_AT,
+    STAFF,
     T_COMPLETED,
     T_CRASHED,
-    T_HEAP,
     T_LOAD,
     T_MADE,
+    TOTALS,
 )
-from levada.lab.stages.workforce import add_idle, count_time, pop_event, push_event, remove_idle, restart
+from levada.lab.stages.waiting import pop_event, push_event
+from levada.lab.stages.workforce import add_idle, remove_idle
 
 __all__ = ["advance", "arm_pickup", "arm_source"]
 
-_SOURCE, _LOAD, _CRASH, _WORKER, _ENTRY, _PICKUP = range(6)
+_SOURCE, _LOAD, _CRASH, _WORKER, _PICKUP = range(5)
 
 
-def advance(m: Machine, until: float) -> None:
-    stages = len(m.counts)
+def advance(f: Floats, n: Integers, until: float) -> None:
+    """`f` and `n` are a machine's floats and integers."""
+    stages, floats, due = n[N_STAGES], n[N_FLOATS], n[N_HEAP]
     while True:
-        at, what, stage = m.clocks[SOURCE_AT], _SOURCE, 0
-        if m.clocks[LOAD_AT] < at:
-            at, what = m.clocks[LOAD_AT], _LOAD
-        if m.clocks[CRASH_AT] < at:
-            at, what = m.clocks[CRASH_AT], _CRASH
-        if m.totals[T_HEAP] > 0 and m.due[0] < at:
-            at, what = m.due[0], _WORKER
+        at, what, stage = f[SOURCE_AT], _SOURCE, n[N_FED]
+        if f[LOAD_AT] < at:
+            at, what = f[LOAD_AT], _LOAD
+        if f[CRASH_AT] < at:
+            at, what = f[CRASH_AT], _CRASH
+        if f[due] < at:
+            at, what = f[due], _WORKER
         for place in range(stages):
-            if m.rates[place, R_ENTRY_AT] < at:
-                at, what, stage = m.rates[place, R_ENTRY_AT], _ENTRY, place
-            if m.rates[place, R_PICKUP_AT] < at:
-                at, what, stage = m.rates[place, R_PICKUP_AT], _PICKUP, place
+            if f[CLOCKS + place * floats + R_PICKUP_AT] < at:
+                at, what, stage = f[CLOCKS + place * floats + R_PICKUP_AT], _PICKUP, place
         if at > until:
-            m.clocks[NOW] = until
+            f[NOW] = until
             return
-        m.clocks[NOW] = at
+        f[NOW] = at
         if what == _PICKUP:
-            _pick_up(m, stage, at)
-        elif what == _ENTRY:
-            _take_in(m, stage, at)
+            _pick_up(f, n, stage, at)
         elif what == _WORKER:
-            _work(m, at)
+            _work(f, n, at)
         elif what == _SOURCE:
-            m.totals[T_MADE] += 1
-            arm_source(m, at)
-            _offer(m, 0, at, at)
+            n[T_MADE] += 1
+            arm_source(f, n, at)
+            _offer(f, n, stage, at, at)
         elif what == _LOAD:
-            _change_load(m, at)
+            _change_load(f, n, at)
         else:
-            _crash(m, at)
+            _crash(f, n, at)
 
 
-def arm_source(m: Machine, now: float) -> None:
-    scanners = m.clocks[SCANNERS]
-    if scanners <= 1e-9 or m.clocks[HELD] > 0.0:
-        m.clocks[SOURCE_AT] = np.inf
+def arm_source(f: Floats, n: Integers, now: float) -> None:
+    if f[SCANNERS] <= 1e-9 or f[HELD] > 0.0:
+        f[SOURCE_AT] = math.inf
     else:
-        m.clocks[SOURCE_AT] = now + np.random.exponential(m.clocks[INTERVAL] / scanners)
+        f[SOURCE_AT] = now + exponential(n, f[INTERVAL] / f[SCANNERS])
 
 
-def _change_load(m: Machine, now: float) -> None:
-    place = m.totals[T_LOAD]
-    m.clocks[SCANNERS] += m.load[L_BY, place]
-    m.totals[T_LOAD] = place + 1
-    m.clocks[LOAD_AT] = m.load[L_AT, place + 1]
-    arm_source(m, now)
+def _change_load(f: Floats, n: Integers, now: float) -> None:
+    """Pairs of a time and a change."""
+    place = n[N_LOAD] + 2 * n[T_LOAD]
+    f[SCANNERS] += f[place + 1]
+    n[T_LOAD] += 1
+    f[LOAD_AT] = f[place + 2]
+    arm_source(f, n, now)
 
 
-def _offer(m: Machine, stage: int, made: float, now: float) -> None:
-    counts = m.counts[stage]
-    counts[C_ARRIVED] += 1
-    length = counts[C_TAIL] - counts[C_HEAD]
-    if length > m.counts[stage, C_CAPACITY]:  # one more may be on its way in
-        counts[C_DROPPED] += 1
+def _offer(f: Floats, n: Integers, stage: int, made: float, now: float) -> None:
+    a, b, room = CLOCKS + stage * n[N_FLOATS], TOTALS + stage * n[N_INTEGERS], n[N_ROOM]
+    n[b + C_ARRIVED] += 1
+    tail = n[b + C_TAIL]
+    length = tail - n[b + C_HEAD]
+    if length > n[b + C_CAPACITY]:  # one more may be on its way in
+        n[b + C_DROPPED] += 1
         return
-    count_time(m, stage, now)
-    m.ring[G_MADE, stage, counts[C_TAIL] & (m.ring.shape[2] - 1)] = made
-    counts[C_TAIL] += 1
-    counts[C_MOST] = max(counts[C_MOST], length + 1)
-    counts[C_LOOKS] += 1
-    counts[C_LOOKS_SUM] += length + 1
-    if m.rates[stage, R_ENTRY_AT] == np.inf:
-        m.rates[stage, R_ENTRY_AT] = now + _exponential(m.rates[stage, R_ENTRY])
+    f[a + R_TAKEN_IN] = max(now, f[a + R_TAKEN_IN]) + exponential(n, f[a + R_ENTRY])
+    place = a + RATES + (tail & (room - 1))
+    f[place], f[place + room] = made, f[a + R_TAKEN_IN]
+    f[a + A_QUEUE] += f[END] - now
+    n[b + C_TAIL] = tail + 1
+    n[b + C_MOST] = max(n[b + C_MOST], length + 1)
+    n[b + C_LOOKS] += 1
+    n[b + C_LOOKS_SUM] += length + 1
+    if length == 0:
+        arm_pickup(f, n, stage, now)
 
 
-def _take_in(m: Machine, stage: int, now: float) -> None:
-    counts = m.counts[stage]
-    m.ring[G_READY, stage, counts[C_READY] & (m.ring.shape[2] - 1)] = now
-    counts[C_READY] += 1
-    waiting = counts[C_READY] < counts[C_TAIL]
-    m.rates[stage, R_ENTRY_AT] = now + _exponential(m.rates[stage, R_ENTRY]) if waiting else np.inf
-    arm_pickup(m, stage, now)
-
-
-def arm_pickup(m: Machine, stage: int, now: float) -> None:
-    idle = m.counts[stage, C_IDLE]
-    if idle == 0 or m.counts[stage, C_READY] == m.counts[stage, C_HEAD]:
-        m.rates[stage, R_PICKUP_AT] = np.inf
+def arm_pickup(f: Floats, n: Integers, stage: int, now: float) -> None:
+    a, b, room = CLOCKS + stage * n[N_FLOATS], TOTALS + stage * n[N_INTEGERS], n[N_ROOM]
+    idle, head = n[b + C_IDLE], n[b + C_HEAD]
+    if idle == 0 or head == n[b + C_TAIL]:
+        f[a + R_PICKUP_AT] = math.inf
     else:
-        m.rates[stage, R_PICKUP_AT] = now + _exponential(m.rates[stage, R_POLL] / idle)
+        ready = f[a + RATES + room + (head & (room - 1))]
+        f[a + R_PICKUP_AT] = max(now, ready) + exponential(n, f[a + R_POLL] / idle)
 
 
-def _exponential(mean: float) -> float:
-    return np.random.exponential(mean) if mean > 0.0 else 0.0
+def _pick_up(f: Floats, n: Integers, stage: int, now: float) -> None:
+    a, b, room = CLOCKS + stage * n[N_FLOATS], TOTALS + stage * n[N_INTEGERS], n[N_ROOM]
+    head, left = n[b + C_HEAD], f[END] - now
+    place = a + RATES + (head & (room - 1))
+    wait = now - f[place + room]
+    f[a + R_WAITED] += wait
+    f[a + R_LONGEST] = max(f[a + R_LONGEST], wait)
+    f[a + A_QUEUE] -= left
+    f[a + A_BUSY] += left
+    n[b + C_HEAD] = head + 1
+    n[b + C_TAKEN] += 1
+    n[b + C_LOOKS] += 1
+    n[b + C_LOOKS_SUM] += n[b + C_TAIL] - head - 1
+    worker = n[b + COUNTS + int(uniform(n) * n[b + C_IDLE]) * STAFF + S_IDLE]
+    remove_idle(n, b, worker)
+    n[b + COUNTS + worker * STAFF + S_BUSY] = 1
+    n[b + C_BUSY] += 1
+    n[b + C_BUSY_ON] += 1
+    f[a + RATES + 2 * room + worker] = f[place]
+    push_event(f, n, now + _service_time(f, n, stage, now), stage, worker)
+    arm_pickup(f, n, stage, now)
 
 
-def _pick_up(m: Machine, stage: int, now: float) -> None:
-    counts = m.counts[stage]
-    count_time(m, stage, now)
-    place = counts[C_HEAD] & (m.ring.shape[2] - 1)
-    wait = now - m.ring[G_READY, stage, place]
-    m.rates[stage, R_WAITED] += wait
-    m.rates[stage, R_LONGEST] = max(m.rates[stage, R_LONGEST], wait)
-    counts[C_HEAD] += 1
-    counts[C_TAKEN] += 1
-    counts[C_LOOKS] += 1
-    counts[C_LOOKS_SUM] += counts[C_TAIL] - counts[C_HEAD]
-    worker = m.staff[S_IDLE, stage, int(np.random.random() * counts[C_IDLE])]
-    remove_idle(m, stage, worker)
-    m.staff[S_BUSY, stage, worker] = 1
-    counts[C_BUSY] += 1
-    counts[C_BUSY_ON] += 1
-    m.made[stage, worker] = m.ring[G_MADE, stage, place]
-    push_event(m, now + _service_time(m, stage, now), stage, worker)
-    arm_pickup(m, stage, now)
-
-
-def _service_time(m: Machine, stage: int, now: float) -> float:
-    mean, spread, kind = m.rates[stage, R_SERVICE], m.rates[stage, R_SPREAD], m.counts[stage, C_KIND]
+def _service_time(f: Floats, n: Integers, stage: int, now: float) -> float:
+    a, b = CLOCKS + stage * n[N_FLOATS], TOTALS + stage * n[N_INTEGERS]
+    mean, spread, kind = f[a + R_SERVICE], f[a + R_SPREAD], n[b + C_KIND]
     if kind == 0:
-        time = np.random.exponential(mean)
+        time = exponential(n, mean)
     elif kind == 1:
         time = mean
     elif kind == 2:
-        time = mean * np.exp(spread * np.random.standard_normal() - 0.5 * spread * spread)
+        time = mean * math.exp(spread * normal(n) - 0.5 * spread * spread)
     else:
-        first, end = m.counts[stage, C_FIRST], m.counts[stage, C_END]
-        time = m.recorded[first + int(np.random.random() * (end - first))]
-    return float(time * m.clocks[SLOW_FACTOR] if now >= m.clocks[SLOW_FROM] else time)
+        first, end = n[b + C_FIRST], n[b + C_END]
+        time = f[n[N_RECORDED] + first + int(uniform(n) * (end - first))]
+    return float(time * f[SLOW_FACTOR] if now >= f[SLOW_FROM] else time)
 
 
-def _work(m: Machine, now: float) -> None:
+def _work(f: Floats, n: Integers, now: float) -> None:
     """A worker has started, or has done its job."""
-    code, turn = m.events[E_WHOSE, 0], m.events[E_TURN, 0]
-    pop_event(m)
-    workers = m.staff.shape[2]
-    stage, worker = code // workers, code % workers
-    if m.staff[S_TURN, stage, worker] != turn:
+    code = pop_event(f, n)
+    worker, stage = code & 0xFFFFFF, (code >> 24) & 0xFF
+    b = TOTALS + stage * n[N_INTEGERS]
+    w = b + COUNTS + worker * STAFF
+    if n[w + S_TURN] != code >> 32:
         return
-    if m.staff[S_BUSY, stage, worker] == 0:
-        restart(m, stage, worker, now)
-        arm_pickup(m, stage, now)
-        return
-    counts = m.counts[stage]
-    count_time(m, stage, now)
-    m.staff[S_BUSY, stage, worker] = 0
-    counts[C_BUSY] -= 1
-    counts[C_DONE] += 1
-    if m.staff[S_ON, stage, worker] == 1:
-        counts[C_BUSY_ON] -= 1
-        add_idle(m, stage, worker)
-        arm_pickup(m, stage, now)
-    made = m.made[stage, worker]
-    if stage + 1 < len(m.counts):
-        _offer(m, stage + 1, made, now)
+    if n[w + S_BUSY] == 1:
+        _finish(f, n, stage, worker, now)
     else:
-        completed = m.totals[T_COMPLETED]
-        if completed < len(m.latency):
-            m.latency[completed] = now - made
-        m.totals[T_COMPLETED] = completed + 1
+        n[w + S_STARTING] = 0
+        n[b + C_STARTING] -= 1
+        add_idle(n, b, worker)
+        arm_pickup(f, n, stage, now)
 
 
-def _crash(m: Machine, now: float) -> None:
+def _finish(f: Floats, n: Integers, stage: int, worker: int, now: float) -> None:
+    a, b = CLOCKS + stage * n[N_FLOATS], TOTALS + stage * n[N_INTEGERS]
+    _lay_down(f, n, stage, worker, now)
+    n[b + C_DONE] += 1
+    if n[b + COUNTS + worker * STAFF + S_ON] == 1:
+        add_idle(n, b, worker)
+        arm_pickup(f, n, stage, now)
+    made = f[a + RATES + 2 * n[N_ROOM] + worker]
+    if stage + 1 < n[N_STAGES]:
+        _offer(f, n, stage + 1, made, now)
+    else:
+        if n[T_COMPLETED] < n[N_LATENCIES]:
+            f[n[N_LATENCY] + n[T_COMPLETED]] = now - made
+        n[T_COMPLETED] += 1
+
+
+def _lay_down(f: Floats, n: Integers, stage: int, worker: int, now: float) -> None:
+    a, b, left = CLOCKS + stage * n[N_FLOATS], TOTALS + stage * n[N_INTEGERS], f[END] - now
+    w = b + COUNTS + worker * STAFF
+    n[w + S_BUSY] = 0
+    n[b + C_BUSY] -= 1
+    f[a + A_BUSY] -= left
+    if n[w + S_ON] == 1:
+        n[b + C_BUSY_ON] -= 1
+    else:
+        f[a + A_LEAVING] -= left
+
+
+def _crash(f: Floats, n: Integers, now: float) -> None:
     """Any worker that there could be, so that the rate never changes; one that is off has nothing to lose."""
-    m.clocks[CRASH_AT] = now + np.random.exponential(1.0 / m.clocks[CRASHES])
-    workers = m.staff.shape[2]
-    code = int(np.random.random() * workers * len(m.counts))
+    f[CRASH_AT] = now + exponential(n, 1.0 / f[CRASHES])
+    workers = n[N_WORKERS]
+    code = int(uniform(n) * workers * n[N_STAGES])
     stage, worker = code // workers, code % workers
-    on, busy = m.staff[S_ON, stage, worker] == 1, m.staff[S_BUSY, stage, worker] == 1
-    if not on and not busy:
+    b = TOTALS + stage * n[N_INTEGERS]
+    w = b + COUNTS + worker * STAFF
+    if n[w + S_ON] + n[w + S_BUSY] == 0:
         return
-    m.totals[T_CRASHED] += 1
-    count_time(m, stage, now)
-    counts = m.counts[stage]
-    m.staff[S_TURN, stage, worker] += 1
-    if busy:
-        m.staff[S_BUSY, stage, worker] = 0
-        counts[C_BUSY] -= 1
-        counts[C_BUSY_ON] -= on
-        counts[C_HEAD] -= 1
-        place = counts[C_HEAD] & (m.ring.shape[2] - 1)
-        m.ring[G_MADE, stage, place], m.ring[G_READY, stage, place] = m.made[stage, worker], now
-    if on:
-        if m.staff[S_PLACE, stage, worker] >= 0:
-            remove_idle(m, stage, worker)
-        if m.staff[S_STARTING, stage, worker] == 0:
-            m.staff[S_STARTING, stage, worker] = 1
-            counts[C_STARTING] += 1
-        push_event(m, now + m.rates[stage, R_STARTUP], stage, worker)
-    arm_pickup(m, stage, now)
+    n[T_CRASHED] += 1
+    n[w + S_TURN] += 1
+    if n[w + S_BUSY] == 1:
+        _give_back(f, n, stage, worker, now)
+    if n[w + S_ON] == 1:
+        if n[w + S_PLACE] >= 0:
+            remove_idle(n, b, worker)
+        n[b + C_STARTING] += 1 - n[w + S_STARTING]
+        n[w + S_STARTING] = 1
+        push_event(f, n, now + f[CLOCKS + stage * n[N_FLOATS] + R_STARTUP], stage, worker)
+    arm_pickup(f, n, stage, now)
+
+
+def _give_back(f: Floats, n: Integers, stage: int, worker: int, now: float) -> None:
+    """The job of a worker that crashed goes to the head of its queue."""
+    a, b, room = CLOCKS + stage * n[N_FLOATS], TOTALS + stage * n[N_INTEGERS], n[N_ROOM]
+    _lay_down(f, n, stage, worker, now)
+    n[b + C_HEAD] -= 1
+    place = a + RATES + (n[b + C_HEAD] & (room - 1))
+    f[place], f[place + room] = f[a + RATES + 2 * room + worker], now
+    f[a + A_QUEUE] += f[END] - now

@@ -8,8 +8,8 @@ import numpy as np
 from levada.lab.stages.machine import Machine
 from levada.lab.stages.places import (
     A_BUSY,
+    A_LEAVING,
     A_ON,
-    A_PAID,
     A_QUEUE,
     C_DROPPED,
     C_LOOKS,
@@ -61,12 +61,13 @@ class Figures(msgspec.Struct, frozen=True):
 
 
 def figures_of(m: Machine, seconds: float) -> Figures:
-    completed = int(m.totals[T_COMPLETED])
-    latency = m.latency[: min(completed, len(m.latency))]
+    totals, areas, counts = m.integers, m.rates, m.counts
+    completed = int(totals[T_COMPLETED])
+    latency = m.latencies[:completed]
+    paid = areas[:, A_ON] + areas[:, A_LEAVING]
     p50, p99 = np.quantile(latency, [0.5, 0.99]) if completed else (0.0, 0.0)
-    areas, counts = m.rates, m.counts
     return Figures(
-        generated=int(m.totals[T_MADE]),
+        generated=int(totals[T_MADE]),
         completed=completed,
         dropped=int(counts[:, C_DROPPED].sum()),
         latency_mean_s=float(latency.mean()) if completed else 0.0,
@@ -76,16 +77,16 @@ def figures_of(m: Machine, seconds: float) -> Figures:
         queue_mean=(areas[:, A_QUEUE] / seconds).tolist(),
         queue_max=counts[:, C_MOST].tolist(),
         queue_event_mean=(counts[:, C_LOOKS_SUM] / np.maximum(1, counts[:, C_LOOKS])).tolist(),
-        queue_latency_mean_s=(m.rates[:, R_WAITED] / np.maximum(1, counts[:, C_TAKEN])).tolist(),
-        queue_latency_max_s=m.rates[:, R_LONGEST].tolist(),
+        queue_latency_mean_s=(areas[:, R_WAITED] / np.maximum(1, counts[:, C_TAKEN])).tolist(),
+        queue_latency_max_s=areas[:, R_LONGEST].tolist(),
         on_workers=(areas[:, A_ON] / seconds).tolist(),
-        paid_workers=(areas[:, A_PAID] / seconds).tolist(),
+        paid_workers=(paid / seconds).tolist(),
         busy_workers=(areas[:, A_BUSY] / seconds).tolist(),
-        up_s=areas[:, A_PAID].tolist(),
-        idle_s=(areas[:, A_PAID] - areas[:, A_BUSY]).tolist(),
-        decisions=int(m.totals[T_DECISIONS]),
-        switches=int(m.totals[T_SWITCHED]),
+        up_s=paid.tolist(),
+        idle_s=(paid - areas[:, A_BUSY]).tolist(),
+        decisions=int(totals[T_DECISIONS]),
+        switches=int(totals[T_SWITCHED]),
         throughput_per_min=60.0 * completed / seconds,
-        crashes=int(m.totals[T_CRASHED]),
-        held_s=float(m.clocks[HELD_SECONDS]),
+        crashes=int(totals[T_CRASHED]),
+        held_s=float(m.floats[HELD_SECONDS]),
     )

@@ -1,6 +1,6 @@
-"""What is the state of a simulated system? Arrays, so that the compiled loop can stop and go on.
+"""What is the state of a simulated system? Two arrays, so that the compiled loop can stop and go on.
 
-Rows are stages. A worker is on or not, busy or not, and starting or not; one that is off and busy finishes its job.
+A worker is on or not, busy or not, and starting or not; one that is off and busy finishes its job.
 """
 
 from __future__ import annotations
@@ -15,98 +15,105 @@ from levada.lab.stages.places import (
     C_END,
     C_FIRST,
     C_KIND,
+    CLOCKS,
     COUNTS,
     CRASHES,
-    EVENTS,
+    END,
     HELD,
     HELD_SECONDS,
     INTERVAL,
+    N_FLOATS,
+    N_INTEGERS,
+    N_LATENCIES,
+    N_LATENCY,
+    N_STAGES,
     NOW,
     R_ENTRY,
-    R_ENTRY_AT,
     R_PICKUP_AT,
     R_POLL,
     R_SERVICE,
     R_SPREAD,
     R_STARTUP,
     RATES,
-    RING,
     S_PLACE,
     SCANNERS,
     SLOW_FACTOR,
     SLOW_FROM,
     STAFF,
+    T_CHANCE,
+    TOTALS,
 )
 from levada.stages.rule import SizingRule
 
-__all__ = ["Machine", "build_machine"]
+__all__ = ["Floats", "Integers", "Machine", "build_machine"]
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Machine(NamedTuple):
-    """What stands where is said in `levada.lab.stages.places`. Few arrays, for each costs at every call."""
+    """What stands where is said in `levada.lab.stages.places`."""
 
-    clocks: Floats
-    totals: Integers
-    latency: Floats  # of each job that was completed, as far as there is room
-    load: Floats
-    recorded: Floats  # recorded times of all stages
-    rates: Floats
-    counts: Integers
-    staff: Integers
-    made: Floats  # when the worker's job was made
-    ring: Floats
-    due: Floats  # a heap of times
-    events: Integers
+    floats: Floats
+    integers: Integers
+
+    @property
+    def rates(self) -> Floats:
+        """One row per stage."""
+        stages, width = self.integers[N_STAGES], self.integers[N_FLOATS]
+        return self.floats[CLOCKS : CLOCKS + stages * width].reshape(stages, width)[:, :RATES]
+
+    @property
+    def counts(self) -> Integers:
+        """One row per stage."""
+        stages, width = self.integers[N_STAGES], self.integers[N_INTEGERS]
+        return self.integers[TOTALS : TOTALS + stages * width].reshape(stages, width)[:, :COUNTS]
+
+    @property
+    def latencies(self) -> Floats:
+        """There is room for so many."""
+        first = self.integers[N_LATENCY]
+        return self.floats[first : first + self.integers[N_LATENCIES]]
 
 
 def build_machine(model: Model, rules: tuple[SizingRule, ...]) -> Machine:
+    """The heap's times lie in the floats before the load, its events at the end of the integers."""
     stages = len(model.stages)
     workers = max(1, *(max(rule.most, stage.first) for rule, stage in zip(rules, model.stages, strict=True)))
-    ring = 1 << (max(stage.capacity for stage in model.stages) + workers + 2).bit_length()
+    room = 1 << (max(stage.capacity for stage in model.stages) + workers + 2).bit_length()
     heap = 4 * stages * workers + 64
-    staff = np.zeros((STAFF, stages, workers), np.int64)
-    staff[S_PLACE] = -1
-    return Machine(
-        clocks=_clocks(model, stages * workers),
-        totals=np.zeros(8, np.int64),
-        latency=np.zeros(int(model.jobs + 6 * model.jobs**0.5) + 100),
-        load=np.array([*model.load.pieces(model.seconds), (np.inf, 0.0)]).T.copy(),
-        recorded=np.array([time for stage in model.stages for time in stage.recorded] or [0.0]),
-        rates=_rates(model),
-        counts=_counts(model),
-        staff=staff,
-        made=np.zeros((stages, workers)),
-        ring=np.zeros((RING, stages, ring)),
-        due=np.zeros(heap),
-        events=np.zeros((EVENTS, heap), np.int64),
+    floats, integers = RATES + 2 * room + workers, COUNTS + STAFF * workers
+    load = np.array([*model.load.pieces(model.seconds), (np.inf, 0.0)])
+    recorded = np.array([time for stage in model.stages for time in stage.recorded])
+    latencies = int(model.jobs + 6 * model.jobs**0.5) + 100
+    sizes = np.cumsum([CLOCKS, stages * floats, heap, load.size, recorded.size, latencies])
+    machine = Machine(np.zeros(sizes[-1]), np.zeros(TOTALS + stages * integers + heap, np.int64))
+    machine.integers[T_CHANCE] = model.seed
+    machine.integers[N_STAGES:TOTALS] = (
+        *(stages, workers, room, floats, integers, sizes[1]),
+        *(TOTALS + stages * integers, sizes[2], sizes[3], sizes[4], latencies, 0),
     )
+    machine.floats[sizes[1] : sizes[2]] = np.inf
+    machine.floats[sizes[2] : sizes[4]] = np.concatenate((load.ravel(), recorded))
+    _set_clocks(machine.floats, model, stages * workers)
+    _set_stages(machine, model, workers)
+    return machine
 
 
-def _clocks(model: Model, workers: int) -> Floats:
-    clocks = np.full(CRASHES + 1, np.inf)
+def _set_clocks(clocks: Floats, model: Model, workers: int) -> None:
+    clocks[:CLOCKS] = np.inf
     clocks[[NOW, SCANNERS, HELD_SECONDS, HELD]] = 0.0
     clocks[[INTERVAL, SLOW_FROM, SLOW_FACTOR]] = model.interval, model.slow_from, model.slow_factor
-    clocks[CRASHES] = model.crashes * workers
-    return clocks
+    clocks[[CRASHES, END]] = model.crashes * workers, model.seconds
 
 
-def _rates(model: Model) -> Floats:
-    rates = np.zeros((len(model.stages), RATES))
-    for row, stage in zip(rates, model.stages, strict=True):
-        row[R_SERVICE], row[R_SPREAD], row[R_ENTRY] = mean_time(stage), stage.spread, stage.entry
-        row[R_POLL], row[R_STARTUP] = stage.poll, stage.startup
-        row[R_ENTRY_AT] = row[R_PICKUP_AT] = np.inf
-    return rates
-
-
-def _counts(model: Model) -> Integers:
-    counts = np.zeros((len(model.stages), COUNTS), np.int64)
-    first = 0
-    for row, stage in zip(counts, model.stages, strict=True):
-        row[C_CAPACITY], row[C_KIND] = stage.capacity, TIMES.index(stage.times)
-        row[C_FIRST], row[C_END] = first, first + len(stage.recorded)
-        first += len(stage.recorded)
-    return counts
+def _set_stages(machine: Machine, model: Model, workers: int) -> None:
+    rows, counts, recorded = machine.rates, machine.counts, 0
+    for place, stage in enumerate(model.stages):
+        rows[place, [R_SERVICE, R_SPREAD, R_ENTRY]] = mean_time(stage), stage.spread, stage.entry
+        rows[place, [R_POLL, R_STARTUP, R_PICKUP_AT]] = stage.poll, stage.startup, np.inf
+        ends = recorded, recorded + len(stage.recorded)
+        counts[place, [C_CAPACITY, C_KIND, C_FIRST, C_END]] = stage.capacity, TIMES.index(stage.times), *ends
+        recorded = ends[1]
+        first = TOTALS + place * machine.integers[N_INTEGERS] + COUNTS
+        machine.integers[first : first + workers * STAFF].reshape(workers, STAFF)[:, S_PLACE] = -1

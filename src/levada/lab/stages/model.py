@@ -40,6 +40,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     slow_factor: float = 2.0
     crashes: float = 0.0  # per worker and second; its job goes back to the head of its queue
     hold: bool = False  # let the controller hold the source back
+    budget: int | None = None  # of workers over all stages
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.stages) <= 100:
@@ -50,6 +51,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError("interval and slow_factor must be above 0, crashes 0 or more")
         if not (self.seconds > 0.0 and self.jobs <= _MOST_JOBS):
             raise UsageError(f"a run must have more than 0 s and at most {_MOST_JOBS} jobs")
+        if self.budget is not None and self.budget < len(self.stages):
+            raise UsageError(f"a budget of {self.budget} workers is not one for each of {len(self.stages)} stages")
         if not 0 <= self.seed < 2**32:
             raise UsageError(f"the seed must be between 0 and 2^32 - 1, not {self.seed}")
 

@@ -13,7 +13,7 @@ from levada.lab.stages.jobs import Job, run_jobs
 from levada.lab.stages.loads import constant
 from levada.lab.stages.model import Model, StageModel
 
-__all__ = ["Sizing", "erlang_wait", "fewest_workers", "size"]
+__all__ = ["Sizing", "erlang_share_above", "erlang_wait", "fewest_workers", "size"]
 
 _MOST = 20_000
 _TRIES = 40
@@ -32,13 +32,21 @@ class Sizing(msgspec.Struct, frozen=True):
 def erlang_wait(rate: float, service: float, workers: int) -> float:
     """Mean seconds in the queue of M/M/c; infinite if the workers cannot keep up."""
     load = rate * service
-    if workers <= load:
-        return math.inf
+    return _share_waiting(load, workers) * service / (workers - load) if workers > load else math.inf
+
+
+def erlang_share_above(length: int, rate: float, service: float, workers: int) -> float:
+    """For what share of the time the queue of M/M/c is longer than that."""
+    load = rate * service
+    return _share_waiting(load, workers) * (load / workers) ** (length + 1) if workers > load else 1.0
+
+
+def _share_waiting(load: float, workers: int) -> float:
+    """Erlang's C: of the jobs that find every worker busy."""
     blocked = 1.0
     for count in range(1, workers + 1):
         blocked = load * blocked / (count + load * blocked)
-    waits = blocked / (1.0 - load / workers * (1.0 - blocked))
-    return waits * service / (workers - load)
+    return blocked / (1.0 - load / workers * (1.0 - blocked))
 
 
 def fewest_workers(rate: float, times: Sequence[float], latency: float) -> list[int]:
@@ -57,23 +65,51 @@ def fewest_workers(rate: float, times: Sequence[float], latency: float) -> list[
 
 
 def size(rate: float, times: Sequence[float], latency: float, seconds: float = 10_000.0, runs: int = 3) -> Sizing:
-    """The formula knows no queue that overflows: simulation has the last word, no drops and half of it unused."""
+    """The formula knows no queue that overflows: simulation has the last word, no drops and half of it unused.
+
+    From the formula's answer up until that holds, then down again as long as it still does: by one worker less
+    anywhere it would not.
+    """
     formula = fewest_workers(rate, times, latency)
+    found = _grown(formula, rate, times, latency, seconds, runs)
+    for place in range(len(times)):
+        while found.workers[place] > formula[place]:
+            fewer = [count - (each == place) for each, count in enumerate(found.workers)]
+            tried, fits = _tried(fewer, rate, times, latency, seconds, runs)
+            if not fits:
+                break
+            found = tried
+    return msgspec.structs.replace(found, formula=formula)
+
+
+def _grown(
+    formula: Sequence[int], rate: float, times: Sequence[float], latency: float, seconds: float, runs: int
+) -> Sizing:
     workers = list(formula)
-    stages = tuple(StageModel(service=time) for time in times)
     for _ in range(_TRIES):
-        models = [
-            Model(stages=stages, load=constant(1.0), interval=1.0 / rate, seconds=seconds, seed=seed)
-            for seed in range(1, runs + 1)
-        ]
-        found = run_jobs([Job(model, "static", tuple(workers)) for model in models], processes=1)
-        full = [max(each.queue_max[place] for each in found) for place in range(len(times))]
-        worst = max(range(len(times)), key=lambda place: full[place] / stages[place].capacity)
-        mean = _mean_latency(found, sum(times))
-        if full[worst] <= _HALF * stages[worst].capacity and mean <= latency + _chance(found):
-            return Sizing(workers, formula, mean, full, sum(each.dropped for each in found), runs)
+        found, fits = _tried(workers, rate, times, latency, seconds, runs)
+        if fits:
+            return found
+        worst = max(range(len(times)), key=lambda place: found.queue_max[place])
         workers[worst] += max(1, workers[worst] // 200)
     raise LevadaError(f"no size was found within {_TRIES} tries; the last was {workers}")
+
+
+def _tried(
+    workers: Sequence[int], rate: float, times: Sequence[float], latency: float, seconds: float, runs: int
+) -> tuple[Sizing, bool]:
+    """How so many workers fare, and whether that is good enough."""
+    stages = tuple(StageModel(service=time) for time in times)
+    models = [
+        Model(stages=stages, load=constant(1.0), interval=1.0 / rate, seconds=seconds, seed=seed)
+        for seed in range(1, runs + 1)
+    ]
+    found = run_jobs([Job(model, "static", tuple(workers)) for model in models], processes=1)
+    full = [max(each.queue_max[place] for each in found) for place in range(len(times))]
+    mean = _mean_latency(found, sum(times))
+    sizing = Sizing(list(workers), [], mean, full, sum(each.dropped for each in found), runs)
+    fits = max(full) <= _HALF * stages[0].capacity and sizing.dropped == 0 and mean <= latency + _chance(found)
+    return sizing, fits
 
 
 def _mean_latency(found: Sequence[Figures], service: float) -> float:
