@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
 
-from levada.errors import BrokerAway, BrokerError, MissingExtra, UsageError
+from levada.adapters.rabbitmq_dial import dial, passing, place, require, said
+from levada.errors import BrokerAway, BrokerError
 from levada.ports import Clock
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class RabbitmqLine:
     """Gives up after `tries` without progress, with growing pauses; each answer may take `seconds`."""
 
     def __init__(self, url: str, clock: Clock, *, tries: int, seconds: float) -> None:
-        self._where = _place(url)
+        self._where = place(url)
         self._url = url
         self._clock = clock
         self._tries = max(1, tries)
@@ -43,10 +43,7 @@ class RabbitmqLine:
         self._connection: AbstractConnection | None = None
         self._channel: AbstractChannel | None = None
         self._opening = asyncio.Lock()
-        try:
-            import aio_pika  # noqa: F401
-        except ImportError:
-            raise MissingExtra("aio-pika", "rabbitmq") from None
+        require()
 
     async def declare(self, queues: Iterable[str]) -> list[int]:
         """These queues are there from now on; how many messages wait in each, not counting those handed out."""
@@ -56,7 +53,7 @@ class RabbitmqLine:
             try:
                 channel = await self._open()
                 waiting = [await self._declare(channel, name) for name in names]
-            except _passing() as error:
+            except passing() as error:
                 await self._drop_broken(channel)
                 await self._after(error, tried)
             else:
@@ -84,7 +81,7 @@ class RabbitmqLine:
         """Hang up; the next message dials again."""
         connection, self._connection, self._channel = self._connection, None, None
         if connection is not None:
-            with suppress(*_passing()):
+            with suppress(*passing()):
                 await connection.close()
 
     async def _drop_broken(self, channel: AbstractChannel | None) -> None:
@@ -98,7 +95,7 @@ class RabbitmqLine:
         """Which of them were confirmed, and what kept the first of the others."""
         try:
             channel = await self._open()
-        except _passing() as error:
+        except passing() as error:
             return set(), error
         done = await asyncio.gather(
             *(self._publish(channel, messages[one]) for one in some), return_exceptions=True
@@ -106,7 +103,7 @@ class RabbitmqLine:
         troubles = [result for result in done if result is not None]
         # Where this task itself is cancelled, `gather` raises; a cancelled publication lost its connection.
         for trouble in troubles:
-            if not isinstance(trouble, (*_passing(), asyncio.CancelledError)):
+            if not isinstance(trouble, (*passing(), asyncio.CancelledError)):
                 raise trouble
         if troubles:
             await self._drop_broken(channel)
@@ -127,15 +124,7 @@ class RabbitmqLine:
             return self._channel
 
     async def _dial(self) -> None:
-        import aio_pika
-        from aio_pika.exceptions import AuthenticationError, InvalidFrameError, ProbableAuthenticationError
-
-        # A server that does not let one into a virtual host closes where the client expects to be let in.
-        refusals = (AuthenticationError, ProbableAuthenticationError, InvalidFrameError)
-        try:
-            self._connection = await aio_pika.connect(self._url, timeout=self._seconds)
-        except refusals as error:
-            raise BrokerError(f"RabbitMQ at {self._where} refused the user, password or virtual host") from error
+        self._connection = await dial(self._url, self._seconds)
         try:
             channel = self._connection.channel(publisher_confirms=True, on_return_raises=True)
             await channel.initialize(timeout=self._seconds)
@@ -163,27 +152,6 @@ class RabbitmqLine:
         if tried >= self._tries:
             lost = f", {len(left)} messages are not confirmed" if left else ""
             raise BrokerAway(
-                f"RabbitMQ at {self._where} does not answer after {tried} tries{lost} ({_said(trouble)})", left
+                f"RabbitMQ at {self._where} does not answer after {tried} tries{lost} ({said(trouble)})", left
             ) from trouble
         await self._clock.sleep(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**tried))
-
-
-def _place(url: str) -> str:
-    """Where that is, without the password."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port or {"amqp": 5672, "amqps": 5671}[parts.scheme]
-    except (KeyError, ValueError):
-        raise UsageError("a broker's address looks like amqp://user:password@host:5672/") from None
-    return f"{parts.hostname or 'localhost'}:{port}"
-
-
-def _passing() -> tuple[type[BaseException], ...]:
-    """Errors after which a new connection may help."""
-    from aio_pika.exceptions import AMQPError, ChannelInvalidStateError
-
-    return AMQPError, ChannelInvalidStateError, OSError
-
-
-def _said(trouble: BaseException) -> str:
-    return f"{type(trouble).__name__}: {trouble}" if str(trouble) else type(trouble).__name__

@@ -1,0 +1,266 @@
+"""How does a worker take jobs from RabbitMQ and pass others on, and lose none?
+
+Queues are quorum queues; one with a capacity refuses what is too much, which is told to whoever publishes. A job is
+acknowledged when it is done, and what it led to is confirmed: whoever is killed before, has done nothing, and the
+job comes again. A connection that breaks is dialled again, as often as it takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from levada.adapters.rabbitmq_dial import away, dial, open_channel, passing, place, require, said
+from levada.adapters.rabbitmq_watch import REPORTS
+from levada.errors import BrokerAway, BrokerError
+from levada.ports import Clock
+
+if TYPE_CHECKING:
+    from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage, AbstractQueue
+
+__all__ = ["Job", "RabbitmqJobs"]
+
+log = logging.getLogger(__name__)
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+_CHECK = 5.0  # seconds: so often an idle worker makes sure that its queue still knows it
+
+
+class Job(NamedTuple):
+    body: bytes
+    id: str
+    again: bool  # it was handed out before, to somebody who did not finish it
+
+
+class RabbitmqJobs:
+    """`capacities`: the queues that this end declares, and how many messages each holds at most (0: any number).
+
+    A worker is handed `prefetch` messages at a time; an answer of the broker may take `seconds`.
+    """
+
+    def __init__(
+        self, url: str, clock: Clock, capacities: dict[str, int], *, seconds: float = 10.0, prefetch: int = 1
+    ) -> None:
+        require()
+        self._where = place(url)
+        self._url = url
+        self._clock = clock
+        self._capacities = dict(capacities)
+        self._seconds = seconds
+        self._prefetch = prefetch
+        self._connection: AbstractConnection | None = None
+        self._publishing: AbstractChannel | None = None
+        self._opening = asyncio.Lock()
+        self._is_away = False
+
+    async def open(self) -> None:
+        """All queues are there; `BrokerError` if not."""
+        try:
+            await self._publisher()
+        except passing() as error:
+            raise away(self._url, error) from error
+
+    async def close(self) -> None:
+        connection, self._connection = self._connection, None
+        self._publishing = None
+        if connection is not None:
+            with suppress(*passing()):
+                await connection.close()
+
+    async def publish(self, queue: str, body: bytes, id: str) -> bool:
+        """True when the broker has it for certain, False if the queue is full; `BrokerAway` if nobody knows."""
+        from aio_pika import DeliveryMode, Message
+        from aio_pika.exceptions import DeliveryError, PublishError
+
+        message = Message(body, message_id=id, delivery_mode=DeliveryMode.PERSISTENT)
+        try:
+            async with _own_cancelling(self._where):
+                channel = await self._publisher()
+                await channel.default_exchange.publish(message, queue, timeout=self._seconds)
+        except PublishError:
+            self._publishing = None  # the queue was deleted; it is made anew with the next channel
+            await _hang_up(channel)
+            return False
+        except DeliveryError:
+            return False
+        except passing() as error:
+            raise away(self._url, error) from error
+        return True
+
+    async def purge(self, queue: str) -> None:
+        """What waits there is void."""
+        try:
+            channel = await self._publisher()
+            await (await channel.get_queue(queue, ensure=False)).purge(timeout=self._seconds)
+        except passing() as error:
+            raise away(self._url, error) from error
+
+    async def put(self, queue: str, body: bytes, id: str) -> None:
+        """Until there is room: whoever passes a job on waits with it."""
+        pause = _FIRST_PAUSE
+        while not await self.publish(queue, body, id):
+            await self._clock.sleep(pause)
+            pause = min(_LONGEST_PAUSE, 2 * pause)
+
+    async def report(self, body: bytes) -> None:
+        """To whoever listens; lost if nobody does, or if the broker is away."""
+        from aio_pika import Message
+
+        with suppress(*passing(), BrokerError):
+            async with _own_cancelling(self._where):
+                channel = await self._publisher()
+                reports = await channel.get_exchange(REPORTS, ensure=False)
+                await reports.publish(Message(body), "", mandatory=False, timeout=self._seconds)
+
+    async def work(self, queue: str, job: Callable[[Job], Awaitable[None]], stopping: asyncio.Event) -> None:
+        """One job after the other until stopping, then none more; `BrokerError` if the broker refuses for good.
+
+        Any number of workers may be at this at the same time.
+        """
+        pause = _FIRST_PAUSE
+        passing_or_away: tuple[type[BaseException], ...] = (BrokerAway, *passing())
+        while not stopping.is_set():
+            try:
+                async with _own_cancelling(self._where):
+                    await self._publisher()  # declares the queues
+                    self._note("")
+                    await self._take(await self._consumer(), queue, job, stopping)
+                pause = _FIRST_PAUSE
+            except passing_or_away as error:
+                self._note(said(error))
+                await self._clock.sleep(pause)
+                pause = min(_LONGEST_PAUSE, 2 * pause)
+
+    def _note(self, trouble: str) -> None:
+        """That nobody answers is said once, and once when it is over, however many workers wait."""
+        if bool(trouble) is self._is_away:
+            return
+        self._is_away = bool(trouble)
+        if trouble:
+            log.warning("RabbitMQ at %s does not answer (%s); dialling again and again", self._where, trouble)
+        else:
+            log.info("RabbitMQ at %s answers again", self._where)
+
+    async def _take(
+        self, channel: AbstractChannel, name: str, job: Callable[[Job], Awaitable[None]], stopping: asyncio.Event
+    ) -> None:
+        """Until stopping or the channel's end. What is in hand or on its way then goes back with the channel."""
+        inbox = _Inbox()
+        ends = [asyncio.ensure_future(stopping.wait()), asyncio.ensure_future(_closed(channel))]
+        for end in ends:
+            end.add_done_callback(inbox.wake)
+        try:
+            queue = await channel.get_queue(name, ensure=False)
+            await queue.consume(inbox.put, timeout=self._seconds)
+            while not any(end.done() for end in ends):
+                if message := await inbox.next(_CHECK):
+                    await job(Job(message.body, message.message_id or "", bool(message.redelivered)))
+                    # Last: a crash before this line repeats the job, it never loses it.
+                    await message.ack()
+                elif not any(end.done() for end in ends) and not await self._is_known(channel, queue):
+                    raise ConnectionError("the queue was deleted, and is there anew")
+        finally:
+            for end in ends:
+                end.cancel()
+            await _hang_up(channel)
+
+    async def _is_known(self, channel: AbstractChannel, queue: AbstractQueue) -> bool:
+        """A queue that was deleted meanwhile is there again now, but does not know its consumers."""
+        declared = await self._declare(channel, queue.name)
+        return bool(declared.declaration_result.consumer_count)
+
+    async def _consumer(self) -> AbstractChannel:
+        """A channel for each worker: nobody's trouble is another's."""
+        async with self._opening:
+            channel = await self._channel(confirms=False)
+        await channel.set_qos(self._prefetch, timeout=self._seconds)
+        return channel
+
+    async def _publisher(self) -> AbstractChannel:
+        async with self._opening:
+            if self._publishing is None or self._publishing.is_closed:
+                from aio_pika import ExchangeType
+
+                channel = await self._channel(confirms=True)
+                await channel.declare_exchange(REPORTS, ExchangeType.FANOUT, timeout=self._seconds)
+                for name in self._capacities:
+                    await self._declare(channel, name)
+                self._publishing = channel
+            return self._publishing
+
+    async def _channel(self, *, confirms: bool) -> AbstractChannel:
+        """A new one, if need be on a new connection: one that broke does not always say so."""
+        if self._connection is None or self._connection.is_closed:
+            await self.close()
+            self._connection = await dial(self._url, self._seconds)
+        try:
+            return await open_channel(self._connection, self._seconds, confirms=confirms)
+        except passing():
+            await self.close()
+            raise
+
+    async def _declare(self, channel: AbstractChannel, name: str) -> AbstractQueue:
+        from aio_pika.exceptions import ChannelPreconditionFailed
+
+        arguments: dict[str, Any] = {"x-queue-type": "quorum"}
+        if capacity := self._capacities.get(name):
+            arguments |= {"x-max-length": capacity, "x-overflow": "reject-publish"}
+        try:
+            return await channel.declare_queue(name, durable=True, arguments=arguments, timeout=self._seconds)
+        except ChannelPreconditionFailed as error:
+            raise BrokerError(
+                f"the queue {name} exists with other settings: delete it, or let it run empty first"
+            ) from error
+
+
+@asynccontextmanager
+async def _own_cancelling(where: str) -> AsyncIterator[None]:
+    """The client cancels whoever waits on a connection or a channel that ends, or raises an `Exception` without a
+    word there; only we ourselves cancel a task for good."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        if (task := asyncio.current_task()) is not None and task.cancelling():
+            raise
+        raise BrokerAway(f"RabbitMQ at {where} hung up") from None
+    except Exception as error:
+        if type(error) is not Exception or error.args:
+            raise
+        raise BrokerAway(f"RabbitMQ at {where} hung up") from error
+
+
+class _Inbox:
+    """Messages that were handed to a worker and that it has not begun."""
+
+    def __init__(self) -> None:
+        self._messages: deque[AbstractIncomingMessage] = deque()
+        self._news = asyncio.Event()
+
+    async def put(self, message: AbstractIncomingMessage) -> None:
+        self._messages.append(message)
+        self._news.set()
+
+    def wake(self, _: object) -> None:
+        self._news.set()
+
+    async def next(self, seconds: float) -> AbstractIncomingMessage | None:
+        """None after so many seconds, or when woken for another reason."""
+        if not self._messages:
+            self._news.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), seconds)
+        return self._messages.popleft() if self._messages else None
+
+
+async def _hang_up(channel: AbstractChannel) -> None:
+    with suppress(*passing()):
+        await channel.close()
+
+
+async def _closed(channel: AbstractChannel) -> None:
+    with suppress(*passing()):
+        await channel.closed()

@@ -1,0 +1,51 @@
+"""How do several processes work on one data folder?
+
+    lock        held by `levada control`, which alone hands out pages; no crawl runs beside it
+    collection  a random name, made by the first control; queues bear it, and messages too
+
+Workers take no lock: whatever they commit is committed under a lease, or refused. But a lease of one collection
+means nothing in another, so they read the name first, and look at no message that bears another.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from contextlib import suppress
+
+from levada.assemble.folder import DataFolder
+from levada.errors import NotFound, StoreError
+
+__all__ = ["collection_name", "make_collection_name"]
+
+_NAME = re.compile(r"[0-9a-f]{16}")
+
+
+def make_collection_name(folder: DataFolder) -> str:
+    """Whoever holds the folder's lock may call this."""
+    with suppress(NotFound):
+        return collection_name(folder)
+    path = folder.path / "collection"
+    name = secrets.token_hex(8)
+    try:
+        fresh = path.with_suffix(".new")
+        fresh.write_text(name, encoding="ascii")
+        fresh.replace(path)
+    except OSError as error:
+        raise StoreError(f"cannot write in {folder.path}: {error.strerror}") from None
+    return name
+
+
+def collection_name(folder: DataFolder) -> str:
+    path = folder.path / "collection"
+    try:
+        name = path.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        raise NotFound(
+            f"nobody hands out pages of {folder.path}: start 'levada control --data {folder.path}'"
+        ) from None
+    except (OSError, UnicodeError) as error:
+        raise StoreError(f"cannot read {path}: {error}") from None
+    if not _NAME.fullmatch(name):
+        raise StoreError(f"{path} does not hold a collection's name: delete it, and start 'levada control' again")
+    return name

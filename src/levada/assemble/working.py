@@ -1,0 +1,167 @@
+"""A worker of one stage: RabbitMQ, the engines that it needs, and its reports, around a step of the flow."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+import msgspec
+
+from levada.adapters.rabbitmq_jobs import Job, RabbitmqJobs
+from levada.adapters.sqlite import SqliteStore
+from levada.assemble.folder import DataFolder
+from levada.assemble.limits import store_limits
+from levada.assemble.parts import (
+    calm_collector,
+    make_clock,
+    make_fetcher,
+    make_parser,
+    make_policy,
+    remember_pages,
+)
+from levada.assemble.sharing import collection_name
+from levada.clock import SystemClock
+from levada.errors import BrokerError, LevadaError
+from levada.flow.messages import QueueNames
+from levada.flow.settings import Settings
+from levada.flow.storekeeper import Storekeeper
+from levada.flow.working import CatalogPorts, CatalogWorker, FetchWorker
+from levada.stages.reports import WorkerReport
+
+__all__ = ["CAPACITY", "STAGES", "StageWorker", "open_worker", "queue_capacities"]
+
+STAGES = ("fetch", "catalog")
+CAPACITY = 100  # messages in a queue: beyond half of it the scheduler waits
+_REPORT = 0.5  # seconds between two reports
+_RELEARN = 60.0  # seconds after which what all workers stored is looked at again
+
+Step = Callable[[bytes, bool], Awaitable[None]]
+
+
+def queue_capacities(names: QueueNames) -> dict[str, int]:
+    return {names.fetch: CAPACITY, names.catalog: CAPACITY, names.answers: 0}
+
+
+class StageWorker:
+    """Takes one message after the other; told to stop, it finishes the one that it has."""
+
+    def __init__(
+        self, stage: str, queue: str, jobs: RabbitmqJobs, step: Step, beside: Callable[[], Awaitable[None]]
+    ):
+        self._stage = os.environ.get("LEVADA_STAGE", stage)
+        self._name = os.environ.get("LEVADA_WORKER") or f"{stage}-{os.getpid()}-{secrets.token_hex(4)}"
+        control = os.environ.get("LEVADA_CONTROL", "")
+        self._control = control if control.isdigit() else ""
+        self._queue = queue
+        self._jobs = jobs
+        self._step = step
+        self._beside = beside
+        self._stopping = asyncio.Event()
+        self.taken = self.done = 0
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def run(self) -> None:
+        beside = asyncio.ensure_future(self._beside())
+        reporting = asyncio.ensure_future(self._report())
+        working = asyncio.ensure_future(self._jobs.work(self._queue, self._do, self._stopping))
+        try:
+            await asyncio.wait((working, beside), return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                working.result()
+            else:
+                beside.result()  # an error of the store: without it nothing can be done
+        finally:
+            for task in (working, reporting, beside):
+                task.cancel()
+            await asyncio.gather(working, reporting, beside, return_exceptions=True)
+            await self._tell()
+
+    async def _do(self, job: Job) -> None:
+        self.taken += 1
+        try:
+            await self._step(job.body, job.again)
+        finally:
+            self.done += 1
+
+    async def _report(self) -> None:
+        while True:
+            await self._tell()
+            if self._control and os.getppid() != int(self._control):
+                self.stop()  # nobody is left who would tell us to
+            await asyncio.sleep(_REPORT)
+
+    async def _tell(self) -> None:
+        report = WorkerReport(1, self._stage, self._name, self.taken, self.done)
+        with suppress(BrokerError):
+            await self._jobs.report(msgspec.msgpack.encode(report))
+
+
+@asynccontextmanager
+async def open_worker(folder: DataFolder, stage: str, url: str) -> AsyncIterator[StageWorker]:
+    names = QueueNames(collection_name(folder))
+    settings = folder.settings()
+    calm_collector()
+    jobs = RabbitmqJobs(url, SystemClock(), queue_capacities(names))
+    opened = _fetching if stage == "fetch" else _cataloguing
+    try:
+        async with opened(folder, settings, names, jobs) as worker:
+            yield worker
+    finally:
+        await jobs.close()
+
+
+@asynccontextmanager
+async def _fetching(
+    folder: DataFolder, settings: Settings, names: QueueNames, jobs: RabbitmqJobs
+) -> AsyncIterator[StageWorker]:
+    one_child = msgspec.structs.replace(settings.parse, children=settings.parse.children or 1)
+    clock, fetcher, parser = make_clock(settings.clock), make_fetcher(settings), make_parser(one_child)
+
+    async def send(queue: str, body: bytes) -> None:
+        await jobs.put(queue, body, secrets.token_hex(8))
+
+    async def nothing() -> None:
+        await asyncio.Event().wait()
+
+    step = FetchWorker(fetcher, parser, make_policy(settings), clock, names, send)
+    try:
+        yield StageWorker("fetch", names.fetch, jobs, step, nothing)
+    finally:
+        await fetcher.close()
+        await parser.close()
+
+
+@asynccontextmanager
+async def _cataloguing(
+    folder: DataFolder, settings: Settings, names: QueueNames, jobs: RabbitmqJobs
+) -> AsyncIterator[StageWorker]:
+    folder.must_exist()
+    store = SqliteStore(folder.database, limits=store_limits(settings))
+    policy, keeper = make_policy(settings), Storekeeper()
+    ports = CatalogPorts(make_clock(settings.clock), store, store, store, policy)
+    step = CatalogWorker(ports, settings, names.collection, keeper)
+
+    async def learn() -> None:
+        """What others stored meanwhile belongs to what is believed of all pages."""
+        while True:
+            await keeper.run(remember_pages, policy, store)
+            await asyncio.sleep(_RELEARN)
+
+    async def beside() -> None:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(learn())
+                tasks.create_task(step.run())
+        except* LevadaError as group:
+            raise group.exceptions[0] from None
+
+    try:
+        yield StageWorker("catalog", names.catalog, jobs, step, beside)
+    finally:
+        keeper.close()
+        store.close()

@@ -1,0 +1,125 @@
+"""What is typed after `levada control` and `levada work`, and what comes of nonsense."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+
+import aio_pika
+import pytest
+
+from levada.cli.root import app
+from levada.errors import UsageError
+from tests.servers.private import free_ports
+
+pytest_plugins = ["tests.servers.fixtures"]
+
+
+def levada(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "levada", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, env={**os.environ, **more})
+
+
+def assert_one_line(done: subprocess.CompletedProcess[str], status: int, words: str) -> None:
+    assert done.returncode == status, done.stderr
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "control what?"),
+        (["--stage", "a"], "is not of the form name=queue,least,most,command"),
+        (["--stage", "a=q,x,2,true"], "whole numbers"),
+        (["--stage", "a=q,5,2,true"], "0 <= least <= most, not 5 to 2"),
+        (["--stage", "a=q,-1,2,true"], "0 <= least <= most"),
+        (["--stage", "a=q,0,0,true"], "0 <= least <= most"),
+        (["--stage", "a=q,1,2"], "a command is missing"),
+        (["--stage", "a=q,1,2,no-such-program-at-all"], "there is no program 'no-such-program-at-all'"),
+        (["--stage", "a=q,1,2,true", "--stage", "a=p,1,2,true"], "two stages have the same name"),
+        (["--stage", "a=q,1,2,true", "--period", "0"], "--period must be above 0"),
+        (["--stage", "a=q,1,2,true", "--period", "nan"], "--period must be above 0"),
+        (["--stage", "a=q,1,2,true", "--grace", "-1"], "--grace must be above 0"),
+        (["--stage", "a=q,2,2,true", "--budget", "1"], "less than the 2 that the stages must have"),
+        (["--stage", "a=q,1,2,true", "--controller", "nobody"], "no controller is called 'nobody'"),
+        (["--stage", "a=q,1,2,true", "spare=x"], "not a list of numbers"),
+        (["--stage", "a=q,1,2,true", "spare=1/2/3"], "one value, or one for each of the 1 stages"),
+        (["--stage", "a=q,1,2,true", "--controller", "drain-time", "service=-1"], "service must be above 0"),
+        (["--stage", "a=q,1,2,true", "--rabbitmq", "http://x/"], "a broker's address looks like"),
+        (["--stage", "a=q,1,2", "--keda", "nowhere"], "HOST:PORT"),
+        (["--stage", "a=q,1,2", "--keda", "x:1", "--kubernetes"], "either --keda or --kubernetes"),
+        (["--stage", "a=q,1,2,true", "--start", "https://a.example"], "name its folder with --data"),
+    ],
+    ids=str,
+)
+def test_nonsense_is_one_line_that_says_what_to_do(
+    arguments: list[str], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("levada.cli.control_run.listen_to_logs", lambda: None)
+    with pytest.raises(UsageError, match=re.escape(words)) as refused:
+        app(["control", *arguments], standalone_mode=False)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_error_is_one_line_and_status_two() -> None:
+    assert_one_line(levada("control", "--stage", "a=q,5,2,true"), 2, "0 <= least <= most, not 5 to 2")
+
+
+def test_a_crawl_needs_somewhere_to_start(tmp_path: Path) -> None:
+    assert_one_line(levada("control", "--data", str(tmp_path / "none")), 2, "where to start?")
+
+
+def test_a_worker_without_a_collection_says_what_to_start(tmp_path: Path) -> None:
+    assert_one_line(levada("work", "--stage", "fetch", "--data", str(tmp_path)), 3, "start 'levada control --data")
+    assert_one_line(levada("work", "--stage", "fly", "--data", str(tmp_path)), 2, "one of fetch, catalog")
+
+
+def test_a_broker_that_is_away_holds_the_least_and_is_told_once() -> None:
+    (port,) = free_ports(1)
+    url = f"amqp://guest:guest@127.0.0.1:{port}/"
+    words = ("--stage", "a=q,2,5,sleep 60", "--period", "0.1", "--seconds", "2", "--json")
+    done = levada("control", *words, LEVADA_RABBITMQ=url)
+    assert done.returncode == 0, done.stderr
+    rounds = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {each["stages"][0]["wanted"] for each in rounds} == {2}
+    assert rounds[-1]["stages"][0]["on"] == 2
+    assert done.stderr.count("does not answer") == 1
+
+
+def test_any_command_is_started_and_stopped_by_the_length_of_its_queue(rabbitmq: str) -> None:
+    queue = f"foreign-{secrets.token_hex(4)}"
+
+    async def fill() -> None:
+        async with await aio_pika.connect(rabbitmq) as connection:
+            channel = await connection.channel()
+            await channel.declare_queue(queue, durable=True)
+            for _ in range(30):
+                await channel.default_exchange.publish(aio_pika.Message(b"x"), queue)
+
+    asyncio.run(fill())
+    words = ("--stage", f"a={queue},1,6,sleep 60", "--period", "0.2", "--seconds", "4", "--json")
+    done = levada("control", *words, LEVADA_RABBITMQ=rabbitmq)
+    assert done.returncode == 0, done.stderr
+    last = json.loads(done.stdout.splitlines()[-1])["stages"][0]
+    assert (last["queue"], last["on"], last["wanted"]) == (30, 6, 6)
+
+
+def test_a_command_that_ends_at_once_is_started_a_few_times_only(rabbitmq: str, tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    script = tmp_path / "ends.sh"
+    script.write_text(f"#!/bin/sh\necho x >> {count}\n")
+    script.chmod(0o755)
+    words = ("--stage", f"a=none-{secrets.token_hex(4)},1,1,{script}", "--period", "0.1", "--seconds", "4")
+    done = levada("control", *words, LEVADA_RABBITMQ=rabbitmq)
+    assert done.returncode == 0
+    assert 1 <= count.read_text().count("x") <= 5
+    assert done.stderr.count("ends as soon as it starts") == 1
+    assert done.stderr.count("is not there") == 1

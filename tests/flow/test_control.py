@@ -1,0 +1,167 @@
+"""The control loop on queues and crews that a test makes up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from levada.clock import ManualClock
+from levada.errors import BrokerAway, LevadaError
+from levada.flow.control import ControlLoop, Round, StageWatch
+from levada.stages import Chain, feed_forward
+from levada.stages.looks import CrewLook, QueueLook, WorkLook
+from levada.stages.observing import StageObserver
+
+Look = QueueLook | None | BrokerAway
+
+
+class MadeUpQueues:
+    def __init__(self) -> None:
+        self.looks: list[Look] = [QueueLook(0, 1)]
+
+    async def look(self, names: Sequence[str]) -> list[QueueLook | None]:
+        found: list[QueueLook | None] = []
+        for look in self.looks:
+            if isinstance(look, BrokerAway):
+                raise look
+            found.append(look)
+        return found
+
+
+class MadeUpCrew:
+    def __init__(self) -> None:
+        self.on = 1
+        self.told: list[int] = []
+        self.trouble = ""
+
+    async def look(self) -> CrewLook:
+        if self.trouble:
+            raise LevadaError(self.trouble)
+        return CrewLook(self.on)
+
+    async def resize(self, wanted: int) -> None:
+        self.told.append(wanted)
+        self.on = wanted
+
+    async def close(self) -> None: ...
+
+
+class Bench:
+    """One stage, whose workers take a second per job and tell what they do."""
+
+    def __init__(self, most: int = 50, capacity: float = math.inf) -> None:
+        self.clock = ManualClock(1000.0)
+        self.queues, self.crew = MadeUpQueues(), MadeUpCrew()
+        self.work: WorkLook | None = None
+        self.held: list[bool] = []
+        watch = StageWatch("s", "q", self.crew, StageObserver(capacity), lambda at: self.work)
+        rules = [feed_forward(1, most, period=1.0)]
+        self.loop = ControlLoop([watch], Chain(rules), self.queues, self.clock, 1.0, hold=self.held.append)
+
+    def rounds(self, count: int, *looks: Look, seconds: float = 1.0) -> list[Round]:
+        done = []
+        for _ in range(count):
+            self.queues.looks = list(looks) or self.queues.looks
+            done.append(asyncio.run(self.loop.round()))
+            self.clock.advance(seconds)
+        return done
+
+    def busy(self) -> int:
+        """Work until there are several workers; how many."""
+        for second in range(1, 20):
+            self.work = WorkLook(self.crew.on, 10 * second, 10 * second - self.crew.on)
+            self.rounds(1, QueueLook(10, self.crew.on))
+        assert self.crew.on > 5
+        return self.crew.on
+
+
+def test_a_stage_grows_with_its_queue_and_shrinks_without() -> None:
+    bench = Bench()
+    grown = bench.busy()
+    done = 1_000
+    for _ in range(200):
+        bench.work = WorkLook(0, done, done)
+        bench.rounds(1, QueueLook(0, bench.crew.on))
+    assert bench.crew.on < grown
+
+
+@pytest.mark.parametrize(
+    "look", [None, BrokerAway("RabbitMQ does not answer"), QueueLook(math.nan), QueueLook(-5)], ids=str
+)
+def test_while_nothing_can_be_known_the_size_is_held_and_that_is_said_once(
+    look: Look, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench()
+    grown = bench.busy()
+    caplog.set_level(logging.INFO)
+    caplog.clear()
+    for each in bench.rounds(60, look):
+        assert [stage.wanted for stage in each.stages] == [grown]
+        assert each.stages[0].trouble
+    assert len(caplog.records) == 1
+    bench.rounds(3, QueueLook(10, grown))
+    assert [record.levelno for record in caplog.records] == [logging.WARNING, logging.INFO]
+
+
+def test_after_a_minute_away_nobody_is_started_or_stopped_in_a_rush() -> None:
+    bench = Bench()
+    grown = bench.busy()
+    bench.rounds(61, BrokerAway("away"))
+    back = bench.rounds(1, QueueLook(10, grown))[0]
+    assert back.stages[0].wanted == grown
+
+
+@pytest.mark.parametrize("jump", [-3600.0, 3600.0])
+def test_a_clock_that_jumps_changes_nothing(jump: float) -> None:
+    bench = Bench()
+    grown = bench.busy()
+    bench.clock.advance(jump)
+    assert bench.rounds(1, QueueLook(10, grown))[0].stages[0].wanted == grown
+
+
+def test_the_crew_is_told_its_size_also_while_the_broker_is_away() -> None:
+    bench = Bench()
+    grown = bench.busy()
+    bench.crew.told.clear()
+    bench.rounds(3, BrokerAway("away"))
+    assert bench.crew.told == [grown] * 3
+
+
+def test_a_crew_that_cannot_be_asked_keeps_its_size(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench()
+    grown = bench.busy()
+    bench.crew.trouble = "Kubernetes says 500"
+    for each in bench.rounds(20):
+        assert each.stages[0].wanted == grown
+    assert sum("Kubernetes says 500" in record.message for record in caplog.records) == 1
+
+
+def test_the_source_is_held_when_a_queue_would_fill_and_let_go_later() -> None:
+    bench = Bench(most=1, capacity=100)
+    bench.rounds(1, QueueLook(80, 1))
+    bench.rounds(1, QueueLook(60, 1))
+    bench.rounds(2, QueueLook(1, 1))
+    assert bench.held == [True, False]
+
+
+def test_the_loop_runs_by_the_clock_until_it_is_stopped() -> None:
+    bench = Bench()
+
+    async def story() -> int:
+        running = asyncio.create_task(bench.loop.run())
+        for _ in range(5):
+            for _ in range(20):
+                await asyncio.sleep(0)
+            bench.clock.advance(1.0)
+        bench.loop.stop()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        bench.clock.advance(1.0)
+        await running
+        return len(bench.crew.told)
+
+    assert 5 <= asyncio.run(story()) <= 7

@@ -1,0 +1,294 @@
+"""A crawl by several workers over a line of messages that loses, repeats and delays them, in simulated time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter, defaultdict, deque
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from levada.errors import BrokerAway
+from levada.flow.fetch import Fetched
+from levada.flow.messages import (
+    Answer,
+    Answers,
+    QueueNames,
+    ToFetch,
+    ToStore,
+    pack,
+    read_message,
+    without_body,
+)
+from levada.flow.parse import Visited
+from levada.flow.scheduling import Scheduler, SchedulerPorts
+from levada.flow.working import CatalogPorts, CatalogWorker, FetchWorker
+from levada.pages.urls import site_of
+from levada.reasons import Reason
+from levada.records import Found, How, Lease, PageKind, PageRecord, PageState, ParsedPage, Response
+from tests.flow.world import START, World, _InlineKeeper, ema_policy, page, run_simulated, status
+
+NAMES = QueueNames("0123456789abcdef")
+LONG = 3_000.0  # seconds of the simulated world
+
+
+class Line:
+    """Queues in memory; `troubled` is asked what becomes of each message."""
+
+    def __init__(self, capacity: int, troubled: Callable[[], str]) -> None:
+        self.queues: dict[str, deque[tuple[bytes, bool]]] = defaultdict(deque)
+        self._capacity = capacity
+        self._troubled = troubled
+        self.news = asyncio.Event()
+        self.is_away = False
+        self.most = 0
+        self.sent: Counter[str] = Counter()
+
+    async def publish(self, queue: str, body: bytes) -> bool:
+        await asyncio.sleep(0)
+        if self.is_away:
+            raise BrokerAway("away")
+        if queue == NAMES.fetch and len(self.queues[queue]) >= self._capacity:
+            return False
+        self.sent[queue] += 1
+        what = self._troubled()
+        for _ in range({"lost": 0, "twice": 2}.get(what, 1)):
+            self.queues[queue].append((body, what == "again"))
+        self.most = max(self.most, len(self.queues[NAMES.fetch]))
+        self.news.set()
+        return True
+
+    async def put(self, queue: str, body: bytes) -> None:
+        assert await self.publish(queue, body)
+
+    async def work(self, queue: str, job: Callable[[bytes, bool], Awaitable[None]]) -> None:
+        while True:
+            while not self.queues[queue]:
+                self.news.clear()
+                await self.news.wait()
+            await job(*self.queues[queue].popleft())
+
+
+class Several:
+    def __init__(self, world: Web, capacity: int = 100, troubled: Callable[[], str] = lambda: "") -> None:
+        self.world = world
+        self.line = Line(capacity, troubled)
+        self.keeper = _InlineKeeper()
+        world.store.add([Found(url, site_of(url), how=How.SEED, admit=True) for url in world.starts], [], START)
+        ports = SchedulerPorts(world.clock, world.store, world.store, world.web, self.line.publish)
+        self.scheduler = Scheduler(ports, world.settings, NAMES, self.keeper)
+
+    def run(self, seconds: float = LONG, meanwhile: Callable[[], Awaitable[None]] | None = None) -> None:
+        async def story() -> None:
+            jobs = [asyncio.create_task(self.scheduler.run())]
+            jobs.append(asyncio.create_task(self.line.work(NAMES.answers, self.scheduler.hear)))
+            jobs += [asyncio.create_task(self.line.work(NAMES.fetch, self._fetcher())) for _ in range(3)]
+            for _ in range(2):
+                worker = self._catalog()
+                jobs.append(asyncio.create_task(worker.run()))
+                jobs.append(asyncio.create_task(self.line.work(NAMES.catalog, worker)))
+            if meanwhile is not None:
+                jobs.append(asyncio.ensure_future(meanwhile()))
+            await self.world.clock.sleep(seconds)
+            self.scheduler.stop()
+            await jobs[0]
+            for job in jobs:
+                job.cancel()
+            results = await asyncio.gather(*jobs, return_exceptions=True)
+            assert [each for each in results if isinstance(each, Exception)] == []
+
+        run_simulated(self.world.clock, story)
+        self.keeper.close()
+
+    def _fetcher(self) -> FetchWorker:
+        world = self.world
+        return FetchWorker(world.web, world._parser, ema_policy(), world.clock, NAMES, self.line.put)
+
+    def _catalog(self) -> CatalogWorker:
+        store = self.world.store
+        ports = CatalogPorts(self.world.clock, store, store, store, ema_policy(first=86_400.0))
+        return CatalogWorker(ports, self.world.settings, NAMES.collection, self.keeper)
+
+
+class Web(World):
+    """Two sites of pages that name each other, one page closed by robots.txt."""
+
+    def __init__(self, settings: str = "[politeness]\ndelay = 1\n") -> None:
+        web: dict[str, Response] = {}
+        self.starts = ("http://a.example/", "http://b.example/")
+        self.expected = []
+        for site in ("a.example", "b.example"):
+            web[f"http://{site}/robots.txt"] = status(200, b"User-agent: *\nDisallow: /closed\n")
+            names = [f"/{n}" for n in range(12)]
+            for name in ["/", *names]:
+                web[f"http://{site}{name}"] = page(f"{site} {name}", *names, "/closed")
+                self.expected.append(f"http://{site}{name}")
+        super().__init__(web, f"[crawl]\nsitemaps = false\n{settings}")
+
+
+def visits_of(world: Web) -> list[tuple[int, int]]:
+    found = [world.store.page(url) for url in world.expected]
+    return [(each.visits, each.version) for each in found if each is not None]
+
+
+def assert_all_once(world: Web) -> None:
+    assert visits_of(world) == [(1, 1)] * len(world.expected)
+    closed = world.store.page("http://a.example/closed")
+    assert closed is None or closed.state in (PageState.REFUSED, PageState.NEW)
+    assert not any("closed" in url for _, url in world.web.times)
+
+
+def assert_polite(world: Web, delay: float) -> None:
+    by_site = defaultdict(list)
+    for at, url in world.web.times:
+        by_site[site_of(url)].append(at)
+    for times in by_site.values():
+        assert min(later - earlier for earlier, later in pairwise(times)) >= delay - 1e-6
+
+
+def test_everything_is_stored_once_and_sites_are_asked_politely() -> None:
+    world = Web()
+    Several(world).run(300.0)
+    assert_all_once(world)
+    assert_polite(world, 1.0)
+    assert len(world.web.times) == len(world.expected) + 2
+
+
+def test_many_pages_go_into_one_message_where_sites_need_no_delay() -> None:
+    world = Web("[politeness]\ndelay = 0\nat_once = 8\n")
+    several = Several(world)
+    several.run(60.0)
+    assert_all_once(world)
+    assert several.scheduler.handed_out == len(world.expected)
+    assert several.line.sent[NAMES.fetch] < len(world.expected)
+
+
+def test_messages_that_come_twice_store_nothing_twice() -> None:
+    world = Web()
+    Several(world, troubled=lambda: "twice").run(600.0)
+    assert_all_once(world)
+
+
+def test_a_message_that_was_handed_out_before_goes_back_to_the_scheduler() -> None:
+    world, chance = Web(), random.Random(1)
+    Several(world, troubled=lambda: "again" if chance.random() < 0.5 else "").run(1_000.0)
+    assert_all_once(world)
+    assert_polite(world, 1.0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_lost_messages_only_mean_that_leases_run_out(seed: int) -> None:
+    world, chance = Web("[politeness]\ndelay = 1\n[store]\nlease_seconds = 60\n"), random.Random(seed)
+    Several(world, troubled=lambda: chance.choice(["", "", "", "lost", "twice", "again"])).run(6_000.0)
+    assert_all_once(world)
+
+
+def test_loss_of_all_that_the_broker_holds_is_harmless() -> None:
+    world = Web("[politeness]\ndelay = 1\n[store]\nlease_seconds = 60\n")
+    several = Several(world)
+
+    async def lose() -> None:
+        await world.clock.sleep(5.0)
+        for queue in several.line.queues.values():
+            queue.clear()
+
+    several.run(1_500.0, lose)
+    assert_all_once(world)
+
+
+def test_a_full_queue_holds_the_scheduler_back_and_loses_nothing() -> None:
+    world = Web("[politeness]\ndelay = 0\nat_once = 1\n")
+    several = Several(world, capacity=1)
+    several.run(300.0)
+    assert_all_once(world)
+    assert several.line.most <= 1
+
+
+def test_a_broker_that_is_away_for_a_minute_stops_nothing_for_good(caplog: pytest.LogCaptureFixture) -> None:
+    world = Web()
+    several = Several(world)
+    several.line.is_away = True
+
+    async def come_back() -> None:
+        await world.clock.sleep(60.0)
+        several.line.is_away = False
+
+    several.run(400.0, come_back)
+    assert_all_once(world)
+    assert sum("no page is handed out" in record.message for record in caplog.records) == 1
+
+
+def test_nothing_is_handed_out_while_the_source_is_held() -> None:
+    world = Web()
+    several = Several(world)
+    several.scheduler.hold(True)
+    several.run(60.0)
+    assert world.web.times == []
+
+
+def test_a_site_that_says_how_long_to_wait_is_left_alone_by_all_workers() -> None:
+    world = Web()
+    world.web.script("http://a.example/", status(503, retry_after="120"), page("hello"))
+    Several(world).run(100.0)
+    assert sum("a.example" in url for _, url in world.web.times) == 2  # robots.txt and the page
+
+
+def lease(token: int = 7) -> Lease:
+    record = PageRecord(
+        1, "http://a.example/", "a.example", PageKind.PAGE, PageState.NEW, How.SEED, 0, 0, START, sketch=b"s"
+    )
+    return Lease(record, token, START + 60.0)
+
+
+def visited(size: int = 0) -> Visited:
+    response = Response("http://a.example/", 200, (("etag", "x"),), b"body")
+    parsed = ParsedPage(PageKind.PAGE, body_zstd=random.Random(1).randbytes(size))
+    return Visited(Fetched(lease(), START, response), b"digest", parsed)
+
+
+def test_messages_come_back_as_they_were() -> None:
+    (packed,) = pack(NAMES.collection, [without_body(visited())])
+    message = read_message(ToStore, packed, NAMES.collection)
+    assert message is not None
+    assert message.visits == (without_body(visited()),)
+    assert message.visits[0].fetched.response is not None
+    assert message.visits[0].fetched.response.body == b""
+
+
+def test_large_visits_are_parted_and_one_that_is_too_large_is_told_as_such() -> None:
+    assert len(list(pack(NAMES.collection, [visited(5 << 20)] * 3))) == 3
+    (packed,) = pack(NAMES.collection, [visited(17 << 20)])
+    message = read_message(ToStore, packed, NAMES.collection)
+    assert message is not None
+    assert message.visits[0].fetched.response is not None
+    assert message.visits[0].fetched.response.reason is Reason.BYTES
+
+
+def test_a_message_of_another_collection_or_format_is_not_read() -> None:
+    body = msgspec.msgpack.encode(ToFetch(collection=NAMES.collection, leases=(lease(),)))
+    assert read_message(ToFetch, body, NAMES.collection) is not None
+    assert read_message(ToFetch, body, "f" * 16) is None
+    other = msgspec.msgpack.encode(ToFetch(format=2, collection=NAMES.collection, leases=()))
+    assert read_message(ToFetch, other, NAMES.collection) is None
+    many = msgspec.msgpack.encode(Answers(collection=NAMES.collection, answers=(Answer(1, None),) * 1_001))
+    assert read_message(Answers, many, NAMES.collection) is None
+
+
+@given(st.binary(max_size=400))
+def test_no_bytes_break_the_reading_of_messages(body: bytes) -> None:
+    for kind in (ToFetch, ToStore, Answers):
+        read_message(kind, body, NAMES.collection)
+
+
+def test_hostile_bytes_in_every_queue_change_nothing() -> None:
+    world = Web()
+    several = Several(world)
+    for queue in (NAMES.fetch, NAMES.catalog, NAMES.answers):
+        several.line.queues[queue].extend([(b"\xff" * 100, False), (b"\x91" * 5_000, True), (b"", False)])
+    several.run(300.0)
+    assert_all_once(world)
