@@ -7,6 +7,7 @@
     hooks.db        who is told of changes, and how far each is
     placement.json  which shard holds what, if there are several: each then has its own levada.db, index/ and
                     trends.db in a folder shard-0/, shard-1/ ... (or on a server)
+    queries.jsonl   what the server was asked, if it was told to write that down
     settings.json   the settings of the latest crawl, so that later commands see its clock
     live.json       how the crawl that runs stands just now; gone when it has ended
     lock            held by the one crawl that writes here
@@ -40,6 +41,7 @@ class DataFolder:
         self.trends = path / "trends.db"
         self.orders = path / "orders.db"
         self.hooks = path / "hooks.db"
+        self.queries = path / "queries.jsonl"
         self.placement = path / "placement.json"
         self._settings = path / "settings.json"
         self._live = path / "live.json"

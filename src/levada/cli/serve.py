@@ -34,9 +34,12 @@ def serve(
     token_file: Annotated[
         Path | None,
         typer.Option(
-            "--token-file", metavar="F", help="First line: the token that may do everything; second: one that reads."
+            "--token-file", metavar="F", help="First line: a token for everything; second: a reader's."
         ),
     ] = None,
+    capture: Annotated[
+        bool, typer.Option("--capture", help="Write down what is asked: a shard key is advised from it.")
+    ] = False,
 ) -> None:
     """Opens the dashboard and the API, beside a running crawl or alone.
 
@@ -61,8 +64,12 @@ def serve(
     address = f"http://{shown}:{door.getsockname()[1]}/"
     out = printer()
     names = frozenset(each.lower() for each in name or ())
+
+    def ready() -> None:
+        out.print(f"Levada serves {data} at {address}")
+
     with door:
-        serve(DataFolder(data), door, tokens, names, lambda: out.print(f"Levada serves {data} at {address}"))
+        serve(DataFolder(data), door, tokens, names, ready, capture=capture)
 
 
 def _tokens(path: Path | None) -> Tokens:

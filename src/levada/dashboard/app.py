@@ -30,6 +30,7 @@ from levada.dashboard.openapi import document
 from levada.dashboard.operations import API, Nothing, Operation, routes_of
 from levada.dashboard.page import page_routes
 from levada.dashboard.reading import READING
+from levada.dashboard.shard_facts import SHARDS
 from levada.dashboard.site_facts import SITES
 from levada.dashboard.view import View
 from levada.dashboard.watching import LIVE_PATHS, WATCHING, live_line, live_routes
@@ -53,7 +54,7 @@ def _health(_view: View, _ask: Nothing) -> HealthAnswer:
 HEALTH = Operation(
     method="GET", path="/health", summary="Is the server there? Needs no token", handle=_health, answer=HealthAnswer
 )
-OPERATIONS = [*READING, *SITES, *WATCHING, *CHANGES, *CONTROLLING, *HOOKING, *LABORATORY, HEALTH]
+OPERATIONS = [*READING, *SITES, *WATCHING, *SHARDS, *CHANGES, *CONTROLLING, *HOOKING, *LABORATORY, HEALTH]
 
 
 def openapi() -> dict[str, Any]:

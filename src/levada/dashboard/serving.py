@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import uvicorn
 
+from levada.adapters.search_capture import SearchCapture
 from levada.assemble.folder import DataFolder
 from levada.assemble.parts import make_fetcher
 from levada.clock import SystemClock
@@ -24,6 +25,7 @@ __all__ = ["listen", "serve"]
 
 _WAITING_CONNECTIONS = 256
 _AT_ONCE = 1_000
+_MOST_CAPTURED = 10_000_000  # bytes in a file; older ones are left beside it
 
 
 def listen(host: str, port: int, tokens: Tokens) -> socket.socket:
@@ -45,10 +47,13 @@ def serve(
     tokens: Tokens,
     names: frozenset[str] = frozenset(),
     on_ready: Callable[[], None] = lambda: None,
+    *,
+    capture: bool = False,
 ) -> None:
     """Until interrupted."""
     clock = SystemClock()
-    view = View(folder)
+    captured = SearchCapture(folder.queries, rotate=_MOST_CAPTURED) if capture else None
+    view = View(folder, capture=captured)
     access = Access(tokens, names, clock.monotonic)
 
     logging.getLogger("uvicorn.error").addFilter(_is_news)

@@ -12,6 +12,7 @@ from threading import Lock, RLock
 from typing import Any, TypeVar
 
 from levada.adapters.memory_hooks import MemoryHooks
+from levada.adapters.search_capture import SearchCapture
 from levada.adapters.sqlite_hooks import SqliteHooks
 from levada.assemble.folder import DataFolder
 from levada.assemble.ordering import open_orders
@@ -34,8 +35,11 @@ _MOST_LOOKED_BACK = 20_000
 class View:
     """Threads may share it."""
 
-    def __init__(self, folder: DataFolder, laboratory: Laboratory | None = None) -> None:
+    def __init__(
+        self, folder: DataFolder, laboratory: Laboratory | None = None, capture: SearchCapture | None = None
+    ) -> None:
         self.folder = folder
+        self.capture = capture
         self._lock = RLock()
         self._asking = Lock()
         self._clock = SystemClock()
@@ -128,6 +132,9 @@ class View:
 
     def close(self) -> None:
         self.laboratory.close()
+        if self.capture is not None:
+            self.capture.close()
+            self.capture = None
         with self._lock:
             for state in (self._before, self._state):
                 state.stack.close()
