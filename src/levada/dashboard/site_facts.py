@@ -17,6 +17,7 @@ from levada.telling.duration import iso
 __all__ = ["SITES"]
 
 _SHOWN_PAGES = 200
+_DAY = 86_400.0
 
 
 class SitesAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,6 +62,7 @@ class SitePage(msgspec.Struct, frozen=True):
 
 class SiteAnswer(msgspec.Struct, frozen=True):
     site: SiteFacts
+    changes_per_day: float | None  # of one of these pages, by what their remembered visits met
     pages: list[SitePage]  # the first ones, by address
 
 
@@ -80,7 +82,14 @@ def _site(view: View, ask: SiteAsk) -> SiteAnswer:
     fronts = [f"{scheme}://{record.site}/" for scheme in ("https", "http")]
     urls = [url for front in fronts for url in store.urls_like(front, _SHOWN_PAGES)]
     pages = [page for url in urls[:_SHOWN_PAGES] if (page := store.page(url)) is not None]
-    return SiteAnswer(_facts(view, record), [_page(page) for page in pages])
+    return SiteAnswer(_facts(view, record), _changes_per_day(pages), [_page(page) for page in pages])
+
+
+def _changes_per_day(pages: list[PageRecord]) -> float | None:
+    """Changes met, by the time that the remembered visits look back on: a lower bound where changes are frequent."""
+    watched = sum(page.history[-1].at - page.history[0].at for page in pages if len(page.history) > 1)
+    met = sum(visit.outcome is Outcome.CHANGED for page in pages for visit in page.history[1:])
+    return met / (watched / _DAY) if watched > 0 else None
 
 
 def _name(record: SiteRecord) -> str:

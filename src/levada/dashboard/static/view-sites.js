@@ -62,7 +62,7 @@ async function one(place, name) {
     }
   } }, "Visit it no more");
   show(place, el("p", {}, el("a", { href: "#/sites" }, "← Sites")), el("h1", {}, site.site),
-    el("p", { class: "soft" }, `${number(site.pages)} pages; ${span(site.delay)} between two requests; robots.txt: ${site.robots}`), drop, said,
+    el("p", { class: "soft" }, `${number(site.pages)} pages; ${span(site.delay)} between two requests; robots.txt: ${site.robots}; a page changes ${told.changes_per_day === null ? "at a rate that is not known yet" : `about ${number(told.changes_per_day, 2)} times a day`}`), drop, said,
     el("div", { class: "grid" },
       card("Refused, and why", table(["reason", { name: "how many", num: true }, "an example"], site.refused.map((each) => [each.reason, number(each.count), el("span", { class: "mono" }, each.example)]), "Nothing was refused here."))),
     el("div", { class: "card" }, el("h2", {}, "Pages"), table(
