@@ -58,6 +58,7 @@ def test_every_view_opens_fits_and_complains_of_nothing(
         walk.go("now")
         page.wait_for_selector("#line.on")
         changed = walk.changed_page()
+        walk.ask_some()
         for view in VIEWS:
             if view == "page":
                 walk.go_page(changed)

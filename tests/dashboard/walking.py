@@ -62,7 +62,7 @@ def demo(data: Path, seconds: float = 600.0) -> Iterator[str]:
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
     try:
-        with served(data) as address:
+        with served(data, "--capture") as address:
             yield address
     finally:
         os.killpg(running.pid, signal.SIGKILL)
@@ -128,6 +128,13 @@ class Walk:
             self.page.wait_for_timeout(500)
         raise AssertionError("no page has changed")
 
+    def ask_some(self) -> None:
+        """Questions of several kinds, so that a shard key can be advised from them."""
+        sites = self.ask("/sites?limit=40")["sites"]
+        assert isinstance(sites, list)
+        for site in sites:
+            self.ask(f"/search?q={quote('istanbul site:' + site['site'], safe='')}")
+
     def is_too_wide(self) -> bool:
         wide: bool = self.page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
         return wide
@@ -144,6 +151,7 @@ def take_pictures(folder: Path) -> None:
                 walk = Walk(page, address)
                 walk.go("now")
                 changed = walk.changed_page()
+                walk.ask_some()
                 for view in VIEWS:
                     if view == "page":
                         walk.go_page(changed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from levada.assemble.folder import DataFolder
@@ -14,12 +14,12 @@ __all__ = ["served_beside"]
 
 
 @contextmanager
-def served_beside(folder: DataFolder, port: int = PORT, *, wanted: bool = True) -> Iterator[str]:
+def served_beside(folder: DataFolder, *options: str, port: int = PORT, wanted: bool = True) -> Iterator[str]:
     """Its address; "" if it is not wanted, or cannot be had: a crawl does not depend on being watched."""
-    process, address = _start(folder, port) if wanted else (None, "")
+    process, address = _start(folder, port, options) if wanted else (None, "")
     if wanted and not address and process is not None:
         _end(process)
-        process, address = _start(folder, 0)  # somebody else has that port
+        process, address = _start(folder, 0, options)  # somebody else has that port
     try:
         yield address
     finally:
@@ -27,8 +27,8 @@ def served_beside(folder: DataFolder, port: int = PORT, *, wanted: bool = True) 
             _end(process)
 
 
-def _start(folder: DataFolder, port: int) -> tuple[subprocess.Popen[str], str]:
-    command = [sys.executable, "-m", "levada", "serve", "--data", str(folder.path), "--port", str(port)]
+def _start(folder: DataFolder, port: int, options: Sequence[str]) -> tuple[subprocess.Popen[str], str]:
+    command = [sys.executable, "-m", "levada", "serve", "--data", str(folder.path), "--port", str(port), *options]
     process = subprocess.Popen(  # noqa: S603 -- ourselves
         command,
         stdin=subprocess.DEVNULL,

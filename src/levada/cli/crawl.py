@@ -75,7 +75,7 @@ def crawl(
     start = seeds(urls or [])
     if not start and not folder.exists():
         raise UsageError("where to start? levada crawl https://example.org")
-    with served_beside(folder, port, wanted=serve) as address:
+    with served_beside(folder, port=port, wanted=serve) as address:
         if address:
             print(f"watch it at {address}", file=sys.stderr)
         outcome = run_crawl(folder, settings, start, once=once, max_pages=max_pages, quiet=json)

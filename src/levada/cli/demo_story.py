@@ -71,7 +71,7 @@ class Story(msgspec.Struct, frozen=True):
 def tell(data: Path, seconds: float, options: Sequence[str], *, quiet: bool, serve: bool = False) -> Story:
     folder = DataFolder(data)
     _clear(folder)
-    with serving(*options) as web, served_beside(folder, wanted=serve) as address:
+    with serving(*options) as web, served_beside(folder, "--capture", wanted=serve) as address:
         if address:
             print(f"watch it at {address}", file=sys.stderr)
         visits: list[tuple[str, float]] = []

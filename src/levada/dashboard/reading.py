@@ -122,8 +122,8 @@ def _search(view: View, ask: SearchAsk) -> SearchAnswer:
     now = view.collection().clock.now()
     query = Query(ask.q, ask.limit, ask.offset, now)
     found = view.index().search(query)
-    if view.capture:
-        view.capture.search(query)
+    if capture := view.capture():
+        capture.search(query)
     seen = ask.offset + len(found.hits)
     more = seen if found.hits and seen < found.total else None
     return SearchAnswer(found.total, [_hit(hit) for hit in found.hits], more)
@@ -137,8 +137,8 @@ def _hit(hit: Hit) -> HitFacts:
 def _page(view: View, ask: PageAsk) -> PageAnswer:
     collection = view.collection()
     page = known_page(collection, ask.url)
-    if view.capture:
-        view.capture.page(page.url, collection.clock.now())
+    if capture := view.capture():
+        capture.page(page.url, collection.clock.now())
     newest = next(iter(collection.store.versions(page.url)), None) if page.version else None
     met = next((visit.at for visit in reversed(page.history) if visit.outcome in _MET), None)
     return PageAnswer(

@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import uvicorn
 
-from levada.adapters.search_capture import SearchCapture
 from levada.assemble.folder import DataFolder
 from levada.assemble.parts import make_fetcher
 from levada.clock import SystemClock
@@ -25,7 +24,6 @@ __all__ = ["listen", "serve"]
 
 _WAITING_CONNECTIONS = 256
 _AT_ONCE = 1_000
-_MOST_CAPTURED = 10_000_000  # bytes in a file; older ones are left beside it
 
 
 def listen(host: str, port: int, tokens: Tokens) -> socket.socket:
@@ -52,8 +50,7 @@ def serve(
 ) -> None:
     """Until interrupted."""
     clock = SystemClock()
-    captured = SearchCapture(folder.queries, rotate=_MOST_CAPTURED) if capture else None
-    view = View(folder, capture=captured)
+    view = View(folder, capturing=capture)
     access = Access(tokens, names, clock.monotonic)
 
     logging.getLogger("uvicorn.error").addFilter(_is_news)

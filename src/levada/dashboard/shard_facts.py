@@ -23,7 +23,7 @@ class ShardsAnswer(msgspec.Struct, frozen=True):
 def _shards(view: View, _ask: Nothing) -> ShardsAnswer:
     collection = view.collection()
     advice = view.remembered("advice", _SECONDS, lambda: (own_advice(collection, view.folder.queries),))[0]
-    return ShardsAnswer(own_shards(collection), advice, view.capture is not None, LEAST_ASKED)
+    return ShardsAnswer(own_shards(collection), advice, view.capturing, LEAST_ASKED)
 
 
 SHARDS = [

@@ -86,7 +86,7 @@ def _site(view: View, ask: SiteAsk) -> SiteAnswer:
 
 
 def _changes_per_day(pages: list[PageRecord]) -> float | None:
-    """Changes met, by the time that the remembered visits look back on: a lower bound where changes are frequent."""
+    """Changes met, by the time that the remembered visits look back on: at least so many."""
     watched = sum(page.history[-1].at - page.history[0].at for page in pages if len(page.history) > 1)
     met = sum(visit.outcome is Outcome.CHANGED for page in pages for visit in page.history[1:])
     return met / (watched / _DAY) if watched > 0 else None

@@ -30,16 +30,17 @@ Told = TypeVar("Told")
 
 _LOOKED_BACK = 200  # steps of each shard's log, at first
 _MOST_LOOKED_BACK = 20_000
+_MOST_CAPTURED = 10_000_000  # bytes in a file; older ones are left beside it
 
 
 class View:
     """Threads may share it."""
 
     def __init__(
-        self, folder: DataFolder, laboratory: Laboratory | None = None, capture: SearchCapture | None = None
+        self, folder: DataFolder, laboratory: Laboratory | None = None, *, capturing: bool = False
     ) -> None:
         self.folder = folder
-        self.capture = capture
+        self.capturing = capturing
         self._lock = RLock()
         self._asking = Lock()
         self._clock = SystemClock()
@@ -78,6 +79,18 @@ class View:
                     state.hooks = SqliteHooks(self.folder.hooks)
                     state.stack.callback(state.hooks.close)
         return state.hooks
+
+    def capture(self) -> SearchCapture | None:
+        """Where what is asked is written down; nowhere unless that is wanted."""
+        if not self.capturing:
+            return None
+        state = self._current()
+        if state.capture is None:
+            with self._lock:
+                if state.capture is None:
+                    state.capture = SearchCapture(self.folder.queries, rotate=_MOST_CAPTURED)
+                    state.stack.callback(state.capture.close)
+        return state.capture
 
     def _current(self) -> _Opened:
         """What is open, anew if another crawl has begun since: with other settings, or in a folder made anew."""
@@ -132,9 +145,6 @@ class View:
 
     def close(self) -> None:
         self.laboratory.close()
-        if self.capture is not None:
-            self.capture.close()
-            self.capture = None
         with self._lock:
             for state in (self._before, self._state):
                 state.stack.close()
@@ -150,6 +160,7 @@ class _Opened:
         self.collection: Collection | None = None
         self.index: Index | None = None
         self.hooks: Hooks | None = None
+        self.capture: SearchCapture | None = None
 
 
 def _all(feed: Feed, place: Place, wanted: ChangeFilter) -> Iterator[tuple[int, Happening]]:

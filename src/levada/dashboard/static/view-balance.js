@@ -14,14 +14,17 @@ export async function open(place) {
 }
 
 async function load(place) {
-  let told;
-  show(place, el("p", { class: "soft" }, "Measuring the latest changes…"));
   try {
-    told = await ask(`/balance${query({ beside: true })}`);
+    const told = await ask("/balance");
+    draw(place, told);
+    // What the others would have made of it takes a moment: it is shown when it is there.
+    ask(`/balance${query({ beside: true })}`).then((beside) => place.isConnected && draw(place, beside)).catch(() => {});
   } catch (error) {
     show(place, error.code === "not-found" ? note("Nothing is counted yet. Start a crawl:", "levada crawl https://example.org") : trouble(error));
-    return;
   }
+}
+
+function draw(place, told) {
   if (!told.records) {
     show(place, note("Nothing is counted yet."));
     return;
@@ -34,7 +37,7 @@ async function load(place) {
     wide("Beside each other", table(
       ["grouping", { name: "deviation %", num: true }, { name: "fullest / mean", num: true }, { name: "workers per term", num: true }],
       told.balance.map((each) => [NAMES[each.method] || each.method, number(each.deviation_percent, 3), number(each.max_over_mean, 3), number(each.distribution_cost, 3)])),
-      el("p", { class: "soft small" }, `${number(told.records)} records of the latest ${number(told.changes)} changed documents. Lower is better in every column.`)),
+      el("p", { class: "soft small" }, `${number(told.records)} records of ${number(told.changes)} changed documents. Lower is better in every column.`)),
     card("Hot terms", table(["term", { name: "records", num: true }, { name: "workers", num: true }], ours.hot.slice(0, 15).map((term) => [term.term, number(term.records), number(term.workers)])))));
 }
 

@@ -29,14 +29,14 @@ function one(stage, history) {
   return card(stage.name,
     el("p", {}, el("strong", {}, `${number(stage.on)} of ${number(stage.wanted)} wanted`), ` · ${number(stage.busy)} busy · ${number(stage.queue)} waiting`),
     el("p", { class: "small soft" }, stage.why || "as set"),
-    cells(stage),
+    cells(stage, Math.max(stage.wanted, ...history.map((moment) => moment[2]))),
     history.length > 1 ? lines([series(2, "workers", "s1"), series(3, "wanted", "s3"), series(0, "queue", "s2")], { words: `Workers and queue of ${stage.name} over the last minute`, height: 140 }) : null,
     el("p", { class: "small soft" }, `Cost in the last minute: ${number(history.reduce((sum, moment) => sum + moment[2], 0) / 60, 2)} worker minutes.`));
 }
 
-function cells(stage) {
+function cells(stage, most) {
   const ready = Math.max(0, stage.on - stage.starting), busy = Math.min(stage.busy, ready);
-  const kinds = [...Array(busy).fill("busy"), ...Array(Math.max(0, ready - busy)).fill("idle"), ...Array(stage.starting).fill("starting"), ...Array(Math.max(0, (stage.most || stage.wanted) - stage.on)).fill("off")];
+  const kinds = [...Array(busy).fill("busy"), ...Array(Math.max(0, ready - busy)).fill("idle"), ...Array(stage.starting).fill("starting"), ...Array(Math.max(0, most - stage.on)).fill("off")];
   const shown = kinds.slice(0, MOST_CELLS);
   return el("div", { class: "cells", role: "img", ariaLabel: `${busy} busy, ${ready - busy} idle, ${stage.starting} starting` }, shown.map((kind) => el("i", { class: kind })), kinds.length > shown.length ? `and ${kinds.length - shown.length} more` : null);
 }
