@@ -3,7 +3,8 @@
 # make test-flink   the Flink partitioner in Flink's own mini-cluster (installs 900 MB into an environment of its own)
 # make setup   everything for working on Levada, benchmarks included
 # make check   only the linters and the types
-# make bench   the benchmarks (some minutes)
+# make bench   the benchmarks (half an hour)
+# make pictures   the pictures of the README, from a running demo (needs Chromium)
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,7 +12,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
 
-.PHONY: setup demo test test-flink servers check bench clean
+.PHONY: setup demo test test-flink servers check bench pictures clean
 
 demo: $(VENV)/main.done
 	$(BIN)/levada demo
@@ -37,6 +38,16 @@ bench: $(VENV)/bench.done
 	$(BIN)/python benchmarks/crawl.py
 	$(BIN)/python benchmarks/schedule.py
 	$(BIN)/python benchmarks/grouping.py
+	$(BIN)/python benchmarks/simulate.py
+	$(BIN)/python benchmarks/store.py
+	$(BIN)/python benchmarks/shard_replay.py
+	$(BIN)/python benchmarks/load.py
+	$(BIN)/python benchmarks/serve.py
+
+pictures: $(VENV)/dev.done
+	$(BIN)/python docs/make_images.py
+	$(BIN)/python -m tests.dashboard.walking $(VENV)/pictures
+	for view in now page stages; do cp $(VENV)/pictures/dashboard-$$view-wide.png docs/images/dashboard-$$view.png; done
 
 setup: $(VENV)/dev.done $(VENV)/bench.done
 

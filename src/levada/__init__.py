@@ -1,3 +1,3 @@
 """Levada keeps a large collection of web pages fresh and searchable within a fetch budget."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

@@ -150,6 +150,7 @@ def take_pictures(folder: Path) -> None:
             with open_page(opened, size, "dark" if size == "narrow" else "light") as page:
                 walk = Walk(page, address)
                 walk.go("now")
+                page.wait_for_selector("#line.on")
                 changed = walk.changed_page()
                 walk.ask_some()
                 for view in VIEWS:

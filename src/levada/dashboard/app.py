@@ -24,6 +24,7 @@ from levada.dashboard.controlling import CONTROLLING
 from levada.dashboard.gate import Gate
 from levada.dashboard.hooking import HOOKING
 from levada.dashboard.laboratory import LABORATORY
+from levada.dashboard.load_facts import LOADS
 from levada.dashboard.logging_in import login_routes
 from levada.dashboard.metrics import metric_routes
 from levada.dashboard.openapi import document
@@ -54,7 +55,7 @@ def _health(_view: View, _ask: Nothing) -> HealthAnswer:
 HEALTH = Operation(
     method="GET", path="/health", summary="Is the server there? Needs no token", handle=_health, answer=HealthAnswer
 )
-OPERATIONS = [*READING, *SITES, *WATCHING, *SHARDS, *CHANGES, *CONTROLLING, *HOOKING, *LABORATORY, HEALTH]
+OPERATIONS = [*READING, *SITES, *WATCHING, *SHARDS, *LOADS, *CHANGES, *CONTROLLING, *HOOKING, *LABORATORY, HEALTH]
 
 
 def openapi() -> dict[str, Any]:

@@ -6,12 +6,13 @@ from typing import Annotated, Any
 
 import msgspec
 
+from levada.adapters.page_cards import PageCard, card_of
 from levada.dashboard.operations import Operation
 from levada.dashboard.view import View
 from levada.errors import NotFound, UsageError
-from levada.records import Outcome, PageRecord, VersionInfo
+from levada.records import PageRecord, VersionInfo
 from levada.searching import Hit, Query
-from levada.telling.addresses import known_page
+from levada.telling.addresses import known_page, spellings
 from levada.telling.duration import iso
 from levada.telling.line_changes import Hunk
 from levada.telling.page_diff import hunks_between, lines_changed
@@ -23,8 +24,6 @@ Url = Annotated[str, msgspec.Meta(min_length=1, max_length=4096, description="Th
 Limit = Annotated[int, msgspec.Meta(ge=1, le=100, description="How many at most.")]
 Version = Annotated[int, msgspec.Meta(ge=1, le=2**62, description="A number of a stored version.")]
 Offset = Annotated[int, msgspec.Meta(ge=0, le=10_000, description="How many to leave out first.")]
-
-_MET = (Outcome.FIRST, Outcome.UNCHANGED, Outcome.CHANGED)
 
 
 class SearchAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -135,25 +134,37 @@ def _hit(hit: Hit) -> HitFacts:
 
 
 def _page(view: View, ask: PageAsk) -> PageAnswer:
-    collection = view.collection()
-    page = known_page(collection, ask.url)
+    """From the warm map if it is right; else, or where the address may mean another, from the store."""
+    url = spellings(ask.url)[0]
+    card = view.warm().card(url)
+    answer = _answer(url, card) if card else _stored_page(view, ask.url)
     if capture := view.capture():
-        capture.page(page.url, collection.clock.now())
+        capture.page(answer.url, view.collection().clock.now())
+    return answer
+
+
+def _stored_page(view: View, typed: str) -> PageAnswer:
+    collection = view.collection()
+    page = known_page(collection, typed)
     newest = next(iter(collection.store.versions(page.url)), None) if page.version else None
-    met = next((visit.at for visit in reversed(page.history) if visit.outcome in _MET), None)
+    told = (newest.title, newest.words, newest.fetched_at) if newest else (None, None, None)
+    return _answer(page.url, card_of(page, *told))
+
+
+def _answer(url: str, card: PageCard) -> PageAnswer:
     return PageAnswer(
-        url=page.url,
-        site=page.site,
-        kind=page.kind,
-        state=page.state,
-        reason=page.reason,
-        title=newest.title if newest else "",
-        words=newest.words if newest else 0,
-        version=page.version,
-        fetched_at=iso(newest.fetched_at) if newest else None,
-        checked_at=iso(met) if newest else None,
-        next_visit=iso(page.next_visit),
-        visits=page.visits,
+        url=url,
+        site=card.site,
+        kind=card.kind,
+        state=card.state,
+        reason=card.reason,
+        title=card.title,
+        words=card.words,
+        version=card.version,
+        fetched_at=iso(card.fetched_at),
+        checked_at=iso(card.checked_at),
+        next_visit=iso(card.next_visit),
+        visits=card.visits,
     )
 
 

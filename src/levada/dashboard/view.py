@@ -18,6 +18,7 @@ from levada.assemble.folder import DataFolder
 from levada.assemble.ordering import open_orders
 from levada.assemble.reading import Collection, open_collection
 from levada.assemble.searching import open_search
+from levada.assemble.warm_pages import WarmPages
 from levada.clock import SystemClock
 from levada.dashboard.lab_runs import Laboratory
 from levada.flow.feed import Feed, Place
@@ -92,6 +93,16 @@ class View:
                     state.stack.callback(state.capture.close)
         return state.capture
 
+    def warm(self) -> WarmPages:
+        """Cards of pages, from the map that `levada warm` filled; none while there is no map."""
+        state = self._current()
+        if state.warm is None:
+            with self._lock:
+                if state.warm is None:
+                    state.warm = WarmPages(self.folder, self._clock)
+                    state.stack.callback(state.warm.close)
+        return state.warm
+
     def _current(self) -> _Opened:
         """What is open, anew if another crawl has begun since: with other settings, or in a folder made anew."""
         identity = self.folder.identity()
@@ -160,6 +171,7 @@ class _Opened:
         self.collection: Collection | None = None
         self.index: Index | None = None
         self.hooks: Hooks | None = None
+        self.warm: WarmPages | None = None
         self.capture: SearchCapture | None = None
 
 

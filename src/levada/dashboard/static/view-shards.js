@@ -41,7 +41,7 @@ function advice(told) {
   const row = (name, key, figures) => [name, key, number(figures.shards_per_query, 2), percent(figures.single_shard, 0), number(figures.load_max_mean, 2), number(figures.capacity, 2)];
   return wide("The key that suits", table(
     ["", "key", { name: "shards per question", num: true }, { name: "asks one shard", num: true }, { name: "busiest / mean", num: true }, { name: "capacity", num: true }],
-    [row("now", about.present_key, present), row("advised", about.advised_key, advised)]),
+    [row(told.shards.shards.length > 1 ? "now" : "spread by address", about.present_key, present), row("advised", about.advised_key, advised)]),
   el("ul", {}, about.why.map((words) => el("li", {}, words))),
   el("p", { class: "small soft" }, `From ${number(about.questions)} questions, for ${number(about.shards)} shards; one unsharded store has a capacity of 1. To move pages while the crawl runs: levada shard apply`));
 }
