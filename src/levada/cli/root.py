@@ -30,6 +30,7 @@ from levada.cli import (
     shard,
     simulate,
     trends,
+    warm,
     why,
     work,
 )
@@ -95,6 +96,7 @@ for module in (
     shard,
     lab,
     load,
+    warm,
     export,
     doctor,
 ):

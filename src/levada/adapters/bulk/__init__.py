@@ -1,0 +1,1 @@
+"""Tables, task books and maps that a load can use; one engine per file."""

@@ -1,0 +1,125 @@
+"""How is a Parquet file read? Two of its columns, some rows at a time, once for each task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.compute
+import pyarrow.parquet
+
+from levada.adapters.bulk.plain_source import gathered, known_column
+from levada.bulk.generations import LoadPlan
+from levada.bulk.ports import RowBatch
+from levada.bulk.spans import Key, KeyRange, NullKeys, RowRange, Span, holds
+from levada.bulk.splitting import TableFacts
+from levada.errors import LevadaError, NotFound, UsageError
+
+__all__ = ["ParquetSource"]
+
+_BATCH = 20_000
+
+
+class ParquetSource:
+    """The rows of a key may stand anywhere: each task looks through the keys of the whole file."""
+
+    def __init__(self, path: Path, plan: LoadPlan) -> None:
+        if not path.exists():
+            raise NotFound(f"there is no file {path}")
+        if plan.watermark is not None:
+            raise UsageError("a Parquet file is always loaded whole: leave --watermark away")
+        self._plan = plan
+        try:
+            self._file = pyarrow.parquet.ParquetFile(path, memory_map=True)
+        except (OSError, pyarrow.ArrowException) as error:
+            raise LevadaError(f"{path} cannot be read as Parquet: {error}") from error
+        schema = self._file.schema_arrow
+        for name in (plan.key, plan.value):
+            known_column(name, schema.names, path.name)
+        types = [schema.field(name).type for name in (plan.key, plan.value)]
+        whole = [pyarrow.types.is_integer(each) and each != pyarrow.uint64() for each in types]
+        self._kinds = ("int" if whole[0] else "text", "int" if whole[1] else "any")
+
+    def share(self, offers: Sequence[str], since: str | None) -> str | None:
+        return ""
+
+    def facts(self) -> TableFacts:
+        rows = self._file.metadata.num_rows
+        return TableFacts(rows, *self._kinds, blocks=rows, numbered=True)
+
+    def sample(self, span: Span, size: int) -> list[Key]:
+        every = max(1, self._file.metadata.num_rows // (20 * size))
+        keys = sorted(key for place, key, _ in self._rows(span) if key is not None and place % every == 0)
+        return keys[:: max(1, len(keys) // size)]
+
+    def duplicate(self) -> Key | None:
+        return None  # found while loading: a task holds all rows of its keys
+
+    def read(self, span: Span, limit: int | None) -> RowBatch | int | None:
+        if isinstance(span, NullKeys):
+            return sum(1 for _ in self._rows(span))
+        return gathered(((key, value) for _, key, value in self._rows(span)), self._kinds, limit)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _rows(self, span: Span) -> Iterator[tuple[int, Any, Any]]:
+        place = 0
+        try:
+            for batch in self._batches(span):
+                at, table = batch
+                place = at
+                keys, values = self._column(table, 0), self._column(table, 1)
+                for key, value in zip(keys, values, strict=True):
+                    if holds(span, key, place):
+                        yield place, key, value
+                    place += 1
+        except (OSError, pyarrow.ArrowException) as error:
+            raise LevadaError(f"{self._plan.source} cannot be read: {error}") from error
+
+    def _batches(self, span: Span) -> Iterator[tuple[int, Any]]:
+        """Only the row groups in which the span can have rows, and where each batch begins."""
+        place = 0
+        for group in range(self._file.num_row_groups):
+            rows = self._file.metadata.row_group(group).num_rows
+            outside = isinstance(span, RowRange) and (
+                place + rows <= span.first or (span.end is not None and place >= span.end)
+            )
+            if not outside:
+                at = place
+                for batch in self._file.iter_batches(_BATCH, [group], [self._plan.key, self._plan.value]):
+                    yield at, _narrowed(batch, span, self._plan.key)
+                    at += batch.num_rows
+            place += rows
+
+    def _column(self, batch: Any, which: int) -> list[Any]:
+        column = batch.column(self._plan.key if which == 0 else self._plan.value)
+        if self._kinds[which] == "text" or (self._kinds[which] == "any" and not _known(column.type)):
+            column = pyarrow.compute.cast(column, pyarrow.string())
+        return list(column.to_pylist())
+
+
+def _known(kind: Any) -> bool:
+    types = pyarrow.types
+    return any(each(kind) for each in (types.is_string, types.is_large_string, types.is_floating, types.is_boolean))
+
+
+def _narrowed(batch: Any, span: Span, key: str) -> Any:
+    """Of a range of integer keys, only the rows inside: their places no longer matter."""
+    column = batch.column(key)
+    if (
+        not isinstance(span, KeyRange)
+        or not pyarrow.types.is_integer(column.type)
+        or column.type == pyarrow.uint64()
+    ):
+        return batch
+    mask = pyarrow.compute.is_valid(column)
+    if span.low is not None:
+        beyond = pyarrow.compute.greater if span.low.after else pyarrow.compute.greater_equal
+        mask = pyarrow.compute.and_(mask, beyond(column, span.low.key))
+    if span.high is not None:
+        below = pyarrow.compute.less_equal if span.high.after else pyarrow.compute.less
+        mask = pyarrow.compute.and_(mask, below(column, span.high.key))
+    return batch.filter(pyarrow.compute.fill_null(mask, False))

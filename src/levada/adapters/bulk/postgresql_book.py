@@ -1,0 +1,71 @@
+"""A task book in a PostgreSQL: two small tables, beside the source or anywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+import psycopg
+from psycopg.errors import InsufficientPrivilege, OperationalError
+
+from levada.adapters.bulk.sql_book import TABLES, SqlBook
+from levada.bulk.trouble import Away
+from levada.errors import LevadaError, Refused
+
+__all__ = ["PostgresqlBook"]
+
+
+class PostgresqlBook(SqlBook):
+    """Who may not make tables there keeps the book elsewhere."""
+
+    def __init__(self, url: str) -> None:
+        self._lock = Lock()
+        try:
+            self._line = psycopg.connect(url, autocommit=True, application_name="levada load", connect_timeout=10)
+            with self._line.transaction():
+                self._line.execute("SELECT pg_advisory_xact_lock(hashtext('levada_loads'))")  # one makes the tables
+                for table in TABLES:
+                    self._line.execute(table)
+        except OperationalError as error:
+            raise Away(f"the PostgreSQL of the task book cannot be reached: {_first(error)}") from error
+        except InsufficientPrivilege as error:
+            raise Refused(
+                "the task book may not be kept in this PostgreSQL: name another place with --book"
+            ) from error
+        except psycopg.Error as error:
+            raise LevadaError(f"the task book cannot be kept in this PostgreSQL: {_first(error)}") from error
+
+    @contextmanager
+    def _step(self, name: str) -> Iterator[_Step]:
+        with self._lock:
+            try:
+                with self._line.transaction():
+                    self._line.execute("SELECT pg_advisory_xact_lock(hashtext('levada_load:' || %s))", (name,))
+                    yield _Step(self._line)
+            except OperationalError as error:
+                raise Away(f"the PostgreSQL of the task book cannot be reached: {_first(error)}") from error
+            except psycopg.Error as error:
+                raise LevadaError(f"the task book in PostgreSQL cannot be used: {_first(error)}") from error
+
+    def close(self) -> None:
+        self._line.close()
+
+
+class _Step:
+    def __init__(self, line: psycopg.Connection[Any]) -> None:
+        self._line = line
+
+    def run(self, statement: str, *values: object) -> list[Any]:
+        done = self._line.execute(statement.replace("?", "%s"), values)
+        return list(done.fetchall()) if done.description else []
+
+    def now(self) -> float:
+        row = self._line.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
+        assert row is not None
+        return float(row[0])
+
+
+def _first(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]

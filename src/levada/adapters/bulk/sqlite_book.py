@@ -1,0 +1,79 @@
+"""A task book for the instances on one machine: an SQLite file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from levada.adapters.bulk.sql_book import TABLES, SqlBook
+from levada.bulk.tasks import Standing
+from levada.bulk.trouble import Away
+from levada.errors import StoreError, StoreFull
+from levada.ports import Clock
+
+__all__ = ["SqliteBook"]
+
+_PATIENCE = 30.0
+
+
+class SqliteBook(SqlBook):
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path, self._clock = path, clock
+        self._lock = Lock()  # the heart-beat comes on a thread of its own
+        self._opened: sqlite3.Connection | None = None
+
+    def standing(self, name: str) -> Standing | None:
+        """Looking makes no file."""
+        return super().standing(name) if self._path.exists() else None
+
+    def _base(self) -> sqlite3.Connection:
+        if self._opened is not None:
+            return self._opened
+        path = self._path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            base = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+            self._opened = base
+            base.execute("PRAGMA journal_mode = WAL")
+            base.execute("PRAGMA synchronous = NORMAL")
+            for table in TABLES:
+                base.execute(table)
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"the task book {path} cannot be opened: {error}") from error
+        return base
+
+    @contextmanager
+    def _step(self, name: str) -> Iterator[_Step]:
+        with self._lock:
+            base = self._base()
+            try:
+                base.execute("BEGIN IMMEDIATE")
+                try:
+                    yield _Step(base, self._clock)
+                except BaseException:
+                    base.execute("ROLLBACK")
+                    raise
+                base.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                if "full" in str(error):
+                    raise StoreFull("the disk of the task book is full") from error
+                raise Away(f"the task book cannot be used: {error}") from error
+
+    def close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+
+
+class _Step:
+    def __init__(self, base: sqlite3.Connection, clock: Clock) -> None:
+        self._base, self._clock = base, clock
+
+    def run(self, statement: str, *values: object) -> list[Any]:
+        return self._base.execute(statement, values).fetchall()
+
+    def now(self) -> float:
+        return self._clock.now()

@@ -1,0 +1,112 @@
+"""How is a table of an SQLite file read? Also one of a data folder's own database."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from zlib import crc32
+
+from levada.adapters.bulk.plain_source import SqlSource, known_column
+from levada.bulk.generations import LoadPlan
+from levada.bulk.near import near_names
+from levada.bulk.splitting import TableFacts
+from levada.bulk.trouble import Away
+from levada.errors import LevadaError, NotFound, UsageError
+
+__all__ = ["SqliteSource"]
+
+_PATIENCE = 30.0
+
+
+class SqliteSource(SqlSource):
+    def __init__(self, path: Path, plan: LoadPlan) -> None:
+        self._plan = plan
+        if not path.exists():
+            raise NotFound(f"there is no file {path}")
+        address = f"file:{quote(str(path.absolute()))}?mode=ro"
+        self._base = sqlite3.connect(address, uri=True, timeout=_PATIENCE, isolation_level=None)
+        self._base.create_function("levada_hash", 1, _hash, deterministic=True)
+        try:
+            self._types = self._columns()
+        except LevadaError:
+            self._base.close()
+            raise
+
+    def facts(self) -> TableFacts:
+        key_kind, value_kind = self._kinds()
+        last = self._last_row()
+        return TableFacts(
+            next(int(row[0]) for row in self._rows(f"SELECT count(*) FROM {self._table()}", [])),  # noqa: S608
+            key_kind,
+            value_kind,
+            indexed=key_kind == "int" and self._indexed(),
+            blocks=last,
+            numbered=True,
+            unique=True,
+            newest=self._newest(),
+        )
+
+    def close(self) -> None:
+        self._base.close()
+
+    def _columns(self) -> dict[str, str]:
+        table, plan = self._plan.table.split(".")[-1], self._plan
+        found = {row[1]: str(row[2]).upper() for row in self._rows(f"PRAGMA table_info({self._quoted(table)})", [])}
+        if not found:
+            known = self._rows("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')", [])
+            raise UsageError(
+                f"there is no table or view {plan.table!r}: {near_names(plan.table, [row[0] for row in known])}"
+            )
+        for column in (plan.key, plan.value, *([plan.watermark] if plan.watermark else [])):
+            known_column(column, list(found), plan.table)
+        return found
+
+    def _indexed(self) -> bool:
+        table = self._quoted(self._plan.table)
+        plan = self._rows(
+            f"EXPLAIN QUERY PLAN SELECT 1 FROM {table} WHERE {self._quoted(self._plan.key)} < 1",  # noqa: S608
+            [],
+        )
+        return any("SEARCH" in str(row[3]) for row in plan)
+
+    def _last_row(self) -> int | None:
+        """Behind the last row's number; None where rows have none, or some below 0."""
+        try:
+            row = self._base.execute(f"SELECT min(rowid), max(rowid) FROM {self._table()}").fetchone()  # noqa: S608
+        except sqlite3.OperationalError:
+            return None
+        return None if row[0] is not None and row[0] < 0 else (row[1] or 0) + 1
+
+    def _quoted(self, name: str) -> str:
+        return '"' + name.replace('"', '""') + '"'
+
+    def _key(self) -> str:
+        name = self._quoted(self._plan.key)
+        return name if self._kinds()[0] == "int" else f"CAST({name} AS TEXT) COLLATE BINARY"
+
+    def _hashed(self) -> str:
+        return f"levada_hash({self._quoted(self._plan.key)})"
+
+    def _kinds(self) -> tuple[str, str]:
+        key, value = self._types[self._plan.key], self._types[self._plan.value]
+        return "int" if "INT" in key else "text", "int" if "INT" in value else "any"
+
+    def _rows(self, asked: str, values: Sequence[Any]) -> Iterator[Any]:
+        cursor = self._base.cursor()
+        try:
+            yield from cursor.execute(asked, values)
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                raise Away(f"{self._plan.source} is locked by another program") from error
+            raise LevadaError(f"{self._plan.table} in {self._plan.source} cannot be read: {error}") from error
+        except sqlite3.DatabaseError as error:
+            raise LevadaError(f"{self._plan.source} cannot be read: {error}") from error
+        finally:
+            cursor.close()
+
+
+def _hash(key: object) -> int:
+    return crc32(str(key).encode("utf-8", "surrogatepass"))

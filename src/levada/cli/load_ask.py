@@ -1,0 +1,190 @@
+"""`levada load status|resume|cancel|verify|get`: what can be asked of a load?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from levada.cli.load_options import BookOption, MapsOption, NameArgument, SourceOption, TargetOption, asked_load
+from levada.cli.options import JsonOption, print_json
+from levada.errors import LevadaError, NotFound, UsageError
+
+__all__ = ["register"]
+
+_MAPS = Path("levada-maps")
+
+
+def register(family: typer.Typer) -> None:
+    for command in (status, resume, cancel, verify, get):
+        family.command()(command)
+
+
+def status(
+    name: NameArgument,
+    target: TargetOption = "",
+    book: BookOption = "",
+    maps: MapsOption = _MAPS,
+    json: JsonOption = False,
+) -> None:
+    """Shows how far a load is, who works on it, and what is published.
+
+    Examples:
+
+    ```
+    levada load status categories
+    levada load status categories --to redis://cache:6379/0 --json
+    ```
+    """
+    from levada.assemble.loading import load_standing
+    from levada.cli.load_print import print_status, status_facts
+
+    standing, manifest = load_standing(asked_load(name, maps, target, book=book))
+    if standing is None and manifest is None:
+        raise NotFound(f"nothing is known of a load {name}")
+    if json:
+        print_json(status_facts(standing, manifest))
+    else:
+        print_status(standing, manifest)
+
+
+def resume(
+    name: NameArgument,
+    target: TargetOption = "",
+    source: SourceOption = "",
+    book: BookOption = "",
+    processes: Annotated[
+        int, typer.Option("--processes", metavar="N", min=1, max=256, help="Instances to run here.")
+    ] = 1,
+    maps: MapsOption = _MAPS,
+    json: JsonOption = False,
+) -> None:
+    """Goes on with a load that was broken off, or joins one that runs.
+
+    Examples:
+
+    ```
+    levada load resume categories
+    levada load resume categories --processes 2 --json
+    ```
+    """
+    from levada.assemble.loading import load_standing
+    from levada.bulk.tasks import LoadState
+    from levada.cli.load_run import run
+
+    request = asked_load(name, maps, target, source, book)
+    if not request.source or not request.table:
+        raise UsageError(f"load {name} is not noted in {maps}: give the whole levada load line again")
+    standing, _ = load_standing(request)
+    if standing is not None and standing.record.state is LoadState.PUBLISHED:
+        raise NotFound(
+            f"there is nothing to resume: generation {standing.record.generation} of {name} is published"
+        )
+    run(request, maps, processes, 0, json)
+
+
+def cancel(
+    name: NameArgument,
+    target: TargetOption = "",
+    book: BookOption = "",
+    maps: MapsOption = _MAPS,
+    json: JsonOption = False,
+) -> None:
+    """Gives up a load that is under way, and removes what it wrote. What is published stays.
+
+    Example:
+
+    ```
+    levada load cancel categories
+    ```
+    """
+    from levada.assemble.loading import cancel_load
+
+    generation = cancel_load(asked_load(name, maps, target, book=book))
+    if json:
+        print_json({"name": name, "generation": generation, "state": "cancelled"})
+    else:
+        print(f"{name}: generation {generation} is cancelled, and what it wrote is removed")
+
+
+def verify(
+    name: NameArgument,
+    target: TargetOption = "",
+    source: SourceOption = "",
+    stored_only: Annotated[
+        bool, typer.Option("--stored-only", help="Do not read the source: only the map, against what was loaded.")
+    ] = False,
+    maps: MapsOption = _MAPS,
+    json: JsonOption = False,
+) -> None:
+    """Counts source and map and compares a digest of all rows, whatever their order.
+
+    Exit status 1 if they differ: then the source has changed since, or something was lost.
+
+    Examples:
+
+    ```
+    levada load verify categories
+    levada load verify categories --stored-only --json
+    ```
+    """
+    import msgspec
+
+    from levada.assemble.loading import verify_load
+    from levada.cli.load_print import print_verdict, verdict_facts
+
+    request = asked_load(name, maps, target, source)
+    if stored_only:
+        request = msgspec.structs.replace(request, source="")
+    elif not request.source:
+        raise UsageError("name the source with --from, or --stored-only")
+    verdict = verify_load(request)
+    if json:
+        print_json(verdict_facts(verdict))
+    else:
+        print_verdict(verdict)
+    if not verdict.whole:
+        raise LevadaError(f"map {name} does not hold what was loaded: load it again")
+    if not verdict.current:
+        raise LevadaError(f"map {name} and its source differ: the source has changed since, load it again")
+
+
+def get(
+    name: NameArgument,
+    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="What to ask the map.")],
+    target: TargetOption = "",
+    maps: MapsOption = _MAPS,
+    json: JsonOption = False,
+) -> None:
+    """Prints what a map says of one or more keys; exit status 3 if it has none of them.
+
+    Examples:
+
+    ```
+    levada load get categories 905321234567
+    levada load get prices A-1 A-2 --to redis://cache:6379/0 --json
+    ```
+    """
+    from levada.assemble.maps import Map
+
+    with Map.open(asked_load(name, maps, target).target, name) as opened:
+        answers = dict(zip(keys, opened.get_many(keys), strict=True))
+    if json:
+        print_json({"name": name, "found": answers})
+    else:
+        _print_answers(answers)
+    if all(answer is None for answer in answers.values()):
+        if json:
+            raise typer.Exit(NotFound.exit_code)
+        raise NotFound(f"map {name} has no {' '.join(keys)[:100]}")
+
+
+def _print_answers(answers: dict[str, Any]) -> None:
+    from levada.cli.printing import harmless
+
+    for key, answer in answers.items():
+        if answer is not None:
+            values = answer if isinstance(answer, list) else [answer]
+            head = f"{harmless(key)}: " if len(answers) > 1 else ""
+            print(head + " ".join(harmless(str(value)) for value in values))

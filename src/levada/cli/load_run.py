@@ -1,0 +1,133 @@
+"""How does somebody watch a load that this command takes part in?"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from levada.cli.options import print_json
+from levada.errors import LevadaError, Refused, UsageError
+
+if TYPE_CHECKING:
+    from levada.assemble.loading import LoadRequest
+    from levada.bulk.tasks import Standing
+
+__all__ = ["run"]
+
+_INTERRUPTED = 130
+_EVERY = 5.0  # seconds between two lines when piped
+
+
+def run(
+    request: LoadRequest,
+    maps: Path,
+    processes: int,
+    metrics_port: int,
+    json: bool,
+    *,
+    noted: Callable[[], None] = lambda: None,
+) -> None:
+    """Until the map is published; the other instances of this machine start when the load has begun."""
+    from levada.assemble.loading import load
+    from levada.cli.load_print import print_loaded, status_facts
+
+    others: list[subprocess.Popen[bytes]] = []
+    begun: list[bool] = []
+    with ExitStack() as watching:
+        shown = watching.enter_context(_shown(json))
+        measured = watching.enter_context(_measured(request.name, metrics_port))
+
+        def watch(standing: Standing) -> None:
+            if not begun:
+                begun.append(True)
+                noted()
+                others.extend(_instance(request.name, maps) for _ in range(processes - 1))
+            shown(standing)
+            measured(standing)
+
+        try:
+            loaded = load(request, watch)
+        except KeyboardInterrupt:
+            print(f"levada: interrupted; go on with: levada load resume {request.name}", file=sys.stderr)
+            raise typer.Exit(_INTERRUPTED) from None
+        except LevadaError as error:
+            if not isinstance(error, UsageError | Refused):
+                noted()  # so that resume, status and cancel know where
+            raise
+        finally:
+            _end(others)
+    facts = status_facts(loaded.standing, None) | {"restarts": loaded.restarts, "began": loaded.began}
+    if json:
+        print_json(facts)
+    else:
+        print_loaded(loaded.standing, request)
+
+
+def _instance(name: str, maps: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "levada", "load", "resume", name, "--maps", str(maps), "--json"]
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)  # noqa: S603 -- ourselves
+
+
+def _end(others: list[subprocess.Popen[bytes]]) -> None:
+    for other in others:
+        other.terminate()
+    for other in others:
+        other.wait()
+
+
+@contextmanager
+def _shown(quiet: bool) -> Iterator[Callable[[Standing], None]]:
+    """A bar on a terminal, a plain line now and then when piped, both on standard error."""
+    if quiet:
+        yield lambda standing: None
+    elif sys.stderr.isatty():
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+        from levada.cli.load_print import short_line
+        from levada.cli.printing import printer
+
+        columns = (TextColumn("loading"), BarColumn(16), TaskProgressColumn(), TextColumn("{task.description}"))
+        with Progress(*columns, console=printer(sys.stderr), transient=True) as bar:
+            task = bar.add_task("", total=1.0)
+
+            def show(standing: Standing) -> None:
+                share, words = short_line(standing)
+                bar.update(task, completed=share, description=words)
+
+            yield show
+    else:
+        yield _PlainLines().show
+
+
+class _PlainLines:
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def show(self, standing: Standing) -> None:
+        from levada.cli.load_print import progress_line
+
+        if standing.now >= self._next:
+            share, words = progress_line(standing)
+            print(f"loading {100 * share:.0f}%: {words}", file=sys.stderr, flush=True)
+            self._next = standing.now + _EVERY
+
+
+@contextmanager
+def _measured(name: str, port: int) -> Iterator[Callable[[Standing], None]]:
+    if not port:
+        yield lambda standing: None
+        return
+    from levada.adapters.bulk.load_metrics import LoadMetrics
+
+    metrics = LoadMetrics(name, port)
+    try:
+        yield metrics.show
+    finally:
+        metrics.close()

@@ -1,0 +1,386 @@
+"""Every source gives each row once, and the same answers for odd tables."""
+
+from __future__ import annotations
+
+import csv
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import psycopg
+import pyarrow
+import pyarrow.parquet
+import pymysql
+import pytest
+
+from levada.adapters.bulk.csv_source import CsvSource
+from levada.adapters.bulk.parquet_source import ParquetSource
+from levada.adapters.bulk.postgresql_statistics import spread
+from levada.assemble.loading import LoadRequest, load, verify_load
+from levada.assemble.loading_urls import open_source
+from levada.assemble.maps import Map
+from levada.bulk.digest import rows_digest
+from levada.bulk.ports import TableSource
+from levada.bulk.spans import BlockRange, HashShare, KeyRange, Modulus, NullKeys, Span, parts_of
+from levada.bulk.trouble import Away
+from levada.errors import LevadaError, NotFound, Refused, UsageError
+
+pytest_plugins = ["tests.servers.fixtures"]
+
+Rows = list[tuple[Any, Any]]
+UNICODE = [
+    "a",
+    "A",
+    "á",
+    "ä",
+    "z",
+    "Z",
+    "ı",
+    "İ",
+    "ß",
+    "ss",
+    "\U0001f600",
+    "\u0301",
+    "ﬁ",
+    "10",
+    "9",
+    " ",
+    "a ",
+    "'",
+    '"',
+    "\\",
+    "%s",
+    "?",
+]
+_names = count(1)
+
+
+class Place(NamedTuple):
+    """Somewhere a table can be made."""
+
+    url: str
+    make: Callable[[str, Rows, str, str], str]
+
+
+@pytest.fixture
+def postgres_table(postgresql: str) -> Place:
+    def make(table: str, rows: Rows, key: str, value: str) -> str:
+        with psycopg.connect(postgresql, autocommit=True) as line:
+            line.execute(f"CREATE TABLE {table} (k {key}, v {value})")
+            with line.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN") as copy:
+                for row in rows:
+                    copy.write_row(row)
+            line.execute(f"ANALYZE {table}")
+        return postgresql
+
+    return Place(postgresql, make)
+
+
+@pytest.fixture
+def maria_table(mariadb: str) -> Place:
+    parts = urlsplit(mariadb)
+
+    def make(table: str, rows: Rows, key: str, value: str) -> str:
+        types = {"text": "varchar(200)"}
+        line = pymysql.connect(
+            host=parts.hostname, port=parts.port, user="root", autocommit=True, charset="utf8mb4"
+        )
+        with closing(line), line.cursor() as cursor:
+            cursor.execute("CREATE DATABASE IF NOT EXISTS bulk CHARACTER SET utf8mb4")
+            cursor.execute("USE bulk")
+            cursor.execute(f"CREATE TABLE {table} (k {types.get(key, key)}, v {types.get(value, value)})")
+            cursor.executemany(f"INSERT INTO {table} VALUES (%s, %s)", rows)
+        return f"{mariadb}bulk"
+
+    return Place(mariadb, make)
+
+
+@pytest.fixture
+def sqlite_table(tmp_path: Path) -> Place:
+    def make(table: str, rows: Rows, key: str, value: str) -> str:
+        with closing(sqlite3.connect(tmp_path / "source.db")) as base, base:
+            base.execute(f"CREATE TABLE {table} (k {key}, v {value})")
+            base.executemany(f"INSERT INTO {table} VALUES (?, ?)", rows)
+        return f"sqlite://{tmp_path / 'source.db'}"
+
+    return Place("", make)
+
+
+@pytest.fixture
+def csv_table(tmp_path: Path) -> Place:
+    def make(table: str, rows: Rows, key: str, value: str) -> str:
+        with (tmp_path / f"{table}.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerows([("k", "v"), *rows])
+        return str(tmp_path / f"{table}.csv")
+
+    return Place("", make)
+
+
+@pytest.fixture
+def parquet_table(tmp_path: Path) -> Place:
+    def make(table: str, rows: Rows, key: str, value: str) -> str:
+        types = {"bigint": pyarrow.int64(), "text": pyarrow.string()}
+        columns = [pyarrow.array([row[at] for row in rows], types[name]) for at, name in enumerate((key, value))]
+        pyarrow.parquet.write_table(
+            pyarrow.table(columns, names=["k", "v"]), tmp_path / f"{table}.parquet", row_group_size=7
+        )
+        return str(tmp_path / f"{table}.parquet")
+
+    return Place("", make)
+
+
+ENGINES = ["postgres_table", "maria_table", "sqlite_table", "csv_table", "parquet_table"]
+
+
+@pytest.fixture(params=ENGINES)
+def place(request: pytest.FixtureRequest) -> Place:
+    found: Place = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def table() -> str:
+    return f"bulk_{next(_names)}"
+
+
+def request_for(url: str, table: str, folder: Path, *, collect: bool = True, **rest: Any) -> LoadRequest:
+    return LoadRequest(
+        url, table, "k", "v", "map", str(folder / "maps"), collect=collect, keep_old=0.0, task_rows=10, **rest
+    )
+
+
+def loaded(request: LoadRequest) -> dict[Any, Any]:
+    """Load, verify, and read everything back."""
+    load(request, lambda standing: None)
+    verdict = verify_load(request)
+    assert verdict.whole
+    assert verdict.current
+    with Map.open(request.target, "map") as opened:
+        found = {}
+        from levada.bulk.encoding import decoded_key
+
+        for layer in opened.manifest.layers:
+            for key, _ in opened._reader.entries("map", layer):
+                name = decoded_key(key, opened.manifest.key_kind)
+                found[name] = opened.get(name)
+        return found
+
+
+def gathered(rows: Rows) -> dict[Any, list[Any]]:
+    found: dict[Any, list[Any]] = {}
+    for key, value in rows:
+        if key is not None and value is not None:
+            found.setdefault(key, []).append(value)
+    return {key: sorted(values) for key, values in found.items()}
+
+
+def read_all(source: TableSource, spans: list[Span], limit: int | None = None) -> tuple[int, int, int]:
+    """Rows, NULL keys and the digest of all spans together; those too big are split."""
+    rows = nulls = digest = 0
+    while spans:
+        span = spans.pop()
+        batch = source.read(span, limit)
+        if batch is None:
+            parts = parts_of(span, source.sample(span, 100))
+            spans += parts if len(parts) > 1 else []
+            batch = source.read(span, None) if len(parts) == 1 else 0
+            assert batch is not None
+            if len(parts) > 1:
+                continue
+        if isinstance(batch, int):
+            nulls += batch
+        else:
+            rows, digest = rows + len(batch), digest + batch.digest()
+    return rows, nulls, digest % 2**64
+
+
+SKEWED: Rows = [(7, value) for value in range(60)] + [(key, 1) for key in range(60)]
+TABLES: dict[str, tuple[Rows, str, str]] = {
+    "one key with half of the rows": (SKEWED, "bigint", "bigint"),
+    "one row": ([(5, 5)], "bigint", "bigint"),
+    "beyond 2^53": ([(2**53 + n, n) for n in range(-2, 3)] + [(2**63 - 1, 1), (-(2**63), 2)], "bigint", "bigint"),
+    "any Unicode": ([(key, key * 2) for key in UNICODE], "text", "text"),
+    "nulls": ([(None, 1), (1, None), (None, None), (1, 2), (3, 4)], "bigint", "bigint"),
+    "text by number": ([(n % 13, f"value {n}") for n in range(40)], "bigint", "text"),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_an_odd_table_is_loaded_right(place: Place, table: str, kind: str, tmp_path: Path) -> None:
+    rows, key, value = TABLES[kind]
+    request = request_for(place.make(table, rows, key, value), table, tmp_path)
+    if request.source.endswith(".csv") and kind == "any Unicode":
+        rows = [row for row in rows if row[0] not in ("9", "10")] + [("9", "99"), ("10", "1010")]
+    assert loaded(request) == gathered(rows)
+
+
+def test_an_empty_table_is_an_empty_map(place: Place, table: str, tmp_path: Path) -> None:
+    assert loaded(request_for(place.make(table, [], "bigint", "bigint"), table, tmp_path)) == {}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_without_collect_a_value_stands_alone_and_a_second_row_is_refused(
+    request: pytest.FixtureRequest, engine: str, table: str, tmp_path: Path
+) -> None:
+    place: Place = request.getfixturevalue(engine)
+    rows: Rows = [(key, key * 2) for key in range(40)]
+    asked = request_for(place.make(table, rows, "bigint", "bigint"), table, tmp_path, collect=False)
+    assert loaded(asked) == dict(rows)
+    doubled = f"{table}_twice"
+    asked = request_for(
+        place.make(doubled, [*rows, (3, 3)], "bigint", "bigint"), doubled, tmp_path / "2", collect=False
+    )
+    with pytest.raises(Refused, match="key '3' has several rows"):
+        load(asked, lambda standing: None)
+    with pytest.raises(NotFound):
+        Map.open(asked.target, "map")
+
+
+def test_wrong_names_are_answered_with_the_near_ones(place: Place, table: str, tmp_path: Path) -> None:
+    url = place.make(table, [(1, 1)], "bigint", "bigint")
+    asked = LoadRequest(url, table, "kk", "v", "map", str(tmp_path / "maps"))
+    with pytest.raises(UsageError, match=r"has no column 'kk': did you mean k"):
+        load(asked, lambda standing: None)
+    if "." not in Path(url).suffix:
+        asked = LoadRequest(url, f"{table}x", "k", "v", "map", str(tmp_path / "maps"))
+        with pytest.raises(UsageError, match=rf"there is no table or view '{table}x': did you mean .*{table}"):
+            load(asked, lambda standing: None)
+    assert not (tmp_path / "maps").exists()
+
+
+def test_every_way_to_split_gives_each_row_once(postgres_table: Place, table: str) -> None:
+    rows: Rows = [(n * n % 97 - 40 or None, n % 5 or None) for n in range(300)]
+    url = postgres_table.make(table, rows, "bigint", "int")
+    plan = LoadRequest(url, table, "k", "v", "map", "", collect=True).plan
+    whole = [(key, value) for key, value in rows if key is not None and value is not None]
+    nulls = sum(key is None for key, _ in rows)
+    ways: list[list[Span]] = [
+        [KeyRange()],
+        [Modulus(4, remainder) for remainder in range(4)],
+        [HashShare(3, remainder) for remainder in range(3)],
+        [BlockRange(0, 1), BlockRange(1, None)],
+    ]
+    for spans in ways:
+        with closing(open_source(url, plan)) as source:
+            source.share((), None)
+            assert source.facts().key_nullable
+            limit = None if isinstance(spans[0], BlockRange) else 40
+            assert read_all(source, [*spans, NullKeys()], limit) == (len(whole), nulls, rows_digest(whole))
+
+
+def test_the_ranges_follow_the_statistics_where_there_are_some(postgres_table: Place, table: str) -> None:
+    rows: Rows = [(n * n, 1) for n in range(3_000)] + [(7, n) for n in range(2_000)]
+    url = postgres_table.make(table, rows, "bigint", "int")
+    plan = LoadRequest(url, table, "k", "v", "map", "", collect=True).plan
+    with closing(open_source(url, plan)) as source:
+        source.share((), None)
+        keys = source.sample(KeyRange(), 1_000)
+        assert keys == sorted(keys)
+        spans = parts_of(KeyRange(), keys, 10)
+        sizes = sorted(
+            len(batch) for span in spans if not isinstance(batch := source.read(span, 5_000), int | None)
+        )
+    assert sum(sizes) == len(rows)
+    assert sizes[-1] <= 2_100  # the heavy key, alone
+    assert sizes[-2] <= 700
+
+
+def test_keys_are_spread_as_the_statistics_say() -> None:
+    keys = spread([0, 100, 200, 1_000], {7: 0.5}, 1.0, 1_000)
+    assert keys == sorted(keys)
+    assert keys.count(7) >= 500
+    assert sum(key <= 200 for key in keys if key != 7) == pytest.approx(333, abs=5)
+
+
+def test_all_instances_read_one_snapshot_and_it_outlives_the_first(postgres_table: Place, table: str) -> None:
+    url = postgres_table.make(table, [(1, 1)], "bigint", "bigint")
+    plan = LoadRequest(url, table, "k", "v", "map", "", collect=True).plan
+    first = open_source(url, plan)
+    offer = first.share((), None)
+    assert offer
+    with psycopg.connect(url, autocommit=True) as line:
+        line.execute(f"INSERT INTO {table} VALUES (2, 2)")
+    with closing(open_source(url, plan)) as second, closing(open_source(url, plan)) as third:
+        again = second.share([offer], None)
+        assert again
+        first.close()
+        assert third.share([offer], None) is None
+        assert third.share([offer, again], None)
+        for source in (second, third):
+            batch = source.read(KeyRange(), 100)
+            assert batch is not None
+            assert not isinstance(batch, int)
+            assert len(batch) == 1
+    with closing(open_source(url, plan)) as late:
+        assert late.share([offer, again], None) is None
+        assert late.share((), None)
+        batch = late.read(KeyRange(), 100)
+        assert batch is not None
+        assert not isinstance(batch, int)
+        assert len(batch) == 2
+
+
+def test_a_view_of_a_schema_is_read_like_a_table(postgres_table: Place, table: str, tmp_path: Path) -> None:
+    url = postgres_table.make(table, [(n, n % 3) for n in range(50)], "numeric(12)", "smallint")
+    with psycopg.connect(url, autocommit=True) as line:
+        line.execute('CREATE SCHEMA IF NOT EXISTS "Odd ""One"')
+        line.execute(f'CREATE VIEW "Odd ""One".{table} AS SELECT k, v FROM {table} WHERE v > 0')
+    found = loaded(request_for(url, f'Odd "One.{table}', tmp_path))
+    assert found == {n: [n % 3] for n in range(50) if n % 3}
+
+
+def test_what_may_not_be_read_is_refused(postgres_table: Place, table: str, tmp_path: Path) -> None:
+    url = postgres_table.make(table, [(1, 1)], "bigint", "bigint")
+    with psycopg.connect(url, autocommit=True) as line:
+        line.execute(f"CREATE ROLE reader_{table} LOGIN")
+    other = url.replace("//postgres@", f"//reader_{table}@")
+    with pytest.raises(Refused, match="may not be read: ask for GRANT SELECT"):
+        load(request_for(other, table, tmp_path), lambda standing: None)
+    assert not (tmp_path / "maps").exists()
+
+
+def test_only_what_is_newer_is_read_the_next_time(postgres_table: Place, table: str, tmp_path: Path) -> None:
+    url = postgres_table.make(table, [(1, 1), (1, 2), (2, 2), (3, 3)], "bigint", "bigint")
+    with psycopg.connect(url, autocommit=True) as line:
+        line.execute(f"ALTER TABLE {table} ADD at timestamptz DEFAULT '2026-01-01'")
+    request = request_for(url, table, tmp_path, watermark="at")
+    assert loaded(request) == {1: [1, 2], 2: [2], 3: [3]}
+    with psycopg.connect(url, autocommit=True) as line:
+        line.execute(f"UPDATE {table} SET at = '2026-01-02' WHERE k <> 3")
+        line.execute(f"INSERT INTO {table} VALUES (1, 9, '2026-01-03'), (4, 4, '2026-01-03')")
+        line.execute(f"UPDATE {table} SET at = '2025-01-01' WHERE k = 3")
+    assert loaded(request) == {1: [1, 2, 9], 2: [2], 3: [3], 4: [4]}
+    with Map.open(request.target, "map") as opened:
+        assert opened.manifest.layers == (2, 1)
+        assert (opened.manifest.keys, opened.manifest.rows) == (3, 5)  # the third key was not read again
+        assert opened.manifest.newest == "2026-01-03 00:00:00+00"
+
+
+def test_a_source_that_is_not_there_says_so(tmp_path: Path) -> None:
+    plan = LoadRequest("", "t", "k", "v", "map", "").plan
+    for url in ("postgresql://me:secret@127.0.0.1:1/x", "mariadb://me:secret@127.0.0.1:1/x"):
+        with pytest.raises(Away, match="cannot be reached"):
+            open_source(url, plan)
+    for url in (f"sqlite://{tmp_path}/none.db", f"{tmp_path}/none.csv", f"{tmp_path}/none.parquet"):
+        with pytest.raises(NotFound, match="there is no file"):
+            open_source(url, plan)
+    with pytest.raises(UsageError, match="is no source"):
+        open_source("ftp://example.org/x", plan)
+    with pytest.raises(UsageError, match="name the database"):
+        open_source("mariadb://127.0.0.1:1/", plan)
+
+
+def test_files_that_are_something_else_say_so(tmp_path: Path) -> None:
+    plan = LoadRequest("", "t", "k", "v", "map", "").plan
+    for name, opened in (("a.csv", CsvSource), ("a.parquet", ParquetSource)):
+        (tmp_path / name).write_bytes(b"k,v\n\xff\xfe,1\n")
+        with pytest.raises(LevadaError, match="cannot be read as"):
+            opened(tmp_path / name, plan).facts()
+    (tmp_path / "a.db").write_bytes(b"no database at all" * 100)
+    with pytest.raises(LevadaError, match="cannot be read"):
+        open_source(f"sqlite://{tmp_path}/a.db", plan)

@@ -1,0 +1,398 @@
+"""Instances come, stall and are killed at any instant: the map is whole, once, and never mixed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from levada.adapters.bulk.memory import MemoryBook, MemoryMaps, MemoryTable
+from levada.bulk.collecting import DuplicateKey
+from levada.bulk.encoding import decoded_key, decoded_values
+from levada.bulk.generations import LoadPlan, Manifest
+from levada.bulk.ports import Entries, TaskBook
+from levada.bulk.spans import Cut, KeyRange, NullKeys
+from levada.bulk.splitting import How
+from levada.bulk.tasks import LoadState, Standing
+from levada.bulk.trouble import Away, LoadEnded, LostGround
+from levada.clock import ManualClock
+from levada.errors import Refused, StoreFull
+from levada.flow.loading import Instance, Pace
+from levada.flow.loading_heart import Pulse, Still
+from levada.flow.loading_run import Loaded, Patience, run_load
+from levada.flow.loading_start import Splitting, Starter
+from levada.flow.loading_verify import Content, content_of_map, content_of_table
+
+PLAN = LoadPlan("categories", "memory", "allowed", "msisdn", "category", collect=True)
+LEASE = 10.0
+Row = tuple[int | None, int | None]
+
+
+class Killed(BaseException):
+    """kill -9: nothing is cleaned up."""
+
+
+class World:
+    """What outlives instances."""
+
+    def __init__(self, rows: Sequence[Row], plan: LoadPlan = PLAN) -> None:
+        self.clock = ManualClock(1_000.0)
+        self.book = MemoryBook(self.clock)
+        self.maps = MemoryMaps()
+        self.rows = rows
+        self.plan = plan
+        self.names = 0
+
+    def load(self, target: MemoryMaps | None = None, *, replace: bool = False, tries: int = 0) -> Loaded:
+        self.names += 1
+        owner = f"instance-{self.names}"
+
+        def opened() -> tuple[Starter, Instance, TaskBook]:
+            table = MemoryTable(self.rows)
+            maps = target or self.maps
+            starter = Starter(
+                self.plan, table, self.book, maps, self.maps, splitting=Splitting(How.AUTO, 7), replace=replace
+            )
+            pace = Pace(lease=LEASE, most_rows=12)
+            instance = Instance(
+                table, self.book, maps, self.clock, owner, pace=pace, wait=self.clock.advance, heart=Still
+            )
+            return starter, instance, self.book
+
+        return run_load(opened, lambda standing: None, self.clock.advance, Patience(tries=tries))
+
+    def content(self) -> dict[Any, list[Any]]:
+        manifest = self.maps.manifest("categories")
+        assert manifest is not None
+        found: dict[Any, list[Any]] = {}
+        for layer in reversed(manifest.layers):
+            for key, value in self.maps.entries("categories", layer):
+                found[decoded_key(key, manifest.key_kind)] = decoded_values(value, manifest.value_kind)
+        return found
+
+    def expected(self) -> dict[Any, list[Any]]:
+        found: dict[Any, list[Any]] = {}
+        for key, value in self.rows:
+            if key is not None and value is not None:
+                found.setdefault(key, []).append(value)
+        return {key: sorted(values) for key, values in found.items()}
+
+
+class Fragile(MemoryMaps):
+    """The same maps, seen by an instance to which something happens before or after a write."""
+
+    def __init__(self, maps: MemoryMaps, before: Callable[[], None], after: Callable[[], None]) -> None:
+        self.__dict__ = maps.__dict__
+        self.before = before
+        self.after = after
+
+    def gate(self, name: str, generation: int, action: str) -> int:
+        before, after = self.before, self.after
+        if action != "open":
+            before()
+        epoch = super().gate(name, generation, action)
+        if action != "open":
+            after()
+        return epoch
+
+    def write(self, name: str, generation: int, epoch: int, entries: Entries) -> bool:
+        before, after = self.before, self.after
+        before()
+        written = super().write(name, generation, epoch, entries)
+        after()
+        return written
+
+
+def nothing() -> None:
+    pass
+
+
+ROWS = st.lists(st.tuples(st.none() | st.integers(0, 30), st.none() | st.integers(0, 9)), max_size=80)
+
+
+@given(ROWS)
+def test_a_table_becomes_a_map_and_nulls_are_left_out_and_counted(rows: list[Row]) -> None:
+    world = World(rows)
+    done = world.load().standing
+    assert world.content() == world.expected()
+    assert done.record.state is LoadState.PUBLISHED
+    assert done.done.null_keys == sum(key is None for key, _ in rows)
+    assert done.done.null_values == sum(key is not None and value is None for key, value in rows)
+    assert done.done.rows + done.done.null_keys + done.done.null_values == len(rows)
+
+
+@settings(max_examples=60)
+@given(ROWS, st.randoms(use_true_random=False), st.booleans())
+def test_whoever_is_killed_or_stalls_the_map_is_whole(
+    rows: list[Row], chance: random.Random, changing: bool
+) -> None:
+    world = World(rows)
+
+    def fate() -> None:
+        turn = chance.random()
+        if changing:  # a source without a snapshot: the values are others at every look
+            world.rows = [(key, value if value is None else chance.randrange(9)) for key, value in world.rows]
+        if turn < 0.1:
+            raise Killed
+        if turn < 0.2:  # stalls past its lease while another instance does much
+            world.clock.advance(LEASE + 1)
+            with suppress(Killed):
+                world.load(Fragile(world.maps, nothing, struck))
+
+    def struck() -> None:
+        if chance.random() < 0.3:
+            raise Killed
+
+    for _ in range(4):
+        world.clock.advance(chance.choice([0.0, LEASE + 1]))
+        try:
+            world.load(Fragile(world.maps, fate, fate))
+        except Killed:
+            continue
+    world.clock.advance(LEASE + 1)
+    manifest = world.maps.manifest("categories")
+    if manifest is not None:
+        assert content_of_map(world.maps, manifest) == Content(manifest.keys, manifest.rows, manifest.digest)
+    last = world.load().standing
+    manifest = world.maps.manifest("categories")
+    assert manifest is not None
+    assert content_of_map(world.maps, manifest) == Content(last.done.keys, last.done.rows, last.done.digest)
+    if changing:
+        return
+    assert world.content() == world.expected()
+    assert content_of_table(MemoryTable(rows), collect=True, task_rows=9, most_rows=9) == content_of_map(
+        world.maps, manifest
+    )
+
+
+def test_a_zombie_cannot_touch_what_is_published() -> None:
+    """It stalls just before it writes; the table changes; others load and publish; it wakes."""
+    world = World([(1, 1), (2, 2)])
+    stalled: list[bool] = []
+
+    def stall() -> None:
+        if not stalled:
+            stalled.append(True)
+            world.clock.advance(LEASE + 1)
+            world.rows = [(1, 7), (2, 8)]
+            world.load()
+
+    world.load(Fragile(world.maps, stall, nothing))
+    assert stalled
+    assert world.content() == {1: [7], 2: [8]}
+
+
+def test_a_lease_that_was_lost_before_the_first_look_at_the_gate_is_noticed() -> None:
+    """It stalls before it looks, so that it sees the gate where its successor has moved it."""
+    world = World([(1, 1), (9, 1)])
+    assert world.book.begin(_record(world), [KeyRange(None, Cut(5)), KeyRange(Cut(5))], 0)
+    world.maps.gate("categories", 1, "open")
+    acts: list[str] = []
+
+    def successor() -> None:
+        acts.append("successor")
+        if len(acts) == 4:  # it has taken the waiting task, then the stalled one, and dies
+            raise Killed
+
+    def stall() -> None:
+        if not acts:
+            acts.append("stalled")
+            lease = world.book.lease("categories", 1, "elsewhere", 5 * LEASE, "")
+            assert lease is not None
+            world.clock.advance(LEASE + 1)
+            world.rows = [(1, 7), (9, 7)]
+            with suppress(Killed):
+                world.load(Fragile(world.maps, successor, nothing))
+            world.rows = [(1, 8), (9, 8)]
+
+    with suppress(Killed):
+        world.load(Fragile(world.maps, stall, nothing))
+    manifest = world.maps.manifest("categories")
+    assert manifest is not None
+    assert content_of_map(world.maps, manifest) == Content(manifest.keys, manifest.rows, manifest.digest)
+
+
+def test_readers_see_the_old_map_until_the_new_one_is_whole() -> None:
+    world = World([(key, 1) for key in range(40)])
+    world.load()
+    world.rows = [(key, 2) for key in range(40)]
+    seen: list[set[int]] = []
+
+    def look() -> None:
+        seen.append({value for values in world.content().values() for value in values})
+
+    world.load(Fragile(world.maps, look, look))
+    assert seen
+    assert all(values == {1} for values in seen)
+    assert world.content() == world.expected()
+
+
+def test_two_that_start_at_once_begin_one_load() -> None:
+    world = World([(key, key) for key in range(40)])
+    joined: list[Loaded] = []
+
+    def join() -> None:
+        if not joined:
+            joined.append(world.load())
+
+    first = world.load(Fragile(world.maps, join, nothing))
+    assert first.began
+    assert not joined[0].began
+    assert world.maps.generations("categories") == [1]
+    assert first.standing.record.generation == joined[0].standing.record.generation == 1
+
+
+def test_a_task_too_big_for_the_memory_is_split() -> None:
+    world = World([(key, key) for key in range(40)])
+    world.book.begin(_record(world), [*_whole()], 0)
+    world.maps.gate("categories", 1, "open")
+    done = world.load().standing
+    assert done.done.tasks >= 4
+    assert world.content() == world.expected()
+
+
+def test_a_key_heavier_than_the_memory_of_a_task_is_loaded_all_the_same() -> None:
+    world = World([(7, value) for value in range(200)] + [(key, 1) for key in range(200)])
+    world.load()
+    assert world.content() == world.expected()
+
+
+def test_a_second_row_of_a_key_fails_the_load_and_nothing_is_published() -> None:
+    world = World([(1, 1), (1, 2)], msgspec.structs.replace(PLAN, collect=False))
+    with pytest.raises(DuplicateKey):
+        world.load()
+    standing = world.book.standing("categories")
+    assert standing is not None
+    assert standing.record.state is LoadState.FAILED
+    assert "several rows" in standing.record.reason
+    assert world.maps.manifest("categories") is None
+
+
+def test_a_full_target_fails_the_load_and_the_next_one_goes_on() -> None:
+    world = World([(key, key) for key in range(40)])
+    room = [2]
+
+    def fill() -> None:
+        room[0] -= 1
+        if room[0] < 0:
+            raise StoreFull("full")
+
+    with pytest.raises(StoreFull):
+        world.load(Fragile(world.maps, fill, nothing))
+    failed = world.book.standing("categories")
+    assert failed is not None
+    assert failed.record.reason == "full"
+    assert world.maps.manifest("categories") is None
+    resumed = world.load()
+    assert not resumed.began
+    assert world.content() == world.expected()
+
+
+def test_a_server_that_is_away_for_a_moment_is_tried_again() -> None:
+    world = World([(key, key) for key in range(40)])
+    troubles = [2]
+
+    def cut() -> None:
+        if troubles[0]:
+            troubles[0] -= 1
+            raise Away("cut")
+
+    assert world.load(Fragile(world.maps, cut, nothing), tries=3).standing.record.state is LoadState.PUBLISHED
+    assert world.content() == world.expected()
+    troubles[0] = 9
+    with pytest.raises(Away):
+        world.load(Fragile(world.maps, cut, nothing), tries=3)
+
+
+def test_a_target_that_lost_everything_is_loaded_again_under_a_new_generation() -> None:
+    world = World([(key, key) for key in range(40)])
+    lost: list[bool] = []
+
+    def lose() -> None:
+        if not lost:
+            lost.append(True)
+            world.maps.__dict__.update(MemoryMaps().__dict__)
+
+    loaded = world.load(Fragile(world.maps, nothing, lose))
+    assert loaded.restarts == 1
+    assert loaded.standing.record.generation == 2
+    assert world.content() == world.expected()
+
+
+def test_ground_that_is_lost_again_and_again_is_given_up() -> None:
+    world = World([(key, key) for key in range(40)])
+    with pytest.raises(LostGround):
+        world.load(Fragile(world.maps, nothing, lambda: world.maps.__dict__.update(MemoryMaps().__dict__)))
+    assert world.maps.manifest("categories") is None
+
+
+def test_a_cancelled_load_stops_whoever_works_on_it() -> None:
+    world = World([(key, key) for key in range(40)])
+
+    def cancel() -> None:
+        world.book.finish("categories", 1, LoadState.CANCELLED, "enough")
+        world.maps.remove("categories", 1)
+
+    with pytest.raises(LoadEnded, match="cancelled: enough"):
+        world.load(Fragile(world.maps, cancel, nothing))
+    assert world.maps.generations("categories") == []
+
+
+def test_a_map_of_another_table_is_not_overwritten_unless_asked() -> None:
+    world = World([(1, 1)])
+    world.load()
+    world.plan = msgspec.structs.replace(PLAN, table="others")
+    world.rows = [(2, 2)]
+    with pytest.raises(Refused, match=r"categories holds another table: .* --replace"):
+        world.load()
+    assert world.content() == {1: [1]}
+    world.load(replace=True)
+    assert world.content() == {2: [2]}
+
+
+def test_what_earlier_generations_left_is_removed_by_the_next() -> None:
+    world = World([(key, key) for key in range(40)])
+    for _ in range(3):
+        world.load()
+    assert world.maps.generations("categories") == [2, 3]
+
+
+def test_a_heart_beats_beside_the_work_until_it_is_refused() -> None:
+    beats: list[int] = []
+
+    def beat() -> bool:
+        beats.append(1)
+        if len(beats) == 1:
+            raise Away("for a moment")
+        return len(beats) < 3
+
+    heart = Pulse(0.001)
+    with heart.beating(beat) as beating:
+        while beating.alive:
+            pass
+    assert len(beats) == 3
+
+
+def _record(world: World) -> Any:
+    from levada.bulk.tasks import LoadRecord
+
+    return LoadRecord(PLAN, 1, "int", "int", fingerprint=world.maps.fingerprint())
+
+
+def _whole() -> list[Any]:
+    return [KeyRange(), NullKeys()]
+
+
+def test_the_manifest_says_what_readers_need() -> None:
+    world = World([(1, 1), (1, 2), (2, 2)])
+    standing: Standing = world.load().standing
+    manifest = world.maps.manifest("categories")
+    assert isinstance(manifest, Manifest)
+    assert (manifest.keys, manifest.rows, manifest.layers) == (2, 3, (1,))
+    assert manifest.digest == standing.done.digest
