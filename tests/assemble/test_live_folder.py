@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
+from socket import gethostname
 
 import msgspec
 import pytest
@@ -121,7 +122,14 @@ def test_a_killed_crawls_last_words_are_not_taken_for_life(tmp_path: Path) -> No
     assert folder.live() == status(os.getpid())
     folder.save_live(status(2**22 + 1))  # no process has this number
     assert folder.live() is None
-    (tmp_path / "live.json").write_bytes(b"half a rec")
+    far = status(2**22 + 1)
+    folder.save_live(far)
+    live = tmp_path / "live.json"
+    live.write_text(live.read_text().replace(f'"{gethostname()}"', '"another-machine"'))
+    assert folder.live() == far, "processes of other machines cannot be looked up: who wrote just now is alive"
+    os.utime(live, (0, 0))
+    assert folder.live() is None
+    live.write_bytes(b"half a rec")
     assert folder.live() is None
     folder.forget_live()
     folder.forget_live()

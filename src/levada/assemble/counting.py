@@ -22,6 +22,7 @@ from levada.assemble.stores import collection_folder, open_shard_reader, shard_f
 from levada.errors import LevadaError, NotFound, StoreDamaged
 from levada.flow.balance import CountReport, MethodLoad
 from levada.flow.count import CountStage
+from levada.flow.feed import Feed
 from levada.flow.settings import TrendsSettings
 from levada.grouping.keyed_hash import KeyedHash
 from levada.grouping.keys import Hasher
@@ -32,7 +33,7 @@ from levada.ports import Documents, Faults, Trends
 __all__ = ["CountChild", "count_up", "latest_change", "main", "measure_balance", "open_trends"]
 
 _GATHER_SECONDS = 3.0
-_RECENT = 100  # changes: some may be of pages that are gone
+_MOST_SHARDS = 1_024
 
 
 class CountChild(Follower):
@@ -87,9 +88,10 @@ def _together(shards: Sequence[SqliteTrends]) -> Trends:
 
 def latest_change(collection: Collection) -> float:
     """When the newest stored version was met: trends end there, however long ago the crawl ended."""
-    newest = collection.store.newest_seq()
-    recent = collection.store.changes(max(0, newest - _RECENT), _RECENT)
-    return max((change.document.fetched_at for change in recent if change.document), default=collection.clock.now())
+    store = collection.store
+    feed = Feed(getattr(store, "shards", None) or [store])
+    last = tuple(max(0, step - 1) for step in feed.newest())  # not by the log that indexes follow: pages move there
+    return max((change.at for _, change in feed.read(last, _MOST_SHARDS).changes), default=collection.clock.now())
 
 
 def count_up(

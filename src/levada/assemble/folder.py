@@ -7,6 +7,7 @@
     hooks.db        who is told of changes, and how far each is
     placement.json  which shard holds what, if there are several: each then has its own levada.db, index/ and
                     trends.db in a folder shard-0/, shard-1/ ... (or on a server)
+    maps/           what levada warm made for the server, and other maps that were loaded here
     queries.jsonl   what the server was asked, if it was told to write that down
     settings.json   the settings of the latest crawl, so that later commands see its clock
     live.json       how the crawl that runs stands just now; gone when it has ended
@@ -20,17 +21,31 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from socket import gethostname
 
 import msgspec
+from msgspec import structs
 
 from levada.errors import NotFound, StoreError, StoreFull, StoreLocked
 from levada.flow.live import LiveStatus
 from levada.flow.settings import Settings
 
 __all__ = ["DataFolder"]
+
+
+_SILENT = 10.0  # seconds after which a crawl of another machine, which writes every second, is taken for dead
+
+
+class _Written(LiveStatus, frozen=True, kw_only=True):
+    host: str
+
+
+class _Host(msgspec.Struct):
+    host: str = ""
 
 
 class DataFolder:
@@ -92,6 +107,8 @@ class DataFolder:
     def save_settings(self, settings: Settings) -> None:
         fresh = self._settings.with_suffix(".new")
         try:
+            fresh.unlink(missing_ok=True)
+            fresh.touch(0o600 if settings.store.servers else 0o666)  # addresses of servers may hold passwords
             fresh.write_bytes(msgspec.json.format(msgspec.json.encode(settings)))
             fresh.replace(self._settings)
         except OSError as error:
@@ -101,7 +118,7 @@ class DataFolder:
         """Whole or not at all; a disk that is full costs nobody but who looks."""
         fresh = self._live.with_suffix(".new")
         with suppress(OSError):
-            fresh.write_bytes(msgspec.json.encode(status))
+            fresh.write_bytes(msgspec.json.encode(_Written(host=gethostname(), **structs.asdict(status))))
             fresh.replace(self._live)
 
     def forget_live(self) -> None:
@@ -111,9 +128,15 @@ class DataFolder:
     def live(self) -> LiveStatus | None:
         """How the crawl that runs here stands, a second ago; None if none runs."""
         try:
-            status = msgspec.json.decode(self._live.read_bytes(), type=LiveStatus)
+            content, written_at = self._live.read_bytes(), self._live.stat().st_mtime
+            status, host = (
+                msgspec.json.decode(content, type=LiveStatus),
+                msgspec.json.decode(content, type=_Host).host,
+            )
         except (OSError, msgspec.MsgspecError):
             return None
+        if host not in ("", gethostname()):  # another machine shares the folder: its processes cannot be looked up
+            return status if time.time() - written_at < _SILENT else None
         return status if _is_alive(status.pid) else None
 
     def settings(self) -> Settings:

@@ -47,7 +47,7 @@ def open_source(url: str, plan: LoadPlan) -> TableSource:
     if scheme == "levada":  # a collection's own shards
         from levada.assemble.warming import open_cards
 
-        return open_cards(url)
+        return open_cards(url, plan)
     if scheme == "sqlite":
         from levada.adapters.bulk.sqlite_source import SqliteSource
 

@@ -18,8 +18,10 @@ from levada.assemble.counting import latest_change, measure_balance, open_trends
 from levada.assemble.crawling import open_crawl, seeds
 from levada.assemble.folder import DataFolder
 from levada.assemble.searching import open_search
+from levada.assemble.warming import maps_of
 from levada.cli.beside import served_beside
 from levada.cli.demo_shards import ShardStory, shard_story, told_shards
+from levada.cli.demo_warm import WarmStory, told_warm, warm_story
 from levada.cli.running import make_watcher, run_loop, watch
 from levada.cli.trends_print import balance_line
 from levada.demo.child import Web, serving
@@ -52,6 +54,7 @@ class Story(msgspec.Struct, frozen=True):
     trends: tuple[Trend, ...] = ()
     counting: CountReport = CountReport()
     shards: ShardStory | None = None
+    warm: WarmStory | None = None
 
     def summary(self) -> dict[str, Any]:
         report: dict[str, Any] = msgspec.to_builtins(self.report)
@@ -64,6 +67,7 @@ class Story(msgspec.Struct, frozen=True):
             "trends": msgspec.to_builtins(self.trends),
             "counting": msgspec.to_builtins(self.counting),
             "shards": msgspec.to_builtins(self.shards),
+            "warm": msgspec.to_builtins(self.warm),
             "data": self.folder,
         }
 
@@ -103,8 +107,8 @@ def tell(data: Path, seconds: float, options: Sequence[str], *, quiet: bool, ser
     with open_search(folder) as (collection, index):
         hits = index.search(Query(QUESTION, limit=2, now=collection.clock.now()))
     trends, counting = _counted(folder)
-    shards = shard_story(folder, web.seed)
-    return Story(web, report, ours, turns, current, hits, changed[-1], str(data), trends, counting, shards)
+    shards, warm = shard_story(folder, web.seed), warm_story(folder, web.seed)
+    return Story(web, report, ours, turns, current, hits, changed[-1], str(data), trends, counting, shards, warm)
 
 
 def _counted(folder: DataFolder) -> tuple[tuple[Trend, ...], CountReport]:
@@ -159,6 +163,8 @@ def told(story: Story) -> None:
         console.print(balance_line(story.counting), markup=False)
     if story.shards:
         console.print(told_shards(story.shards), markup=False)
+    if story.warm:
+        console.print(told_warm(story.warm), markup=False)
     console.print("\nNow try:")
     for command in (
         f'search "words" --data {story.folder}',
@@ -202,6 +208,7 @@ def _clear(folder: DataFolder) -> None:
         for shard in folder.path.glob("shard-*"):
             shutil.rmtree(shard, ignore_errors=True)
         shutil.rmtree(folder.index, ignore_errors=True)
+        shutil.rmtree(maps_of(folder), ignore_errors=True)
         for name in ("levada.db*", "trends.db*", "orders.db*", "live.*", "placement.*"):
             for part in folder.path.glob(name):
                 part.unlink()

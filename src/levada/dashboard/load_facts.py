@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 
-from levada.assemble.known_loads import KnownLoad, LoadInstance, LoadTasks, PublishedMap, known_loads
-from levada.assemble.warming import maps_of
+from levada.assemble.known_loads import KnownLoad, LoadInstance, LoadTasks, PublishedMap
 from levada.dashboard.operations import Nothing, Operation
 from levada.dashboard.view import View
 from levada.telling.duration import iso
 
 __all__ = ["LOADS"]
-
-_BESIDE = Path("levada-maps")  # where `levada load` notes its loads, unless told otherwise
-_SECONDS = 1.0
 
 
 class PublishedFacts(msgspec.Struct, frozen=True):
@@ -49,9 +43,7 @@ class LoadsAnswer(msgspec.Struct, frozen=True):
 
 
 def _loads(view: View, _ask: Nothing) -> LoadsAnswer:
-    folders = [maps_of(view.folder), _BESIDE]
-    found = view.remembered("loads", _SECONDS, lambda: (known_loads(folders),))[0]
-    return LoadsAnswer([_facts(each) for each in found], [str(folder) for folder in folders])
+    return LoadsAnswer([_facts(each) for each in view.loads.look()], [str(folder) for folder in view.loads.folders])
 
 
 def _facts(known: KnownLoad) -> LoadFacts:
@@ -60,7 +52,9 @@ def _facts(known: KnownLoad) -> LoadFacts:
 
 
 def _published(known: PublishedMap | None) -> PublishedFacts | None:
-    return known and PublishedFacts(known.generation, known.layers, known.keys, str(iso(known.at)))
+    if known is None:
+        return None
+    return PublishedFacts(known.generation, known.layers, known.keys, str(iso(known.at)))
 
 
 LOADS = [

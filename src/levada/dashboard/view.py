@@ -15,10 +15,12 @@ from levada.adapters.memory_hooks import MemoryHooks
 from levada.adapters.search_capture import SearchCapture
 from levada.adapters.sqlite_hooks import SqliteHooks
 from levada.assemble.folder import DataFolder
+from levada.assemble.known_loads import LoadWatch
 from levada.assemble.ordering import open_orders
 from levada.assemble.reading import Collection, open_collection
 from levada.assemble.searching import open_search
 from levada.assemble.warm_pages import WarmPages
+from levada.assemble.warming import MAPS, maps_of
 from levada.clock import SystemClock
 from levada.dashboard.lab_runs import Laboratory
 from levada.flow.feed import Feed, Place
@@ -45,6 +47,7 @@ class View:
         self._lock = RLock()
         self._asking = Lock()
         self._clock = SystemClock()
+        self.loads = LoadWatch((maps_of(folder), MAPS), self._clock)
         self.laboratory = laboratory or Laboratory(folder.path / "lab")
         self._remembered: dict[str, tuple[float, Any]] = {}
         self._state = _Opened(())

@@ -46,7 +46,7 @@ function one(load) {
       load.generation ? ` · generation ${load.generation}` : null, running && load.share !== null ? ` · ${percent(load.share, 0)}` : null),
     load.trouble ? el("p", { class: "note error" }, load.trouble) : null,
     running && load.share !== null ? el("meter", { min: 0, max: 1, value: load.share, ariaLabel: "Share of the tasks that are done" }) : null,
-    el("p", {}, `${number(load.rows)} rows, ${number(load.rows_per_second)} per second`, running && load.seconds_left !== null ? `, about ${span(load.seconds_left)} left` : null),
+    load.generation && el("p", {}, `${number(load.rows)} rows, ${number(load.rows_per_second)} per second`, running && load.seconds_left !== null ? `, about ${span(load.seconds_left)} left` : null),
     cells(load.tasks),
     el("p", { class: "small soft" }, `${load.table} in ${load.source} → ${load.target}`),
     load.published ? el("p", { class: "small soft" }, `Published: generation ${load.published.generation}, ${number(load.published.keys)} keys${load.published.layers > 1 ? ` over ${load.published.layers - 1} before` : ""}, ${ago(load.published.at)}.`) : el("p", { class: "small soft" }, "Nothing is published yet."),
@@ -56,7 +56,9 @@ function one(load) {
 }
 
 function advice(load) {
-  if (load.state === "failed" || (load.state === "running" && !load.tasks.leased)) return note("To go on with it:", `levada load resume ${load.name}`);
+  if (load.state === "failed" || (load.state === "running" && !load.tasks.leased)) {
+    return note("To go on with it:", load.source.startsWith("levada://") ? "levada warm" : `levada load resume ${load.name}`);
+  }
   return null;
 }
 
