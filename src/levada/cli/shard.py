@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from levada.cli import shard_advise, shard_apply, shard_capture, shard_script
+from levada.cli import shard_advise, shard_apply, shard_capture, shard_replay, shard_script, shard_warm_up
 
 __all__ = ["register"]
 
-_MEMBERS = (shard_capture, shard_advise, shard_script, shard_apply)
+_MEMBERS = (shard_capture, shard_advise, shard_script, shard_apply, shard_replay, shard_warm_up)
 
 
 def register(app: typer.Typer) -> None:

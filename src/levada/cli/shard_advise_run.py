@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from levada.cli.printing import plural
 from levada.cli.shard_advise_read import SampleReading, drawn, read_sample
 from levada.cli.watching import watching
 from levada.errors import LevadaError, NotFound, UsageError
@@ -16,7 +17,7 @@ from levada.sharding.asked_lines import LONGEST_LINE, LogReading, read_asked
 from levada.sharding.log_statistics import LogStatistics
 from levada.sharding.sample import Sample
 
-__all__ = ["Asked", "Result", "run"]
+__all__ = ["Asked", "Result", "log_lines", "most_asked", "reading_notes", "run"]
 
 _IDS = ("_id", "id")
 _MOST_COMBINATIONS = 20
@@ -67,7 +68,7 @@ class Result(NamedTuple):
 
 
 def run(asked: Asked, mutable: Collection[str], immutable: Collection[str], *, quiet: bool) -> Result:
-    collection = asked.collection or _most_asked(asked.log)
+    collection = asked.collection or most_asked(asked.log)
     reading = LogReading()
     statistics = LogStatistics()
     queries = drawn(_counted(asked.log, reading, collection, statistics), asked.most_queries)
@@ -82,13 +83,13 @@ def run(asked: Asked, mutable: Collection[str], immutable: Collection[str], *, q
         advice = changes(queries, statistics, sample, asked.shards, progress=progress)
     if not advice.tried:
         raise NotFound("no key can be tried: the sample has neither an id nor a field that the queries name")
-    notes = (*_notes(asked, reading, sample_reading), *advice.notes)
+    notes = (*reading_notes(asked, reading, sample_reading), *advice.notes)
     first = advice.chosen.placement.key.fields[0]
     values = tuple(sample.columns[first].values)
     return Result(collection, advice, statistics, reading, sample_reading, sample.count, notes, values)
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+def log_lines(path: Path) -> Iterator[bytes]:
     try:
         with path.open("rb") as log:
             while line := log.readline(LONGEST_LINE + 1):
@@ -97,17 +98,17 @@ def _lines(path: Path) -> Iterator[bytes]:
         raise LevadaError(f"cannot read {path}: {error.strerror or error}") from None
 
 
-def _most_asked(log: Path) -> str:
+def most_asked(log: Path) -> str:
     reading = LogReading()
-    for _ in read_asked(_lines(log), reading):
+    for _ in read_asked(log_lines(log), reading):
         pass
     if not reading.collections:
-        raise NotFound(f"there is no query in {log}: {reading.lines:,} lines, none of which is one")
+        raise NotFound(f"there is no query in {log}: {plural(reading.lines, 'line')}, none of which is one")
     return max(reading.collections, key=lambda name: (reading.collections[name], name))
 
 
 def _counted(log: Path, reading: LogReading, collection: str, statistics: LogStatistics) -> Iterator[AskedQuery]:
-    for query in read_asked(_lines(log), reading, collection):
+    for query in read_asked(log_lines(log), reading, collection):
         statistics.add(query)
         yield query
 
@@ -122,7 +123,7 @@ def _sample(asked: Asked, statistics: LogStatistics, reading: SampleReading) -> 
     return Sample(documents, fields_to_keep(statistics), found)
 
 
-def _notes(asked: Asked, reading: LogReading, sample: SampleReading) -> Iterator[str]:
+def reading_notes(asked: Asked, reading: LogReading, sample: SampleReading) -> Iterator[str]:
     if reading.damaged:
         yield f"Partial: {reading.damaged:,} of {reading.lines:,} lines of the log could not be read."
     if reading.elsewhere:

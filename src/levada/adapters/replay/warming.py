@@ -1,0 +1,212 @@
+"""How does a restarted node get its caches back before users reach it?
+
+The last queries of a log are asked of the tables that they were asked of, at a bounded speed, until so many were
+asked or the time is up. Nothing is written: the session is read-only, and writes are asked as the search for what
+they would change. Values go as text, and the server reads each as its column's kind.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from levada.adapters.postgresql.connecting import Address
+from levada.adapters.postgresql.failures import is_away, translated
+from levada.adapters.replay.conditions_sql import Said, where
+from levada.adapters.replay.filling import tells_all
+from levada.errors import NotFound
+from levada.sharding.asked import AskedQuery, Condition, Scalar
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["WarmUp", "Warmed", "nothing_asked", "warm_up"]
+
+_STATEMENT_SECONDS = 10.0
+
+
+class WarmUp(msgspec.Struct, frozen=True):
+    """`rate`: queries in a second at most; `limit`: rows of each; `table`: instead of the one in the log."""
+
+    queries: int = 10_000
+    seconds: float = 60.0
+    rate: float = 200.0
+    limit: int = 100
+    table: str = ""
+
+
+class Warmed(msgspec.Struct):
+    """`hidden`: left out, as the log does not tell their values; `foreign`: of tables that are not here."""
+
+    asked: int = 0
+    rows: int = 0
+    failed: int = 0
+    hidden: int = 0
+    foreign: int = 0
+    seconds: float = 0.0
+    ended: str = "log"  # by what: log, queries or seconds
+    trouble: str = ""  # the first one
+
+
+def warm_up(
+    queries: Iterable[AskedQuery],
+    dsn: str,
+    wish: WarmUp,
+    *,
+    monotonic: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> Warmed:
+    """`queries`: in the order in which they are to be asked."""
+    import psycopg
+
+    address = Address(dsn, "public")
+    done = Warmed()
+    began = monotonic()
+    with address.connect() as connection:
+        try:
+            _bound(connection)
+            _ask_all(connection, queries, wish, done, lambda: monotonic() - began, sleep, progress)
+        except psycopg.Error as error:
+            raise translated(error, address.place) from None
+    done.seconds = monotonic() - began
+    return done
+
+
+def _bound(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("SET default_transaction_read_only = on")
+    connection.execute(f"SET statement_timeout = {round(_STATEMENT_SECONDS * 1000)}")
+
+
+def _ask_all(
+    connection: psycopg.Connection[Any],
+    queries: Iterable[AskedQuery],
+    wish: WarmUp,
+    done: Warmed,
+    elapsed: Callable[[], float],
+    sleep: Callable[[float], None],
+    progress: Callable[[int, int, str], None] | None,
+) -> None:
+    import psycopg
+
+    tables: dict[str, frozenset[str]] = {}
+    for query in queries:
+        if done.asked >= wish.queries:
+            done.ended = "queries"
+            return
+        wait = done.asked / wish.rate - elapsed()
+        if max(elapsed(), elapsed() + wait) >= wish.seconds:
+            done.ended = "seconds"
+            return
+        statement = _statement(connection, query, wish, tables, done)
+        if statement is None:
+            continue
+        if wait > 0:
+            sleep(wait)
+        done.asked += 1
+        try:
+            done.rows += len(connection.execute(statement.words, statement.values).fetchall())
+        except psycopg.Error as error:
+            if is_away(error):
+                raise
+            done.failed += 1
+            done.trouble = done.trouble or str(error).splitlines()[0]
+        if progress:
+            progress(done.asked, wish.queries, "warming up")
+
+
+def _statement(
+    connection: psycopg.Connection[Any],
+    query: AskedQuery,
+    wish: WarmUp,
+    tables: dict[str, frozenset[str]],
+    done: Warmed,
+) -> Said[str] | None:
+    name = wish.table or query.collection
+    if name not in tables:
+        tables[name] = _columns(connection, name)
+    if not tables[name]:
+        done.foreign += 1
+        return None
+    if not tells_all(query.filter):
+        done.hidden += 1
+        return None
+    return _worded(name, query, tables[name], wish.limit)
+
+
+def _columns(connection: psycopg.Connection[Any], table: str) -> frozenset[str]:
+    """Nothing where there is no such table."""
+    rows = connection.execute(
+        """SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped""",
+        (_quoted(table).replace("%%", "%"),),
+    ).fetchall()
+    return frozenset(name for (name,) in rows)
+
+
+def _worded(table: str, query: AskedQuery, columns: frozenset[str], limit: int) -> Said[str]:
+    def say(condition: Condition) -> Said[str] | None:
+        return _condition(_quoted_name(condition.field), condition) if condition.field in columns else None
+
+    found = where(query.filter, say)
+    ways = [
+        f"{_quoted_name(each.field)} {'ASC' if each.ascending else 'DESC'}"
+        for each in query.sort
+        if each.field in columns
+    ]
+    order = f" ORDER BY {', '.join(ways)}" if ways else ""
+    most = min(query.limit or limit, limit)
+    return Said(f"SELECT * FROM {_quoted(table)} WHERE {found.words}{order} LIMIT {most:d}", found.values)  # noqa: S608
+
+
+def _condition(column: str, condition: Condition) -> Said[str] | None:
+    operator, values = condition.operator, condition.values
+    if operator in ("eq", "in") and values:
+        return _among(column, values)
+    if operator == "range" and len(values) == 2 and values != (None, None):
+        ends = [(sign, value) for sign, value in zip((">=", "<="), values, strict=True) if value is not None]
+        words = " AND ".join(f"{column} {sign} %s" for sign, _ in ends)
+        return Said(f"({words})", tuple(_text(value) for _, value in ends))
+    if operator == "prefix" and len(values) == 1:
+        return Said(f"starts_with({column}::text, %s)", (_text(values[0]),))
+    if operator == "exists" and values:
+        return Said(f"{column} IS {'NOT ' if values[0] else ''}NULL")
+    return None
+
+
+def _among(column: str, values: tuple[Scalar, ...]) -> Said[str]:
+    known = tuple(_text(value) for value in values if value is not None)
+    named = [f"{column} IN ({', '.join(['%s'] * len(known))})"] if known else []
+    empty = [f"{column} IS NULL"] if None in values else []
+    return Said(f"({' OR '.join([*named, *empty])})", known)
+
+
+def _text(value: Scalar) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value).replace("\0", "")
+
+
+def _quoted(table: str) -> str:
+    return ".".join(_quoted_name(part) for part in table.split("."))
+
+
+def _quoted_name(name: str) -> str:
+    """As it stands in SQL that has parameters."""
+    return '"' + name.replace('"', '""').replace("%", "%%").replace("\0", "") + '"'
+
+
+def nothing_asked(done: Warmed, log: str) -> NotFound | None:
+    """The reason, if not one query could be asked."""
+    if done.asked or done.ended == "seconds":
+        return None
+    if done.hidden:
+        return NotFound(
+            f"{log} does not tell the values of its queries (they were dropped or hashed): "
+            "capture with --values keep to warm up with it"
+        )
+    if done.foreign:
+        return NotFound(
+            f"this server has none of the tables of the {done.foreign:,} queries: name one with --table"
+        )
+    return NotFound(f"there is no query in {log} that looks for documents")

@@ -1,0 +1,107 @@
+"""`levada shard warm-up`: how does a restarted node get warm before users reach it?"""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from levada.cli.options import JsonOption, print_json
+from levada.errors import LevadaError, UsageError
+
+if TYPE_CHECKING:
+    from levada.adapters.replay.warming import Warmed
+    from levada.sharding.asked import AskedQuery
+
+__all__ = ["register"]
+
+_MOST_QUERIES = 1_000_000
+
+
+def register(app: typer.Typer) -> None:
+    app.command("warm-up")(warm_up)
+
+
+def warm_up(
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="Queries, one JSON line each (levada shard capture).")],
+    target: Annotated[str, typer.Option("--target", metavar="DSN", help="The PostgreSQL server to warm up.")],
+    queries: Annotated[
+        int, typer.Option("--queries", metavar="N", help="Ask the last N of the log at most.")
+    ] = 10_000,
+    seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="End after so long at most.")] = 60.0,
+    rate: Annotated[float, typer.Option("--rate", metavar="R", help="Queries in a second at most.")] = 200.0,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="Rows of each query at most.")] = 100,
+    collection: Annotated[
+        str | None, typer.Option("--collection", metavar="NAME", help="Queries of this one only.")
+    ] = None,
+    table: Annotated[
+        str, typer.Option("--table", metavar="NAME", help="Ask this table; default: as the log names it.")
+    ] = "",
+    json: JsonOption = False,
+) -> None:
+    """Asks a restarted server the last queries of a log, so that its caches are warm before users reach it.
+
+    It ends when so many were asked or the time is up, whichever comes first. Nothing is written. Each query is a
+    SELECT from the table that it was asked of, with a limit. Let users in when this command has ended.
+
+    Examples:
+
+    ```
+    levada shard warm-up queries.jsonl --target postgresql://db0/shop
+    levada shard warm-up queries.jsonl --target postgresql://db0/shop --queries 5000 --seconds 30 --rate 500
+    levada shard warm-up queries.jsonl --target postgresql://db0/shop --collection board.ads --table public.ads
+    ```
+    """
+    _check(log, queries, min(seconds, rate, limit))
+    from levada.adapters.replay.warming import WarmUp, nothing_asked
+    from levada.adapters.replay.warming import warm_up as warm
+    from levada.cli.watching import watching
+
+    wish = WarmUp(queries, seconds, rate, limit, table)
+    with watching(json) as progress:
+        done = warm(_last(log, collection, queries), target, wish, progress=progress)
+    if (nothing := nothing_asked(done, str(log))) is not None:
+        raise nothing
+    if json:
+        print_json(done)
+    else:
+        _say(done)
+
+
+def _last(log: Path, collection: str | None, most: int) -> deque[AskedQuery]:
+    """The newest, in the order in which they were asked."""
+    from levada.cli.shard_advise_run import log_lines
+    from levada.sharding.asked_lines import read_asked
+
+    found = read_asked(log_lines(log), collection=collection)
+    return deque((query for query in found if query.op != "insert"), most)
+
+
+def _say(done: Warmed) -> None:
+    from levada.cli.printing import line, plural, printer
+
+    out = printer()
+    asked = plural(done.asked, "query").replace("querys", "queries")
+    ended = {"log": "the end of the log", "queries": "--queries", "seconds": "--seconds"}[done.ended]
+    out.print(f"{asked} in {done.seconds:.1f} s, {plural(done.rows, 'row')} read; ended by {ended}")
+    left_out = {
+        "were refused by the server": done.failed,
+        "were left out: the log does not tell their values (dropped or hashed)": done.hidden,
+        "were left out: this server has no such table (--table)": done.foreign,
+    }
+    for words, count in left_out.items():
+        if count:
+            out.print(f"partial: {count:,} {words}")
+    if done.trouble:
+        out.print(line(f"the server said: {done.trouble}"))
+
+
+def _check(log: Path, queries: int, least: float) -> None:
+    if not 1 <= queries <= _MOST_QUERIES:
+        raise UsageError(f"--queries must be 1 to {_MOST_QUERIES:,}, not {queries}")
+    if not least > 0:
+        raise UsageError("--seconds, --rate and --limit must be above 0")
+    if not log.is_file():
+        raise LevadaError(f"there is no log of queries {log}")
