@@ -184,6 +184,24 @@ def test_a_store_held_by_another_is_locked(schemas: Schemas) -> None:
     schemas.take_back(store.schema)
 
 
+def test_a_lock_that_is_held_for_a_while_is_waited_for_and_said(
+    schemas: Schemas, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = schemas.open(StoreLimits(busy_seconds=0.2))
+    store.add(links("a", 1), [], 0.0)
+    with admin(store) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT 1 FROM sites FOR UPDATE")
+        freed = threading.Timer(0.5, lambda: other.execute("COMMIT"))
+        freed.start()
+        assert store.add(links("a", 1, 1), [], 0.0) == 1
+        freed.join()
+    assert 1 <= len(caplog.messages) <= 5
+    assert "is held by another process" in caplog.messages[0]
+    store.close()
+    schemas.take_back(store.schema)
+
+
 def test_threads_take_turns(store: PostgresqlStore) -> None:
     def fill(site: str) -> None:
         for start in range(0, 25, 5):

@@ -53,6 +53,16 @@ async def until(asked: Callable[[], Awaitable[bool]]) -> None:
         await asyncio.sleep(0.02)
 
 
+def test_what_waits_in_a_queue_is_taken_back(rabbitmq: str) -> None:
+    async def story(ends: Ends) -> None:
+        for n in range(3):
+            await ends.jobs.publish(ends.queue, b"%d" % n, str(n))
+        assert await ends.jobs.drain(ends.queue) == [b"0", b"1", b"2"]
+        assert await ends.jobs.drain(ends.queue) == []
+
+    with_ends(rabbitmq, story)
+
+
 def test_a_full_queue_says_so_and_takes_more_when_there_is_room(rabbitmq: str) -> None:
     async def story(ends: Ends) -> None:
         accepted = [await ends.jobs.publish(ends.queue, b"x", str(n)) for n in range(8)]

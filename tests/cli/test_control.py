@@ -57,6 +57,8 @@ def assert_one_line(done: subprocess.CompletedProcess[str], status: int, words: 
         (["--stage", "a=q,1,2", "--keda", "nowhere"], "HOST:PORT"),
         (["--stage", "a=q,1,2", "--keda", "x:1", "--kubernetes"], "either --keda or --kubernetes"),
         (["--stage", "a=q,1,2,true", "--start", "https://a.example"], "name its folder with --data"),
+        (["--data", "x", "--fetch", "1,2", "--kubernetes"], "which Deployments?"),
+        (["--data", "x", "--fetch", "1,2,fetch"], "with --kubernetes only"),
     ],
     ids=str,
 )

@@ -8,6 +8,7 @@ import msgspec
 import zstandard
 
 from levada.errors import StoreDamaged
+from levada.pages.compression import decompress
 from levada.reasons import Reason
 from levada.records import Found, Happened, Notice, Outcome, PageState, Refusal, Said, Settled, Visit
 
@@ -200,7 +201,7 @@ def unpacked(data: bytes) -> bytes:
     try:
         size = zstandard.frame_content_size(data)
         if 0 <= size <= LARGEST_CONTENT:
-            return zstandard.ZstdDecompressor().decompress(data)
+            return decompress(data)
     except zstandard.ZstdError as error:
         raise StoreDamaged(f"a stored page cannot be unpacked ({error}): run levada doctor") from error
     raise StoreDamaged(f"a stored page claims to unpack to {size} bytes: run levada doctor")

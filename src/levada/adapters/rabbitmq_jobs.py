@@ -91,13 +91,17 @@ class RabbitmqJobs:
             raise away(self._url, error) from error
         return True
 
-    async def purge(self, queue: str) -> None:
-        """What waits there is void."""
+    async def drain(self, queue: str) -> list[bytes]:
+        """What waited there: it is void from now on."""
+        bodies: list[bytes] = []
         try:
             channel = await self._publisher()
-            await (await channel.get_queue(queue, ensure=False)).purge(timeout=self._seconds)
+            waiting = await channel.get_queue(queue, ensure=False)
+            while (message := await waiting.get(no_ack=True, fail=False, timeout=self._seconds)) is not None:
+                bodies.append(message.body)
         except passing() as error:
             raise away(self._url, error) from error
+        return bodies
 
     async def put(self, queue: str, body: bytes, id: str) -> None:
         """Until there is room: whoever passes a job on waits with it."""

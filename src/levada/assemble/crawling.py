@@ -6,13 +6,14 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 
-from levada.adapters.limits import StoreLimits
 from levada.assemble.folder import DataFolder
 from levada.assemble.follower_team import followers
 from levada.assemble.following import Follower
 from levada.assemble.indexer import IndexerChild
+from levada.assemble.limits import store_limits
 from levada.assemble.ordering import open_orders
 from levada.assemble.parts import calm_collector, make_clock, make_fetcher, make_parser, make_policy, remember_pages
+from levada.assemble.shared import is_shared
 from levada.assemble.staff import changed_documents, staff
 from levada.assemble.stores import open_store
 from levada.assemble.tracing import traced
@@ -62,10 +63,11 @@ async def open_crawl(
     calm_collector()
     folder.make()
     with folder.locked(), closing(open_orders(folder, settings)) as orders:
-        store = open_store(folder, settings.store, _store_limits(settings), faults)
+        store = open_store(folder, settings.store, store_limits(settings), faults)
         try:
             folder.save_settings(settings)
-            store.forget_leases()  # whoever held them is dead: the lock is ours
+            if not is_shared(folder):
+                store.forget_leases()  # whoever held them is dead: the lock is ours
             store.add(start, [], clock.now())
             remember_pages(policy, store)
             index = settings.index
@@ -108,17 +110,3 @@ def _counter(folder: DataFolder) -> Follower:
     from levada.assemble.counting import CountChild  # a crawl that does not count need not load it
 
     return CountChild(folder)
-
-
-def _store_limits(settings: Settings) -> StoreLimits:
-    return StoreLimits(
-        keep_versions=settings.store.keep_versions,
-        max_pages_per_site=settings.crawl.max_pages_per_site,
-        new_share=settings.store.new_share,
-        delay=max(settings.politeness.delay, _seconds_between(settings.budget.per_site_per_hour)),
-    )
-
-
-def _seconds_between(per_hour: int) -> float:
-    """No more pages of a site are leased than its budget lets us ask for."""
-    return 3600.0 / per_hour if per_hour else 0.0

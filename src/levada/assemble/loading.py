@@ -28,7 +28,7 @@ from levada.flow.loading_verify import Content, content_of_map, content_of_table
 __all__ = ["LoadRequest", "Verdict", "cancel_load", "load", "load_standing", "verify_load"]
 
 _LOOK = 0.5
-_ROW_BYTES = 256  # of memory, for a row while its task is done
+_ROW_BYTES = 512  # of memory, for a row while its task and the one before are in hand
 
 
 class LoadRequest(msgspec.Struct, frozen=True):

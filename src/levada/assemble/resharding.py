@@ -19,13 +19,14 @@ from levada.adapters.sharded.reshard_run import begin_move, finish_move, move_pa
 from levada.adapters.sharded.resharding import Moved
 from levada.adapters.sharded.shard import Shard
 from levada.assemble.folder import DataFolder
-from levada.assemble.stores import open_shard, places_for
+from levada.assemble.sharing import make_collection_name
+from levada.assemble.stores import open_shard, places_for, writing_plan
 from levada.errors import StoreLocked
 from levada.ports import Faults
 from levada.sharding.pages import KEYS, page_placement
 from levada.sharding.placement import Placement, Ranges
 
-__all__ = ["Resharded", "ShardWish", "apply_shards", "key_name"]
+__all__ = ["Resharded", "ShardWish", "apply_shards", "key_name", "only_mover"]
 
 _PAUSE = 0.2  # before pages that somebody visits are asked for again
 
@@ -58,12 +59,12 @@ def apply_shards(
     """`on_progress` is told how far it is, and of how many pages; without a wish, what was begun is finished."""
     folder.must_exist()
     began = time.monotonic()
-    with _only_mover(folder), ExitStack() as opened:
+    with only_mover(folder), ExitStack() as opened:
         _place_first(folder)
-        file = PlanFile(folder.placement)
+        file = writing_plan(folder) or PlanFile(folder.placement)
         opened.callback(file.close)
         record = file.read()
-        wanted, places = _wanted(record, wish)
+        wanted, places = _wanted(record, wish, lambda: make_collection_name(folder))
         record = begin_move(file, wanted, places)
         shards = [_opened(folder, place, number, faults, opened) for number, place in enumerate(record.shards)]
         known = sum(shard.standing(0.0).known for shard in shards)
@@ -104,22 +105,27 @@ def _place_first(folder: DataFolder) -> None:
         ) from None
 
 
-def _wanted(record: PlacementRecord, wish: ShardWish) -> tuple[Placement, Sequence[ShardPlace]]:
+def _wanted(
+    record: PlacementRecord, wish: ShardWish, name: Callable[[], str]
+) -> tuple[Placement, Sequence[ShardPlace]]:
     """The placement that was asked for, and where all its shards lie."""
-    plan = record.plan
+    plan, there = record.plan, len(record.shards)
     if wish == ShardWish():
         return plan.following or plan.current, record.shards
-    if wish.placement is not None:
-        return wish.placement, (*record.shards, *places_for(wish.placement.shards, (), len(record.shards)))
     used = sorted(set(plan.current.ranges.owners))
+    servers = list(dict.fromkeys(record.shards[number].server for number in used if record.shards[number].server))
+    named = name() if servers or wish.servers else ""
+    if wish.placement is not None:
+        return wish.placement, (*record.shards, *places_for(wish.placement.shards, servers, there, name=named))
     count = wish.shards or max(len(wish.servers), len(used))
     placement = page_placement(wish.key or key_name(plan.current), count, plan.current.key.secret)
     if wish.servers and _servers(record, used) != _in_turn(wish.servers, count):
-        there = len(record.shards)
-        return _from(there, placement), (*record.shards, *places_for(there + count, wish.servers, there))
+        return _from(there, placement), (
+            *record.shards,
+            *places_for(there + count, wish.servers, there, name=named),
+        )
     first = used[0]  # an earlier move to servers may have left the first ones empty
-    servers = list(dict.fromkeys(record.shards[number].server for number in used if record.shards[number].server))
-    more = places_for(first + count, servers, first)[len(record.shards) - first :]
+    more = places_for(first + count, servers, first, name=named)[there - first :]
     return _from(first, placement), (*record.shards, *more)
 
 
@@ -158,7 +164,8 @@ def _forget_dead_leases(folder: DataFolder, record: PlacementRecord, shards: Seq
 
 
 @contextmanager
-def _only_mover(folder: DataFolder) -> Iterator[None]:
+def only_mover(folder: DataFolder) -> Iterator[None]:
+    """Nobody else moves pages meanwhile, or changes where they lie."""
     descriptor = os.open(folder.path / "moving.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

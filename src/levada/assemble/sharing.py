@@ -1,7 +1,7 @@
 """How do several processes work on one data folder?
 
     lock        held by `levada control`, which alone hands out pages; no crawl runs beside it
-    collection  a random name, made by the first control; queues bear it, and messages too
+    collection  a random name, made once; queues and messages bear it, and the schemas on servers
 
 Workers take no lock: whatever they commit is committed under a lease, or refused. But a lease of one collection
 means nothing in another, so they read the name first, and look at no message that bears another.
@@ -9,6 +9,7 @@ means nothing in another, so they read the name first, and look at no message th
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 from contextlib import suppress
@@ -22,18 +23,20 @@ _NAME = re.compile(r"[0-9a-f]{16}")
 
 
 def make_collection_name(folder: DataFolder) -> str:
-    """Whoever holds the folder's lock may call this."""
+    """The one that is there, or a new one; of several who ask at the same time, all get the same."""
     with suppress(NotFound):
         return collection_name(folder)
     path = folder.path / "collection"
     name = secrets.token_hex(8)
+    fresh = path.with_suffix(f".{name}")
     try:
-        fresh = path.with_suffix(".new")
         fresh.write_text(name, encoding="ascii")
-        fresh.replace(path)
+        with suppress(FileExistsError):
+            os.link(fresh, path)
+        fresh.unlink()
     except OSError as error:
         raise StoreError(f"cannot write in {folder.path}: {error.strerror}") from None
-    return name
+    return collection_name(folder)
 
 
 def collection_name(folder: DataFolder) -> str:

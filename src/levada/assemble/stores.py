@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Protocol, cast
@@ -12,13 +12,14 @@ from msgspec.structs import replace
 from levada.adapters.limits import StoreLimits
 from levada.adapters.sqlite import SqliteStore
 from levada.assemble.folder import DataFolder
+from levada.assemble.sharing import collection_name, make_collection_name
 from levada.errors import SettingsError, StoreError
 from levada.flow.settings import StoreSettings
 from levada.ports import Census, Documents, Faults, Frontier, Notices, Sites
 from levada.records import Happening
 
 if TYPE_CHECKING:
-    from levada.adapters.sharded.plan_file import PlanFile, ShardPlace
+    from levada.adapters.sharded.plan_file import PlanFile, PlanKeeper, ShardPlace
     from levada.adapters.sharded.shard import Shard
 
 __all__ = [
@@ -28,12 +29,15 @@ __all__ = [
     "open_shard",
     "open_shard_reader",
     "open_store",
+    "place_if_new",
     "places_for",
     "plan_of",
     "reachable_folders",
     "shard_folders",
     "shard_places",
+    "sharded_store",
     "unreachable",
+    "writing_plan",
 ]
 
 
@@ -62,14 +66,20 @@ def open_store(
     folder: DataFolder, settings: StoreSettings, limits: StoreLimits, faults: Faults | None = None
 ) -> CollectionStore:
     """To write; made as the settings say if there is nothing yet. For whoever holds the folder's lock."""
-    if not folder.exists() and (settings.shards > 1 or settings.servers):
-        _place_new(folder, settings)
-    file = plan_of(folder)
-    if file is None:
+    place_if_new(folder, settings)
+    plan = writing_plan(folder)
+    if plan is None:
         if settings.shards > 1 or settings.servers:
             raise SettingsError(_other_shards(folder, settings, 1))
         return SqliteStore(folder.database, limits=limits, faults=faults)
-    return _sharded(folder, file, settings, limits, faults)
+    try:
+        placed = plan.read().plan
+        if settings.shards not in (1, placed.used) and placed.following is None:
+            raise SettingsError(_other_shards(folder, settings, placed.used))
+        return sharded_store(plan, limits, lambda place, own: open_shard(folder, place, own, faults=faults))
+    except BaseException:
+        plan.close()
+        raise
 
 
 def open_reading_store(folder: DataFolder) -> CollectionStore:
@@ -143,6 +153,17 @@ def plan_of(folder: DataFolder) -> PlanFile | None:
     return PlanFile(folder.placement)
 
 
+def writing_plan(folder: DataFolder) -> PlanKeeper | None:
+    """For whoever writes: a server's copy is the truth, if there is one."""
+    file = plan_of(folder)
+    if file is None or not file.read().home:
+        return file
+    from levada.adapters.postgresql.shared_plan import SharedPlan
+    from levada.adapters.sharded.mirrored_plan import MirroredPlan
+
+    return MirroredPlan(file, SharedPlan(file.read().home, collection_name(folder)))
+
+
 def shard_places(folder: DataFolder) -> Sequence[ShardPlace]:
     """In their order; none where the collection is one file."""
     file = plan_of(folder)
@@ -166,25 +187,24 @@ def collection_folder(shard: DataFolder) -> DataFolder:
     return root if is_shard and any(root.path / each.folder == shard.path for each in shard_places(root)) else shard
 
 
-def _sharded(
-    folder: DataFolder, file: PlanFile, settings: StoreSettings, limits: StoreLimits, faults: Faults | None
+def sharded_store(
+    file: PlanKeeper, limits: StoreLimits, open_place: Callable[[ShardPlace, StoreLimits], Shard]
 ) -> CollectionStore:
+    """All shards of the plan as one store, to write; what an earlier process left undelivered is delivered."""
     from levada.adapters.sharded import ShardedStore
 
-    record = file.read()
-    if settings.shards not in (1, record.plan.used) and record.plan.following is None:
-        raise SettingsError(_other_shards(folder, settings, record.plan.used))
+    plan = file.read().plan
 
     def open_numbered(number: int) -> Shard:
-        own = replace(_shared_out(limits, record.plan.used, whole=record.plan.keeps_sites_whole), shard=number)
-        return open_shard(folder, file.read().shards[number], own, faults=faults)
+        own = replace(_shared_out(limits, plan.used, whole=plan.keeps_sites_whole), shard=number)
+        return open_place(file.read().shards[number], own)
 
     opened: list[Shard] = []
     try:
-        for number in range(record.plan.shards):
+        for number in range(plan.shards):
             opened += [open_numbered(number)]
         store = ShardedStore(opened, file, more=open_numbered)
-        store.deliver()  # what an earlier process had no time to
+        store.deliver()
     except BaseException:
         for shard in opened:
             shard.close()
@@ -199,29 +219,38 @@ def _shared_out(limits: StoreLimits, shards: int, *, whole: bool) -> StoreLimits
     return replace(limits, max_pages_per_site=ceil(limits.max_pages_per_site / shards), delay=limits.delay * shards)
 
 
-def _place_new(folder: DataFolder, settings: StoreSettings) -> None:
+def place_if_new(folder: DataFolder, settings: StoreSettings) -> None:
+    """Where a new collection is to lie, if it is not to be one file."""
+    if folder.exists() or (settings.shards == 1 and not settings.servers):
+        return
     from levada.adapters.sharded.plan import ShardPlan
     from levada.adapters.sharded.plan_file import PlanFile, new_record
     from levada.sharding.pages import page_placement
 
     shards = max(settings.shards, len(settings.servers))
     plan = ShardPlan(page_placement(settings.key, shards, token_bytes(16)))
+    name = make_collection_name(folder) if settings.servers else ""
     file = PlanFile(folder.placement)
     try:
-        file.replace(new_record(plan, places_for(shards, settings.servers)))
+        file.replace(new_record(plan, places_for(shards, settings.servers, name=name)))
     finally:
         file.close()
 
 
-def places_for(shards: int, servers: Sequence[str] = (), first: int = 0) -> tuple[ShardPlace, ...]:
-    """Where the shards from the `first` until before this number lie: on these servers in turn, or in folders."""
+def places_for(
+    shards: int, servers: Sequence[str] = (), first: int = 0, *, name: str = ""
+) -> tuple[ShardPlace, ...]:
+    """Where the shards from the `first` until before this number lie: on these servers in turn, or in folders.
+
+    Schemas bear the collection's `name`, so that two collections in one database have no table in common.
+    """
     from levada.adapters.sharded.plan_file import ShardPlace
 
     numbers = range(first, shards)
     if not servers:
         return tuple(ShardPlace(f"shard-{number}") for number in numbers)
     return tuple(
-        ShardPlace(f"shard-{number}", servers[(number - first) % len(servers)], f"levada_{number}")
+        ShardPlace(f"shard-{number}", servers[(number - first) % len(servers)], f"levada_{name[:8]}_{number}")
         for number in numbers
     )
 

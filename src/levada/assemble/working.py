@@ -11,8 +11,6 @@ from contextlib import asynccontextmanager, suppress
 import msgspec
 
 from levada.adapters.rabbitmq_jobs import Job, RabbitmqJobs
-from levada.adapters.sqlite import SqliteStore
-from levada.assemble.folder import DataFolder
 from levada.assemble.limits import store_limits
 from levada.assemble.parts import (
     calm_collector,
@@ -22,11 +20,10 @@ from levada.assemble.parts import (
     make_policy,
     remember_pages,
 )
-from levada.assemble.sharing import collection_name
+from levada.assemble.shared import WorkPlace
 from levada.clock import SystemClock
 from levada.errors import BrokerError, LevadaError
 from levada.flow.messages import QueueNames
-from levada.flow.settings import Settings
 from levada.flow.storekeeper import Storekeeper
 from levada.flow.working import CatalogPorts, CatalogWorker, FetchWorker
 from levada.stages.reports import WorkerReport
@@ -102,23 +99,21 @@ class StageWorker:
 
 
 @asynccontextmanager
-async def open_worker(folder: DataFolder, stage: str, url: str) -> AsyncIterator[StageWorker]:
-    names = QueueNames(collection_name(folder))
-    settings = folder.settings()
+async def open_worker(place: WorkPlace, stage: str, url: str) -> AsyncIterator[StageWorker]:
+    names = QueueNames(place.name)
     calm_collector()
     jobs = RabbitmqJobs(url, SystemClock(), queue_capacities(names))
     opened = _fetching if stage == "fetch" else _cataloguing
     try:
-        async with opened(folder, settings, names, jobs) as worker:
+        async with opened(place, names, jobs) as worker:
             yield worker
     finally:
         await jobs.close()
 
 
 @asynccontextmanager
-async def _fetching(
-    folder: DataFolder, settings: Settings, names: QueueNames, jobs: RabbitmqJobs
-) -> AsyncIterator[StageWorker]:
+async def _fetching(place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs) -> AsyncIterator[StageWorker]:
+    settings = place.settings
     one_child = msgspec.structs.replace(settings.parse, children=settings.parse.children or 1)
     clock, fetcher, parser = make_clock(settings.clock), make_fetcher(settings), make_parser(one_child)
 
@@ -137,11 +132,9 @@ async def _fetching(
 
 
 @asynccontextmanager
-async def _cataloguing(
-    folder: DataFolder, settings: Settings, names: QueueNames, jobs: RabbitmqJobs
-) -> AsyncIterator[StageWorker]:
-    folder.must_exist()
-    store = SqliteStore(folder.database, limits=store_limits(settings))
+async def _cataloguing(place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs) -> AsyncIterator[StageWorker]:
+    settings = place.settings
+    store = place.open_store(store_limits(settings))
     policy, keeper = make_policy(settings), Storekeeper()
     ports = CatalogPorts(make_clock(settings.clock), store, store, store, policy)
     step = CatalogWorker(ports, settings, names.collection, keeper)

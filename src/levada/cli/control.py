@@ -43,10 +43,13 @@ def control(
         Path | None, typer.Option("--config", metavar="FILE", help="With --data: settings of the crawl.")
     ] = None,
     fetch: Annotated[
-        str, typer.Option("--fetch", metavar="LEAST,MOST", help="With --data: workers that fetch.")
+        str,
+        typer.Option(
+            "--fetch", metavar="LEAST,MOST", help="With --data: workers that fetch; or LEAST,MOST,DEPLOYMENT."
+        ),
     ] = "1,8",
     catalog: Annotated[
-        str, typer.Option("--catalog", metavar="LEAST,MOST", help="With --data: workers that store.")
+        str, typer.Option("--catalog", metavar="LEAST,MOST", help="With --data: workers that store; likewise.")
     ] = "1,2",
     controller: Annotated[
         str, typer.Option("--controller", metavar="NAME", help="Who says how many; a wrong name lists all.")
@@ -118,6 +121,10 @@ def control(
     from levada.cli.control_crawl import run_crawl_control
 
     limits = tuple(parse_stage(f"{name}=-,{text}") for name, text in (("fetch", fetch), ("catalog", catalog)))
+    if kubernetes and not all(each.command for each in limits):
+        raise UsageError("--kubernetes: which Deployments? --fetch LEAST,MOST,DEPLOYMENT and --catalog likewise")
+    if not kubernetes and any(each.command for each in limits):
+        raise UsageError("--fetch and --catalog are LEAST,MOST; a Deployment is named with --kubernetes only")
     run_crawl_control(plan, data, start or [], config, limits, seconds=limit, json=json)
 
 

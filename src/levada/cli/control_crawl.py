@@ -17,7 +17,7 @@ from levada.cli.control_run import ChangedLines, listen_to_logs, until_stopped
 from levada.cli.crawl import read_settings
 from levada.cli.options import print_json
 from levada.errors import UsageError
-from levada.flow.control import ControlLoop
+from levada.flow.control import ControlLoop, Round
 
 __all__ = ["run_crawl_control"]
 
@@ -34,7 +34,7 @@ def run_crawl_control(
 ) -> None:
     folder = DataFolder(data)
     start = seeds(urls)
-    if not start and not folder.database.exists():
+    if not start and not folder.exists():
         raise UsageError("where to start? levada control --data DIR --start https://example.org")
     settings = read_settings(config)
     listen_to_logs()
@@ -44,7 +44,12 @@ def run_crawl_control(
         async with open_handing_out(folder, settings, start, plan.url) as handing:
             stages = handing.stages(limits, data, [sys.executable, "-m", "levada"])
             whole = msgspec.structs.replace(plan, stages=stages)
-            async with open_control(whole, on_round=show, hold=handing.scheduler.hold) as loop:
+
+            def decided(done: Round) -> None:
+                handing.view.decided(done)
+                show(done)
+
+            async with open_control(whole, on_round=decided, hold=handing.scheduler.hold) as loop:
                 await _both(handing, loop, seconds)
 
     asyncio.run(work())

@@ -11,6 +11,7 @@ from levada.cli.options import DataOption, JsonOption, print_json
 from levada.errors import UsageError
 
 if TYPE_CHECKING:
+    from levada.adapters.sharded.resharding import Moved
     from levada.assemble.resharding import Resharded
 
 __all__ = ["register"]
@@ -55,15 +56,15 @@ def apply(
         raise UsageError(f"--key {key[:50]!r} is none of {', '.join(_KEYS)}")
     from levada.assemble.folder import DataFolder
     from levada.assemble.resharding import ShardWish, apply_shards
-    from levada.cli.export_progress import shown_progress
+    from levada.cli.watching import watching
 
-    at = [0]
-    with shown_progress(0, lambda: at[0], "moving pages"):
-        done = apply_shards(
-            DataFolder(data),
-            ShardWish(shards, key, tuple(server or ())),
-            on_progress=lambda moved, known: at.__setitem__(0, moved.looked_at),
-        )
+    with watching(json) as progress:
+
+        def told(moved: Moved, known: int) -> None:
+            if progress:  # some pages are looked at again where they have come to
+                progress(min(moved.looked_at, known), known, "moving pages")
+
+        done = apply_shards(DataFolder(data), ShardWish(shards, key, tuple(server or ())), on_progress=told)
     if json:
         print_json(done)
     else:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from levada.cli.options import DataOption, JsonOption, print_json
+from levada.cli.options import JsonOption, print_json
 from levada.errors import UsageError
 
 __all__ = ["register"]
@@ -22,27 +22,48 @@ def work(
     rabbitmq: Annotated[
         str, typer.Option("--rabbitmq", envvar="LEVADA_RABBITMQ", metavar="URL", help="amqp://user:password@host/")
     ] = "amqp://localhost/",
-    data: DataOption = Path("levada-data"),
+    store: Annotated[
+        str | None,
+        typer.Option(
+            "--store", envvar="LEVADA_STORE", metavar="DSN", help="Without the folder: the first PostgreSQL server."
+        ),
+    ] = None,
+    collection: Annotated[
+        str | None, typer.Option("--collection", metavar="NAME", help="With --store: which one, of several there.")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", metavar="DIR", help="The folder that holds the collection; levada-data if unsaid."),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Fetches pages that `levada control --data` hands out, or stores what was fetched; any number of times.
 
     Runs until Ctrl-C or SIGTERM: then it finishes the message that it has, and ends. However it ends, nothing is
     lost and nothing stored twice. `levada control --data` starts and stops workers by itself; start some by hand
-    where it is not to.
+    where it is not to, on any machine: where PostgreSQL holds the collection, --store is all that they need.
 
     Examples:
 
         levada work --stage fetch --data news --rabbitmq amqp://guest:guest@localhost/
 
         levada work --stage catalog --data news
+
+        levada work --stage fetch --store postgresql://levada@db.example/levada --rabbitmq amqp://mq.example/
     """
     from levada.assemble.folder import DataFolder
+    from levada.assemble.shared import folder_workplace, server_workplace
     from levada.assemble.working import STAGES
     from levada.cli.work_run import run_worker
 
     if stage not in STAGES:
         raise UsageError(f"--stage is one of {', '.join(STAGES)}, not {stage[:50]!r}")
-    done = run_worker(DataFolder(data), stage, rabbitmq)
+    if collection is not None and store is None:
+        raise UsageError("--collection names one of several on a server: name that with --store")
+    if data is not None or store is None:  # a folder that was named counts for more than LEVADA_STORE
+        place = folder_workplace(DataFolder(data or Path("levada-data")))
+    else:
+        place = server_workplace(store, collection)
+    done = run_worker(place, stage, rabbitmq)
     if json:
         print_json(done)

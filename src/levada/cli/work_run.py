@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 import signal
 
-from levada.assemble.folder import DataFolder
+from levada.assemble.shared import WorkPlace
 from levada.assemble.working import open_worker
 from levada.cli.control_run import listen_to_logs
 
 __all__ = ["run_worker"]
 
 
-def run_worker(folder: DataFolder, stage: str, url: str) -> dict[str, int | str]:
+def run_worker(place: WorkPlace, stage: str, url: str) -> dict[str, int | str]:
     import uvloop
 
     listen_to_logs()
 
     async def run() -> dict[str, int | str]:
-        async with open_worker(folder, stage, url) as worker:
+        async with open_worker(place, stage, url) as worker:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, worker.stop)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import msgspec
 
 from levada.flow.balance import MethodLoad
+from levada.flow.progress import Progress
 from levada.flow.staffing import StageView
+from levada.ports import Clock
+from levada.records import Standing
 
-if TYPE_CHECKING:
-    from levada.flow.crawl import Crawl
-
-__all__ = ["LiveBoard", "LiveStatus", "StageMoment"]
+__all__ = ["LiveBoard", "LiveStatus", "StageMoment", "Watched"]
 
 _SECOND = 1.0  # of the wall
 _REMEMBERED = 60  # moments of each stage
@@ -52,6 +52,33 @@ class LiveStatus(msgspec.Struct, frozen=True):
     held: bool = False  # a queue is so full that nothing more is leased
 
 
+class Watched(Protocol):
+    """A crawl, on one machine or on several, as whoever looks sees it."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def speed(self) -> float: ...
+
+    @property
+    def progress(self) -> Progress: ...
+
+    @property
+    def standing(self) -> Standing: ...
+
+    @property
+    def per_hour(self) -> int: ...
+
+    @property
+    def paused(self) -> bool: ...
+
+    @property
+    def held(self) -> bool: ...
+
+    def stage_views(self) -> tuple[StageView, ...]: ...
+
+
 class LiveBoard:
     """`show` gets the status every second; what it does with it must be cheap."""
 
@@ -67,13 +94,13 @@ class LiveBoard:
         self._visits: deque[tuple[float, int]] = deque(maxlen=_PACE + 1)
         self._history: dict[str, deque[StageMoment]] = {}
 
-    async def run(self, crawl: Crawl) -> None:
+    async def run(self, crawl: Watched) -> None:
         """Until cancelled."""
         while True:
             self._show(self.status(crawl))
             await crawl.clock.sleep(_SECOND * crawl.speed)
 
-    def status(self, crawl: Crawl) -> LiveStatus:
+    def status(self, crawl: Watched) -> LiveStatus:
         now, progress, standing, views = crawl.clock.now(), crawl.progress, crawl.standing, crawl.stage_views()
         self._remember(views)
         return LiveStatus(

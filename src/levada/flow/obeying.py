@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 from levada.errors import BadUrl, StoreError
 from levada.flow.agenda import FOREVER, Agenda
-from levada.flow.crawl_ports import CrawlPorts
 from levada.flow.holding import OpenLeases
 from levada.flow.settings import Settings
 from levada.flow.sieve import LinkSieve
 from levada.flow.sitebook import SiteBook
 from levada.flow.storekeeper import Storekeeper
 from levada.pages.urls import canonical, site_of
+from levada.ports import Clock, Frontier, Orders, RevisitPolicy
 from levada.records import AddSeeds, ChangeBudget, DropSite, Found, How, Lease, Order, Pause, Resume, Wishes
 
-__all__ = ["ObeyingStep", "wishes_after"]
+__all__ = ["ObeyingPorts", "ObeyingStep", "wishes_after"]
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +28,22 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _LOOK = 0.4  # seconds of the wall between two looks
+
+
+class ObeyingPorts(Protocol):
+    """What of the world is needed to obey."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def frontier(self) -> Frontier: ...
+
+    @property
+    def policy(self) -> RevisitPolicy: ...
+
+    @property
+    def orders(self) -> Orders | None: ...
 
 
 def wishes_after(order: Order, wishes: Wishes) -> Wishes:
@@ -48,7 +64,7 @@ class ObeyingStep:
 
     def __init__(
         self,
-        ports: CrawlPorts,
+        ports: ObeyingPorts,
         settings: Settings,
         keeper: Storekeeper,
         *,

@@ -15,9 +15,11 @@ from collections.abc import Awaitable, Callable, Coroutine
 import msgspec
 
 from levada.errors import BrokerError, StoreError
-from levada.flow.agenda import Agenda
+from levada.flow.agenda import FOREVER, Agenda
 from levada.flow.fetch import Fetched
+from levada.flow.holding import OpenLeases
 from levada.flow.messages import Answer, Answers, QueueNames, ToFetch, ToStore, read_message
+from levada.flow.obeying import ObeyingStep
 from levada.flow.parse import Visited
 from levada.flow.robots import RobotsBook, Verdict
 from levada.flow.settings import Settings
@@ -27,7 +29,7 @@ from levada.flow.sitemaps import named_sitemaps
 from levada.flow.storekeeper import Storekeeper
 from levada.flow.weather import Rest, Weather
 from levada.pages.robots import RobotsRules
-from levada.ports import Clock, Fetcher, Frontier, Sites
+from levada.ports import Clock, Fetcher, Frontier, Orders, RevisitPolicy, Sites
 from levada.reasons import Reason
 from levada.records import Lease, Response
 
@@ -50,15 +52,27 @@ class SchedulerPorts(msgspec.Struct, frozen=True):
     sites: Sites
     fetcher: Fetcher
     publish: Callable[[str, bytes], Awaitable[bool]]
+    policy: RevisitPolicy
+    orders: Orders | None = None
 
 
 class Scheduler:
-    def __init__(self, ports: SchedulerPorts, settings: Settings, queues: QueueNames, keeper: Storekeeper) -> None:
+    """`on_answer` hears of every visit that was made or refused."""
+
+    def __init__(
+        self,
+        ports: SchedulerPorts,
+        settings: Settings,
+        queues: QueueNames,
+        keeper: Storekeeper,
+        on_answer: Callable[[Fetched], None] = lambda fetched: None,
+    ) -> None:
         self._ports = ports
         self._clock = ports.clock
         self._settings = settings
         self._queues = queues
         self._keeper = keeper
+        self._on_answer = on_answer
         polite, budget = settings.politeness, settings.budget
         self._delay = polite.delay
         self.agenda = Agenda(
@@ -68,7 +82,8 @@ class Scheduler:
             per_site_per_hour=budget.per_site_per_hour,
             instant=settings.clock.speed - 1.0,
         )
-        admitted = (record.site for record in ports.sites.sites() if record.admitted)
+        sites = ports.sites.sites()
+        admitted = (record.site for record in sites if record.admitted and record.rest_until < FOREVER)
         self._sieve = LinkSieve(settings.crawl, admitted, lambda url: self._robots.closes(url))
         self._sites = SiteBook(ports.sites, keeper, polite, self._sieve.admitted)
         self._weather = Weather(self._sites)
@@ -81,12 +96,35 @@ class Scheduler:
         self._news = asyncio.Event()
         self._held = self._stopped = self._is_away = False
         self._trouble: BaseException | None = None
+        self._obey = ObeyingStep(
+            ports,
+            settings,
+            keeper,
+            agenda=self.agenda,
+            sieve=self._sieve,
+            sites=self._sites,
+            open_leases=OpenLeases(),  # none: what is out is with the workers
+            on_news=self._news.set,
+        )
         self.handed_out = 0
 
     @property
     def waiting_for(self) -> int:
         """Pages that somebody is asked to fetch."""
         return len(self._out)
+
+    @property
+    def paused(self) -> bool:
+        return self._obey.paused
+
+    @property
+    def per_hour(self) -> int:
+        """The budget that holds now; 0: none."""
+        return self._obey.per_hour
+
+    @property
+    def held(self) -> bool:
+        return self._held
 
     def hold(self, held: bool) -> None:
         """Hand out nothing for a while: the queues are full enough."""
@@ -100,6 +138,8 @@ class Scheduler:
     async def run(self) -> None:
         """Until stopped; what waits is given back, what is out stays leased to whoever fetches it."""
         try:
+            await self._obey.begin()
+            self._start(self._obey.run())
             while not self._stopped:
                 self._news.clear()
                 await self._lease()
@@ -122,15 +162,17 @@ class Scheduler:
     async def _lease(self) -> None:
         slots = self._settings.fetch.slots
         room = min(4 * slots - len(self.agenda), 8 * slots - len(self.agenda) - len(self._out))
-        if room < slots or self._held:
+        if room < slots or self._held or self.paused:
             return
         seconds = self._settings.store.lease_seconds * max(1.0, self._settings.clock.speed)
+        if self.per_hour:  # no more than can be asked for before a lease ends
+            room = min(room, 1 + int(self.per_hour * seconds / 3600) - len(self.agenda))
         for lease in await self._keeper.run(self._ports.frontier.lease, self._clock.now(), room, seconds):
             self.agenda.put(lease)
 
     def _take(self) -> None:
         """Pages whose site may be asked now; robots.txt is asked for meanwhile, where it is not known."""
-        while not self._held and len(self._out) < 4 * self._settings.fetch.slots:
+        while not (self._held or self.paused) and len(self._out) < 4 * self._settings.fetch.slots:
             lease = self.agenda.take(self._clock.now())
             if lease is None:
                 break
@@ -167,7 +209,7 @@ class Scheduler:
 
     async def _send_ready(self) -> bool:
         """False if some had to stay: the queue is full, or nobody takes anything."""
-        while self._ready and not self._stopped:
+        while self._ready and not (self._stopped or self.paused):
             part, self._ready = self._ready[:_PAGES], self._ready[_PAGES:]
             message = ToFetch(collection=self._queues.collection, leases=tuple(part))
             if not await self._publish(self._queues.fetch, _encode(message)):
@@ -225,6 +267,7 @@ class Scheduler:
             self.agenda.finished(lease.page.site, now)
 
     async def _note(self, fetched: Fetched) -> None:
+        self._on_answer(fetched)
         site = fetched.lease.page.site
         rest = await self._weather.after(fetched)
         if rest is not None:
@@ -274,7 +317,7 @@ class Scheduler:
     def _until_ready(self) -> float:
         """Seconds of the wall until something can be done without news."""
         ready = self.agenda.next_ready()
-        if ready is None or self._held:
+        if ready is None or self._held or self.paused:
             return _LOOK
         return min(_LOOK, max(0.005, (ready - self._clock.now()) / self._settings.clock.speed))
 

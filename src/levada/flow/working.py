@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from levada.errors import LevadaError
+from levada.flow.agenda import FOREVER
 from levada.flow.catalog import CatalogStep
 from levada.flow.duplicates import DuplicateBook
 from levada.flow.fetch import Fetched, FetchStep
@@ -168,7 +169,9 @@ class CatalogWorker:
             self._sites_until.clear()
         self._sites_until[site] = now + _SITE_SECONDS
         record = await self._keeper.run(self._ports.sites.site, site)
-        if record is not None and record.admitted:
+        if record is not None and record.rest_until >= FOREVER:
+            self._sieve.admitted.discard(site)  # dropped
+        elif record is not None and record.admitted:
             self._sieve.admitted.add(site)
         if record is not None and record.delay and record.delay > self._settings.politeness.delay:
             self._ports.policy.restrain(site, 1.0 / record.delay)

@@ -12,6 +12,7 @@ from levada.adapters.postgresql.database import Database
 from levada.adapters.postgresql.holding import Holding
 from levada.adapters.postgresql.leasing import forget_leases, give_back, lease_pages
 from levada.adapters.postgresql.page_columns import BY_URL, FROM_PAGES, PAGE_COLUMNS, url_rest
+from levada.adapters.postgresql.patience import patient
 from levada.adapters.postgresql.schema import URL_INDEXED
 from levada.adapters.postgresql.settling import settle_visits
 from levada.records import Forwarded, Found, Lease, PageRecord, Refusal, Settled, Standing
@@ -52,6 +53,7 @@ class PostgresqlFrontier:
         self._limits = limits
         self._known = KnownUrls(limits.known_urls)
 
+    @patient
     def add(self, found: Sequence[Found], refused: Sequence[Refusal], now: float) -> int:
         if not found and not refused:
             return 0
@@ -68,6 +70,7 @@ class PostgresqlFrontier:
         self._known.update(holding.held)
         return new
 
+    @patient
     def receive(self, links: Sequence[Forwarded]) -> int:
         if not links:
             return 0
@@ -85,12 +88,14 @@ class PostgresqlFrontier:
     def waiting(self, now: float, limit: int) -> list[tuple[float, int]]:
         return [(due, taken) for due, taken in self._database.rows(_WAITING, (now, max(0, limit)))]
 
+    @patient
     def lease(self, now: float, limit: int, seconds: float, due: float | None = None) -> list[Lease]:
         if limit <= 0:
             return []
         with self._database.write("lease") as write:
             return lease_pages(write, self._limits, now, limit, seconds, now if due is None else due)
 
+    @patient
     def settle(self, visits: Sequence[Settled]) -> list[bool]:
         if not visits:
             return []
@@ -101,6 +106,7 @@ class PostgresqlFrontier:
         self._known.update(holding.held)
         return current
 
+    @patient
     def release(self, leases: Sequence[Lease]) -> None:
         if not leases:
             return

@@ -9,6 +9,7 @@ from levada.adapters.keeping import is_news
 from levada.adapters.page_rows import page_record
 from levada.adapters.postgresql.database import Database
 from levada.adapters.postgresql.page_columns import FROM_LISTED_PAGES, LISTED_URLS, PAGE_COLUMNS, urls_listed
+from levada.adapters.postgresql.patience import patient
 from levada.adapters.postgresql.sites_in_hand import SitesInHand
 from levada.records import Notice, PageRecord, Said
 
@@ -35,6 +36,7 @@ class PostgresqlNotices:
                 found.setdefault(page.id, page)
         return list(found.values())
 
+    @patient
     def bring_forward(self, pages: Sequence[tuple[PageRecord, Said, float | None]]) -> None:
         if not pages:
             return

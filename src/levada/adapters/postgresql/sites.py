@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from levada.adapters.page_rows import Row
 from levada.adapters.postgresql.database import Database
 from levada.adapters.postgresql.leasing import earliest_due
+from levada.adapters.postgresql.patience import patient
 from levada.adapters.postgresql.sites_in_hand import SitesInHand
 from levada.adapters.site_rows import packed_robots, site_record
 from levada.records import SiteRecord
@@ -31,6 +32,7 @@ class PostgresqlSites:
         records = self._records(self._database.rows(f"SELECT {_COLUMNS} WHERE s.site = %s", (site,)))
         return records[0] if records else None
 
+    @patient
     def save(self, record: SiteRecord) -> None:
         with self._database.write("save-site") as write:
             write.reach("site")

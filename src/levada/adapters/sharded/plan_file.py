@@ -13,13 +13,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
-from levada.adapters.sharded.plan import ShardPlan
+from levada.adapters.sharded.plan import PlanSource, ShardPlan
 from levada.errors import StoreDamaged, StoreError, StoreTooNew
 
-__all__ = ["PlacementRecord", "PlanFile", "ShardPlace", "new_record"]
+__all__ = ["PlacementRecord", "PlanFile", "PlanKeeper", "ShardPlace", "new_record", "read_record"]
 
 _FORMAT = 1
 
@@ -33,9 +34,20 @@ class ShardPlace(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PlacementRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`home` is the server whose copy is the truth, where machines without this folder work on the collection."""
+
     format: int
     plan: ShardPlan
     shards: tuple[ShardPlace, ...]
+    home: str = ""
+
+
+class PlanKeeper(PlanSource, Protocol):
+    """`read` for everybody, `replace` for whoever moves pages."""
+
+    def read(self) -> PlacementRecord: ...
+
+    def replace(self, record: PlacementRecord) -> None: ...
 
 
 class PlanFile:
@@ -81,7 +93,7 @@ class PlanFile:
         with self._held(fcntl.LOCK_EX):
             fresh = self.path.with_suffix(".new")
             try:
-                _write_durably(fresh, msgspec.json.format(msgspec.json.encode(record)))
+                _write_privately(fresh, msgspec.json.format(msgspec.json.encode(record)))
                 fresh.replace(self.path)
                 _sync_folder(self.path.parent)
             except OSError as error:
@@ -118,8 +130,12 @@ def new_record(plan: ShardPlan, shards: tuple[ShardPlace, ...]) -> PlacementReco
 
 
 def _decoded(path: Path) -> PlacementRecord:
+    return read_record(path.read_bytes(), str(path))
+
+
+def read_record(content: bytes, path: str) -> PlacementRecord:
     try:
-        record = msgspec.json.decode(path.read_bytes(), type=PlacementRecord)
+        record = msgspec.json.decode(content, type=PlacementRecord)
     except (msgspec.MsgspecError, ValueError) as error:
         raise StoreDamaged(f"{path} is not readable ({error}): restore a copy of it") from None
     if record.format > _FORMAT:
@@ -131,8 +147,11 @@ def _decoded(path: Path) -> PlacementRecord:
     return record
 
 
-def _write_durably(path: Path, content: bytes) -> None:
-    with open(path, "wb") as file:
+def _write_privately(path: Path, content: bytes) -> None:
+    """Durable, and for nobody else to read: addresses of servers may hold passwords."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

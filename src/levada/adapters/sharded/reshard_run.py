@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from levada.adapters.sharded.plan import ShardPlan
-from levada.adapters.sharded.plan_file import PlacementRecord, PlanFile, ShardPlace, new_record
+from levada.adapters.sharded.plan_file import PlacementRecord, PlanKeeper, ShardPlace
 from levada.adapters.sharded.resharding import Moved, Mover
 from levada.adapters.sharded.shard import Shard
 from levada.errors import UsageError
@@ -17,7 +17,7 @@ from levada.sharding.placement import Placement
 __all__ = ["begin_move", "finish_move", "move_pages"]
 
 
-def begin_move(file: PlanFile, wanted: Placement, places: Sequence[ShardPlace]) -> PlacementRecord:
+def begin_move(file: PlanKeeper, wanted: Placement, places: Sequence[ShardPlace]) -> PlacementRecord:
     """Write down where pages are to go, before any of them moves; a move to there that is under way goes on."""
     record = file.read()
     plan = record.plan
@@ -26,13 +26,14 @@ def begin_move(file: PlanFile, wanted: Placement, places: Sequence[ShardPlace]) 
             "pages are moving to another placement already: run 'levada shard apply' without options to finish that"
         )
     if plan.following is None and plan.current != wanted:
-        record = new_record(ShardPlan(plan.current, wanted), (*record.shards, *places[len(record.shards) :]))
+        shards = (*record.shards, *places[len(record.shards) :])
+        record = msgspec.structs.replace(record, plan=ShardPlan(plan.current, wanted), shards=shards)
         file.replace(record)
     return record
 
 
 def move_pages(
-    file: PlanFile,
+    file: PlanKeeper,
     shards: Sequence[Shard],
     *,
     wait: Callable[[], None],
@@ -55,7 +56,7 @@ def move_pages(
         file.replace(msgspec.structs.replace(record, plan=plan))
 
 
-def finish_move(file: PlanFile) -> PlacementRecord:
+def finish_move(file: PlanKeeper) -> PlacementRecord:
     """All pages are where they belong: one placement again. Shards without pages stay known: they hold old news."""
     record = file.read()
     plan = record.plan
@@ -63,6 +64,6 @@ def finish_move(file: PlanFile) -> PlacementRecord:
         return record
     if len(plan.emptied) < plan.current.shards:
         raise UsageError("not all pages have moved yet: run 'levada shard apply' again")
-    done = new_record(ShardPlan(plan.following), record.shards)
+    done = msgspec.structs.replace(record, plan=ShardPlan(plan.following))
     file.replace(done)
     return done

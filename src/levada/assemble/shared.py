@@ -1,0 +1,143 @@
+"""How does a worker find its collection: in a data folder, or by nothing but the address of a PostgreSQL server?"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import closing
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from levada.adapters.limits import StoreLimits
+from levada.assemble.folder import DataFolder
+from levada.assemble.resharding import only_mover
+from levada.assemble.sharing import collection_name, make_collection_name
+from levada.assemble.stores import CollectionStore, open_store, plan_of, sharded_store
+from levada.errors import NotFound, StoreError, StoreLocked, UsageError
+from levada.flow.settings import Settings, StoreSettings
+
+if TYPE_CHECKING:
+    from levada.adapters.sharded.plan_file import PlacementRecord, PlanFile, ShardPlace
+    from levada.adapters.sharded.shard import Shard
+
+__all__ = ["WorkPlace", "folder_workplace", "is_shared", "server_workplace", "share"]
+
+log = logging.getLogger(__name__)
+
+
+class WorkPlace(msgspec.Struct, frozen=True):
+    """A collection's name and settings, and how its store is opened to write."""
+
+    name: str
+    settings: Settings
+    open_store: Callable[[StoreLimits], CollectionStore]
+
+
+def folder_workplace(folder: DataFolder) -> WorkPlace:
+    name = collection_name(folder)
+    folder.must_exist()
+
+    def opened(limits: StoreLimits) -> CollectionStore:
+        return open_store(folder, StoreSettings(), limits)  # where it lies was settled when it was made
+
+    return WorkPlace(name, folder.settings(), opened)
+
+
+def server_workplace(dsn: str, name: str | None = None) -> WorkPlace:
+    """The one collection that is handed out by this server, or the one of that name."""
+    from levada.adapters.postgresql.shared_plan import SharedPlan
+
+    chosen = _chosen(dsn, name)
+    with closing(SharedPlan(dsn, chosen)) as plan:
+        content = plan.settings() or b""
+    try:
+        settings = msgspec.json.decode(content, type=Settings)
+    except msgspec.MsgspecError as error:
+        raise StoreError(
+            f"the settings of the collection {chosen} cannot be read ({error}): start 'levada control' again, "
+            "of the same version as its workers"
+        ) from None
+
+    def opened(limits: StoreLimits) -> CollectionStore:
+        plan = SharedPlan(dsn, chosen)
+        try:
+            return sharded_store(plan, limits, lambda place, own: _far_shard(place, own, plan.read()))
+        except BaseException:
+            plan.close()
+            raise
+
+    return WorkPlace(chosen, settings, opened)
+
+
+def is_shared(folder: DataFolder) -> bool:
+    """May machines without this folder be at work on its collection?"""
+    file = plan_of(folder)
+    return file is not None and bool(file.read().home)
+
+
+def share(folder: DataFolder, settings: Settings) -> None:
+    """Let machines without this folder find the collection, if servers hold all of it."""
+    file = plan_of(folder)
+    if file is None:
+        return
+    with closing(file):
+        if not file.read().home and all(file.read().shards[number].server for number in _owners(file.read())):
+            try:
+                with only_mover(folder):
+                    _publish(folder, file)
+            except StoreLocked as error:
+                log.warning("only workers with this folder can join: %s, then start control again", error)
+        if file.read().home:
+            from levada.adapters.postgresql.shared_plan import SharedPlan
+
+            with closing(SharedPlan(file.read().home, collection_name(folder))) as plan:
+                plan.put_settings(msgspec.json.encode(settings))
+
+
+def _publish(folder: DataFolder, file: PlanFile) -> None:
+    """The row first, the file last: until the file names the server, the file is the truth."""
+    from levada.adapters.postgresql.shared_plan import SharedPlan
+
+    record = file.read()
+    home = record.shards[min(_owners(record))].server
+    record = msgspec.structs.replace(record, home=home)
+    with closing(SharedPlan(home, make_collection_name(folder))) as plan:
+        plan.publish(record)
+    file.replace(record)
+
+
+def _owners(record: PlacementRecord) -> set[int]:
+    """The shards that hold pages, or are to."""
+    following = record.plan.following
+    return {*record.plan.current.ranges.owners, *(following.ranges.owners if following is not None else ())}
+
+
+def _chosen(dsn: str, name: str | None) -> str:
+    from levada.adapters.postgresql.connecting import Address
+    from levada.adapters.postgresql.shared_plan import SCHEMA, shared_names
+
+    names, place = shared_names(dsn), Address(dsn, SCHEMA).place
+    if name is not None and name not in names:
+        raise NotFound(f"{place} knows no collection {name[:50]!r}: it has {', '.join(names) or 'none'}")
+    if not names:
+        raise NotFound(
+            f"nobody hands out pages by {place}: start 'levada control --data DIR' with it as store.servers"
+        )
+    if name is None and len(names) > 1:
+        raise UsageError(f"{place} has several collections: name one with --collection: {', '.join(names)}")
+    return name or names[0]
+
+
+def _far_shard(place: ShardPlace, limits: StoreLimits, record: PlacementRecord) -> Shard:
+    if place.server:
+        from levada.adapters.postgresql import PostgresqlStore
+
+        return PostgresqlStore(place.server, schema=place.schema, limits=limits)
+    if limits.shard in _owners(record):
+        raise StoreError(
+            f"shard {limits.shard} lies in files of another machine: move it with 'levada shard apply --server DSN'"
+        )
+    from levada.adapters.sharded.vacant import VacantShard
+
+    return cast("Shard", VacantShard(limits.shard))
