@@ -169,3 +169,27 @@ def test_too_few_open_files_are_a_warning(tmp_path: Path) -> None:
     found = checks("--config", config, "--data", tmp_path)["open files"]
     assert found["verdict"] in ("warn", "ok")  # ok only where the limit is higher still
     assert ("ulimit -n" in found["advice"]) == (found["verdict"] == "warn")
+
+
+def test_every_extra_that_users_need_is_told_of_once(tmp_path: Path) -> None:
+    names = [check["name"] for check in json.loads(doctor("--json", "--data", tmp_path).out)["checks"]]
+    extras = [name for name in names if name.startswith("extra ")]
+    assert len(extras) == len(set(extras))
+    assert {"extra parquet", "extra lab", "extra rabbitmq", "extra postgresql", "extra mariadb"} <= set(extras)
+
+
+def test_a_server_that_is_away_fails_and_its_password_is_not_shown(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    config = tmp_path / "levada.toml"
+    config.write_text(f'[store]\nservers = ["postgresql://me:hushhush@127.0.0.1:{port}/levada"]\n')
+    answer = doctor("--data", tmp_path / "none", "--config", config)
+    assert answer.code == 1
+    assert f"PostgreSQL at 127.0.0.1:{port}/levada" in answer.out
+    assert "hushhush" not in answer.out
+
+
+def test_our_own_version_is_that_of_the_code() -> None:
+    from levada import __version__
+
+    assert {package.name: package.version for package in installed_packages("levada")}["levada"] == __version__

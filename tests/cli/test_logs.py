@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 from levada.adapters.memory import MemoryStore
-from levada.cli.logs import LogKind, log_visits, set_up_logs
+from levada.cli.logs import LogKind, log_visits, set_up_logs, tell
+from levada.cli.running import make_watcher
+from levada.cli.watching import watching
 from tests.visits import first, links
 
 
@@ -53,3 +57,31 @@ def test_each_visit_is_an_object_for_a_machine_and_nothing_for_a_person(capsys: 
     log_visits([first(lease, 5.0, "text")])
     told = json.loads(capsys.readouterr().err)
     assert (told["message"], told["url"], told["outcome"]) == ("visit", "http://a/0", "first")
+
+
+def test_what_a_user_must_know_comes_in_the_form_that_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logs(LogKind.TEXT)
+    tell("no\nspace left")
+    tell("watch it at http://127.0.0.1/", logging.INFO)
+    assert capsys.readouterr().err == "levada: no space left\nwatch it at http://127.0.0.1/\n"
+    set_up_logs(LogKind.JSON)
+    tell("100% full")
+    told = json.loads(capsys.readouterr().err)
+    assert (told["level"], told["message"]) == ("error", "100% full")
+
+
+def test_for_a_machine_nothing_but_objects_is_on_standard_error() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "levada", "--log", "json", "search", "word", "--data", "nowhere"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 3
+    assert json.loads(done.stderr)["level"] == "error"
+
+
+def test_nobody_watches_where_a_machine_reads(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logs(LogKind.JSON)
+    with watching(quiet=False) as progress:
+        assert progress is None
+    assert make_watcher(quiet=False) is None

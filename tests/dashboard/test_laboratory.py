@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -60,3 +61,24 @@ def test_one_at_a_time(tmp_path: Path) -> None:
 def test_figures_that_cannot_be_read_are_none(tmp_path: Path) -> None:
     (tmp_path / "stages.json").write_text("[1")
     assert all(not part.claims for part in Laboratory(tmp_path).parts())
+
+
+def test_no_process_of_a_run_outlives_the_server(tmp_path: Path) -> None:
+    body = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'print(1, flush=True); input()'])"
+    runs = Laboratory(tmp_path / "lab", program(tmp_path / "family.py", body))
+    runs.start("stages")
+    assert runs._running is not None
+    group = runs._running[1].pid
+    while not (tmp_path / "lab" / "stages.new").read_bytes():  # until the child is there
+        assert runs._running[1].poll() is None
+    runs.close()
+    while _is_there(group):  # a moment until the kernel has buried them
+        pass
+
+
+def _is_there(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -57,6 +57,8 @@ def demo(data: Path, seconds: float = 600.0) -> Iterator[str]:
         str(seconds),
         "--pages",
         "400",
+        "--no-open",
+        "--no-hostile",  # a host that answers slowly is under way for long after a pause
     ]
     running = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True

@@ -183,8 +183,13 @@ def shard_folders(folder: DataFolder) -> list[DataFolder]:
 def collection_folder(shard: DataFolder) -> DataFolder:
     """The data folder that this one is a shard of; itself if it is none."""
     root = DataFolder(shard.path.parent)
-    is_shard = not shard.placement.exists() and root.placement.exists()
-    return root if is_shard and any(root.path / each.folder == shard.path for each in shard_places(root)) else shard
+    if shard.placement.exists() or not root.placement.exists():
+        return shard
+    try:
+        places = shard_places(root)
+    except StoreError:  # something else of that name: the folder around this one is none of ours
+        return shard
+    return root if any(root.path / each.folder == shard.path for each in places) else shard
 
 
 def sharded_store(

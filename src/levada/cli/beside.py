@@ -1,14 +1,15 @@
-"""The dashboard beside a crawl: a process of its own, which ends with it."""
+"""The dashboard beside a crawl: a process of its own, which ends with it, however that ends."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from levada.assemble.folder import DataFolder
-from levada.cli.serve import PORT
+from levada.cli.serve import BESIDE, PORT
 
 __all__ = ["served_beside"]
 
@@ -35,6 +36,7 @@ def _start(folder: DataFolder, port: int, options: Sequence[str]) -> tuple[subpr
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
+        env={**os.environ, BESIDE: str(os.getpid())},
         start_new_session=True,  # Ctrl-C is for the crawl, which ends this one itself
     )
     assert process.stdout is not None

@@ -12,6 +12,7 @@ from levada.assemble.controlling import ControlPlan, open_control
 from levada.cli.options import print_json
 from levada.cli.printing import harmless
 from levada.flow.control import ControlLoop, Round
+from levada.telling.words import plural
 
 __all__ = ["ChangedLines", "listen_to_logs", "run_control", "until_stopped"]
 
@@ -53,7 +54,7 @@ class ChangedLines:
         for stage in done.stages:
             if self._told.get(stage.stage) != stage.wanted:
                 self._told[stage.stage] = stage.wanted
-                words = f"{stage.stage}: {stage.wanted} workers wanted, {stage.on} on ({stage.why})"
+                words = f"{stage.stage}: {plural(stage.wanted, 'worker')} wanted, {stage.on} on ({stage.why})"
                 print(harmless(words), file=sys.stderr, flush=True)
         if done.hold_source is not self._held:
             self._held = done.hold_source

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,6 +66,7 @@ def crawl(
     from levada.assemble.crawling import seeds
     from levada.assemble.folder import DataFolder
     from levada.cli.beside import served_beside
+    from levada.cli.logs import tell
     from levada.cli.running import INTERRUPTED, run_crawl
     from levada.cli.start_trouble import tell_trouble
     from levada.errors import UsageError
@@ -77,7 +78,7 @@ def crawl(
         raise UsageError("where to start? levada crawl https://example.org")
     with served_beside(folder, port=port, wanted=serve) as address:
         if address:
-            print(f"watch it at {address}", file=sys.stderr)
+            tell(f"watch it at {address}", logging.INFO)
         outcome = run_crawl(folder, settings, start, once=once, max_pages=max_pages, quiet=json)
     if json:
         print_json(outcome)

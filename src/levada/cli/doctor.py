@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(data: DataOption = Path("levada-data"), config: ConfigOption = None, json: JsonOption = False) -> None:
-    """Checks this installation, the settings and the collection, and says what to do.
+    """Checks this installation, the settings, their servers and the collection, and says what to do.
 
     The whole database is read once. The exit status is 1 if something fails; a collection that is not there yet is
     fine.
@@ -44,9 +44,15 @@ def doctor(data: DataOption = Path("levada-data"), config: ConfigOption = None, 
     from levada.cli.folder_checks import folder_checks
     from levada.cli.install_weight import installed_packages
     from levada.cli.machine_checks import machine_checks
+    from levada.cli.server_checks import server_checks
 
     settings, about_settings = _settings(config)
-    checks = [*machine_checks(data, settings), about_settings, *folder_checks(DataFolder(data))]
+    checks = [
+        *machine_checks(data, settings),
+        about_settings,
+        *server_checks(settings),
+        *folder_checks(DataFolder(data)),
+    ]
     packages = installed_packages("levada")
     sound = all(check.verdict != "fail" for check in checks)
     if json:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from levada.cli.logs import for_machines
 from levada.cli.printing import printer
 
 __all__ = ["shown_progress"]
@@ -17,7 +18,7 @@ _SECONDS_BETWEEN = 0.2
 @contextmanager
 def shown_progress(total: int, seen: Callable[[], int], doing: str = "exporting") -> Iterator[None]:
     """Watch `seen` while the block runs; it is read, never waited for."""
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or for_machines():
         yield
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from levada import __version__
+
 __all__ = ["Package", "extras_of", "installed_packages", "requirements_of"]
 
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*\(?([^;)]*)\)?\s*(?:;(.*))?")
@@ -54,7 +56,9 @@ def installed_packages(name: str) -> list[Package]:
             known = distribution(here)
         except PackageNotFoundError:
             continue  # needed on other machines only; one that is needed here is a check of its own
-        found[key] = Package(known.metadata["Name"], known.version, _weight(known))
+        # Of a source folder that has moved on since it was installed, the record is of that day.
+        number = __version__ if key == "levada" else known.version
+        found[key] = Package(known.metadata["Name"], number, _weight(known))
         waiting += [each for each, _, _ in requirements_of(here)]
     return sorted(found.values(), key=lambda package: (-package.bytes, package.name.lower()))
 

@@ -13,7 +13,7 @@ from levada.records import Settled
 from levada.telling.duration import iso
 from levada.telling.words import harmless
 
-__all__ = ["LogKind", "log_visits", "set_up_logs"]
+__all__ = ["LogKind", "for_machines", "log_visits", "set_up_logs", "tell"]
 
 visits = logging.getLogger("levada.visits")
 
@@ -50,6 +50,21 @@ def set_up_logs(kind: LogKind) -> None:
     logger.handlers[:] = [handler]
     logger.propagate = False
     logger.setLevel(logging.INFO if kind is LogKind.JSON else logging.WARNING)
+
+
+def for_machines() -> bool:
+    """Then standard error holds objects and nothing else: no bar, no lines for a person."""
+    return any(isinstance(handler.formatter, _Objects) for handler in logging.getLogger("levada").handlers)
+
+
+def tell(message: str, level: int = logging.ERROR) -> None:
+    """The user, of something that must be known: one line on standard error, in the form that was asked for."""
+    if for_machines():
+        logging.getLogger("levada").log(level, "%s", message)
+    elif level < logging.WARNING:
+        print(harmless(message), file=sys.stderr)
+    else:
+        print(f"levada: {harmless(message)}", file=sys.stderr)
 
 
 def log_visits(settled: Sequence[Settled]) -> None:

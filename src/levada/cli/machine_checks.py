@@ -7,7 +7,7 @@ import shutil
 import socket
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from ipaddress import ip_address
 from pathlib import Path
@@ -27,7 +27,20 @@ _HTTP2, _BROTLI, _ZSTD, _TLS = 1 << 16, 1 << 23, 1 << 26, 1 << 2
 _ENOUGH_DISK, _HARDLY_ANY_DISK = 1 << 30, 50 << 20
 _SPARE_FILES = 64  # database, index, logs, pipes to the children
 _EARLIEST, _LATEST = 1_735_689_600.0, 4_102_444_800.0  # 2025, 2100
-_FOR_USERS = ("parquet", "warc", "text")
+_FOR_USERS = {  # what each extra is for
+    "parquet": "export --parquet",
+    "warc": "export --warc",
+    "text": "text of articles without what surrounds it",
+    "lab": "lab, simulate, pictures",
+    "rabbitmq": "control, work",
+    "keda": "control --keda",
+    "kafka": "grouping in Kafka",
+    "postgresql": "store.servers, shard replay, capture of PostgreSQL",
+    "mongodb": "capture of compressed traffic of MongoDB",
+    "bulk": "load and warm into files",
+    "mariadb": "load from MariaDB and MySQL",
+    "otel": "traces",
+}
 
 
 def machine_checks(data: Path, settings: Settings) -> Iterator[Check]:
@@ -78,12 +91,28 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def _extras() -> Iterator[Check]:
     extras = extras_of("levada")
-    for extra in _FOR_USERS:
-        for name in extras.get(extra, ()):
-            try:
-                yield fine(f"extra {extra}", f"{name} {version(name)}")
-            except PackageNotFoundError:
-                yield fine(f"extra {extra}", "not installed", f"if you want it: pip install 'levada[{extra}]'")
+    for extra, use in _FOR_USERS.items():
+        if extra not in extras:  # installed from a source folder before there was such a one
+            continue
+        there, missing = _split(extras[extra])
+        if there and not missing:
+            yield fine(f"extra {extra}", ", ".join(there))
+        elif there:
+            found = f"{', '.join(there)}; without {', '.join(missing)}"
+            yield worrying(f"extra {extra}", found, f"for {use}: pip install 'levada[{extra}]'")
+        else:
+            yield fine(f"extra {extra}", "not installed", f"for {use}: pip install 'levada[{extra}]'")
+
+
+def _split(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Those that are installed, with their versions, and those that are not."""
+    there, missing = [], []
+    for name in names:
+        try:
+            there.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            missing.append(name)
+    return there, missing
 
 
 def _curl() -> Iterator[Check]:

@@ -1,16 +1,19 @@
 """The command `levada`: its subcommands, and how their errors reach the user.
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 nothing found or refused. Command modules import what they need
-inside the command, so that `levada --help` answers at once.
+inside the command, so that `levada --help` answers at once. A command that is told to end (Ctrl-C, SIGTERM) before
+it listens to that itself ends with 130 or 143, as shells say it.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from levada import __version__
 from levada.cli import (
@@ -38,8 +41,34 @@ from levada.errors import LevadaError
 
 __all__ = ["app", "main"]
 
+_TERMINATED = 143  # 128 and the number of the signal
+
+# What one collection needs, in the order in which it is met; then the parts alone, and how they were measured.
+_PANELS = {
+    "A collection": ("demo", "crawl", "serve", "doctor"),
+    "Ask it": ("search", "postings", "diff", "why", "trends", "export"),
+    "Several machines": ("control", "work", "warm", "load", "shard"),
+    "The parts alone": ("freshness", "group", "simulate", "lab"),
+}
+
+
+class _InPanels(TyperGroup):
+    """Groups would otherwise stand after all commands, whatever they are about."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for panel, names in _PANELS.items():
+            for name in names:
+                setattr(self.commands[name], "rich_help_panel", panel)  # noqa: B010 -- only some kinds declare it
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        placed = [name for names in _PANELS.values() for name in names]
+        return [*placed, *(name for name in self.commands if name not in placed)]
+
+
 app = typer.Typer(
     name="levada",
+    cls=_InPanels,
     help="Keeps a large collection of web pages fresh and searchable within a fetch budget.",
     epilog="Start with: levada demo    (offline, about a minute)",
     no_args_is_help=True,
@@ -103,13 +132,24 @@ for module in (
     module.register(app)
 
 
+def _end(_number: int, _frame: object) -> NoReturn:
+    """As at Ctrl-C, which a terminal sends to children too: half-written files go, and nobody stays behind."""
+    from multiprocessing import active_children
+
+    for child in active_children():
+        child.terminate()
+    sys.exit(_TERMINATED)
+
+
 def main() -> None:
+    # Commands that serve or crawl have ways of their own.
+    signal.signal(signal.SIGTERM, _end)
     try:
         app()
     except LevadaError as error:
-        from levada.cli.printing import harmless
+        from levada.cli.logs import tell
 
-        print(f"levada: {harmless(str(error))}", file=sys.stderr)  # one line, whatever was quoted in it
+        tell(str(error))  # one line, whatever was quoted in it
         sys.exit(error.exit_code)
     except OSError as error:  # of standard output: everything else is translated where it is met
         print(f"levada: cannot write the answer: {error.strerror or error}", file=sys.stderr)

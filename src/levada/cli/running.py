@@ -12,7 +12,7 @@ import typer
 
 from levada.assemble.crawling import open_crawl
 from levada.assemble.folder import DataFolder
-from levada.cli.logs import log_visits
+from levada.cli.logs import for_machines, log_visits
 from levada.cli.screen import LiveScreen, PlainLines, Watcher, summary
 from levada.flow.crawl import Crawl
 from levada.flow.progress import Report
@@ -58,7 +58,7 @@ def run_loop(work: Callable[[], Coroutine[None, None, Report]]) -> Report:
 
 
 def make_watcher(quiet: bool) -> Watcher | None:
-    if quiet:
+    if quiet or for_machines():
         return None
     return LiveScreen() if sys.stderr.isatty() else PlainLines()
 

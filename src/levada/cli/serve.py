@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 PORT = 8400
+BESIDE = "LEVADA_BESIDE"  # the process that started this server for itself, and that it ends with
 
 
 def register(app: typer.Typer) -> None:
@@ -25,16 +26,18 @@ def register(app: typer.Typer) -> None:
 
 def serve(
     data: DataOption = Path("levada-data"),
-    host: Annotated[str, typer.Option("--host", metavar="H", help="Address to listen at.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option("--host", metavar="HOST", help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", metavar="P", min=0, max=65535, help="0: any free one.")] = PORT,
     name: Annotated[
         list[str] | None,
-        typer.Option("--name", metavar="N", help="A host name that browsers use for this server; may be repeated."),
+        typer.Option(
+            "--name", metavar="NAME", help="A host name that browsers use for this server; may be repeated."
+        ),
     ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
-            "--token-file", metavar="F", help="First line: a token for everything; second: a reader's."
+            "--token-file", metavar="FILE", help="First line: a token for everything; second: a reader's."
         ),
     ] = None,
     capture: Annotated[
@@ -59,24 +62,32 @@ def serve(
     from levada.dashboard.serving import listen, serve
 
     tokens = _tokens(token_file)
+    names = frozenset(map(_host_name, name or ()))
+    folder = DataFolder(data)
+    if data.exists() and not data.is_dir():
+        raise UsageError(f"{data} is not a folder: name the one that holds the collection")
     door = listen(host, port, tokens)
     shown = "[::1]" if host == "::1" else host
     address = f"http://{shown}:{door.getsockname()[1]}/"
     out = printer()
-    names = frozenset(each.lower() for each in name or ())
+    starter = os.environ.pop(BESIDE, "")  # ours alone: nobody whom this process starts is to read it
+    beside = int(starter) if starter.isdecimal() else None
 
     def ready() -> None:
         out.print(f"Levada serves {data} at {address}")
+        if not folder.exists():
+            out.print(f"There is no collection in {data} yet: 'levada crawl URL --data {data}' starts one.")
 
     with door:
-        serve(DataFolder(data), door, tokens, names, ready, capture=capture)
+        serve(folder, door, tokens, names, ready, capture=capture, beside=beside)
 
 
 def _tokens(path: Path | None) -> Tokens:
     from levada.dashboard.access import Tokens
 
     if path is None:
-        return Tokens(os.environ.get("LEVADA_TOKEN", ""), os.environ.get("LEVADA_READ_TOKEN", ""))
+        admin, reader = os.environ.get("LEVADA_TOKEN", ""), os.environ.get("LEVADA_READ_TOKEN", "")
+        return Tokens(_sendable(admin, "LEVADA_TOKEN"), _sendable(reader, "LEVADA_READ_TOKEN"))
     try:
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -84,4 +95,18 @@ def _tokens(path: Path | None) -> Tokens:
     admin, reader, *_ = [line.strip() for line in lines] + ["", ""]
     if not admin:
         raise UsageError(f"{path} holds no token: write one on its first line")
-    return Tokens(admin, reader)
+    return Tokens(_sendable(admin, str(path)), _sendable(reader, str(path)))
+
+
+def _sendable(token: str, where: str) -> str:
+    if not (token.isascii() and token.isprintable()):
+        raise UsageError(f"the token in {where} holds signs that no header can carry: use letters and digits")
+    return token
+
+
+def _host_name(text: str) -> str:
+    if not text or set(text) & set("/:@ "):
+        raise UsageError(
+            f"--name {text!r} is no host name: without http:// and without a port, as in levada.example"
+        )
+    return text.lower()

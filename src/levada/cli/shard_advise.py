@@ -63,7 +63,7 @@ def advise(
     ```
     levada shard advise queries.jsonl documents.jsonl --shards 8
     levada shard advise queries.jsonl ads.parquet --shards 3 --mutable status --picture keys.svg
-    levada shard advise queries.jsonl ads.csv --shards 8 --collection board.ads --keep placement.json --json
+    levada shard advise queries.jsonl ads.csv --shards 8 --collection board.ads --keep advised.json --json
     ```
     """
     _check(log, shards, queries, documents, picture, keep)

@@ -53,8 +53,8 @@ def mongodb(
     Examples:
 
     ```
-    levada shard script mongodb placement.json --shard rs0 --shard rs1 --shard rs2 > shard.js
-    levada shard script mongodb placement.json --current category_id:hashed
+    levada shard script mongodb advised.json --shard rs0 --shard rs1 --shard rs2 > shard.js
+    levada shard script mongodb advised.json --current category_id:hashed
     ```
     """
     from levada.cli.shard_advise_keep import read_placement
@@ -92,7 +92,7 @@ def postgresql(
     Examples:
 
     ```
-    levada shard script postgresql placement.json --columns 'id bigint, category_id int' \\
+    levada shard script postgresql advised.json --columns 'id bigint, category_id int' \\
         --server postgresql://a@db0/ads --server postgresql://a@db1/ads --out scripts
     ```
     """

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 from collections.abc import Sequence
 
 from levada.assemble.folder import DataFolder
 from levada.assemble.reading import open_collection
+from levada.cli.logs import tell
 from levada.cli.printing import shortened
 from levada.errors import LevadaError, Refused
 from levada.reasons import Reason
@@ -43,9 +44,9 @@ def tell_trouble(folder: DataFolder, start: Sequence[Found]) -> None:
     if known and not stored and all(page.visits for page in known):
         raise LevadaError("the start addresses lead on, but nothing could be stored: levada why URL says more")
     for page in troubled[:_TOLD]:
-        print(f"levada: {_sentence(page)}", file=sys.stderr)
+        tell(_sentence(page), logging.WARNING)
     if len(troubled) > _TOLD:
-        print(f"levada: and {len(troubled) - _TOLD} more of the start addresses", file=sys.stderr)
+        tell(f"and {len(troubled) - _TOLD} more of the start addresses", logging.WARNING)
 
 
 def _error(troubled: list[PageRecord]) -> LevadaError:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -82,14 +85,16 @@ class Laboratory:
         command = ["nice", "-n", "15", *self._program, part, "--json"]
         with self._path(part).with_suffix(".new").open("wb") as out, self._log(part).open("wb") as said:
             process = subprocess.Popen(  # noqa: S603 - nothing in it comes from outside: a part is one of four
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=said
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=said, start_new_session=True
             )
         self._running = part, process
 
     def close(self) -> None:
         if self._running is not None:
-            self._running[1].kill()
-            self._running[1].wait()
+            process = self._running[1]
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with the processes that it shared its work out to
+            process.wait()
             self._running = None
 
     def _facts(self, part: str, question: str, running: bool) -> PartFacts:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import os
+import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import uvicorn
 
@@ -24,6 +28,7 @@ __all__ = ["listen", "serve"]
 
 _WAITING_CONNECTIONS = 256
 _AT_ONCE = 1_000
+_LOOK = 1.0  # seconds between two looks at whether somebody is still there
 
 
 def listen(host: str, port: int, tokens: Tokens) -> socket.socket:
@@ -36,7 +41,17 @@ def listen(host: str, port: int, tokens: Tokens) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=_WAITING_CONNECTIONS)
     except OSError as error:
-        raise UsageError(f"cannot listen at {host}:{port}: {error.strerror or error}") from None
+        raise UsageError(f"cannot listen at {host}:{port}: {_why_not(error)}") from None
+
+
+def _why_not(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "somebody else listens there: name another --port, or 0 for any free one"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return "this machine does not have that address"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "ports below 1024 are for root: name another --port"
+    return (error.strerror or str(error)).partition(" (while ")[0]
 
 
 def serve(
@@ -47,8 +62,9 @@ def serve(
     on_ready: Callable[[], None] = lambda: None,
     *,
     capture: bool = False,
+    beside: int | None = None,
 ) -> None:
-    """Until interrupted."""
+    """Until Ctrl-C or SIGTERM, which are how it ends and no failure; or until the process `beside` it has gone."""
     clock = SystemClock()
     view = View(folder, capturing=capture)
     access = Access(tokens, names, clock.monotonic)
@@ -58,7 +74,7 @@ def serve(
     async def run() -> None:
         fetcher = make_fetcher(folder.settings())
         runner = HookRunner(view.hooks, lambda: _feed(view), fetcher, clock, change_facts)
-        server = uvicorn.Server(
+        server = _Server(
             uvicorn.Config(
                 make_app(view, access, runner.run),
                 log_level="warning",
@@ -71,13 +87,32 @@ def serve(
             )
         )
         on_ready()
+        watching = asyncio.create_task(_end_with(beside, server))
         try:
             await server.serve(sockets=[door])
         finally:
+            watching.cancel()
             await fetcher.close()
 
     with asyncio.Runner(loop_factory=_loop) as runner:
         runner.run(run())
+
+
+async def _end_with(parent: int | None, server: uvicorn.Server) -> None:
+    """One that was killed cannot tell us to end."""
+    while parent is None or os.getppid() == parent:  # noqa: ASYNC110 -- the kernel has no event for it
+        await asyncio.sleep(_LOOK)
+    server.should_exit = True
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Not raised again at the end, as the original does: whoever ended the server would hear that it failed."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        yield
 
 
 def _loop() -> asyncio.AbstractEventLoop:

@@ -89,7 +89,7 @@ def parse_load(text: str, seconds: float) -> Load:
     shape, _, rest = text.partition(":")
     if shape == "recorded":
         return recorded(Path(rest))
-    numbers = _numbers(rest.split(","), text)
+    numbers = _numbers(rest.split(","), text) if rest else ()
     match shape, numbers:
         case "constant", (scanners,):
             return constant(scanners)
@@ -106,4 +106,4 @@ def _numbers(texts: list[str], where: str) -> tuple[float, ...]:
     try:
         return tuple(float(text) for text in texts)
     except ValueError:
-        raise UsageError(f"{where!r}: a load is made of numbers") from None
+        raise UsageError(f"{where!r}: a load is made of numbers, as one of {', '.join(SHAPES)}") from None
