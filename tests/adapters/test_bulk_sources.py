@@ -18,14 +18,16 @@ import pymysql
 import pytest
 
 from levada.adapters.bulk.csv_source import CsvSource
+from levada.adapters.bulk.packed import PackedRows
 from levada.adapters.bulk.parquet_source import ParquetSource
+from levada.adapters.bulk.postgresql_arrays import closeness
 from levada.adapters.bulk.postgresql_statistics import spread
 from levada.assemble.loading import LoadRequest, load, verify_load
 from levada.assemble.loading_urls import open_source
 from levada.assemble.maps import Map
 from levada.bulk.digest import rows_digest
 from levada.bulk.ports import TableSource
-from levada.bulk.spans import BlockRange, HashShare, KeyRange, Modulus, NullKeys, Span, parts_of
+from levada.bulk.spans import BlockRange, Cut, HashShare, KeyRange, Modulus, NullKeys, Span, parts_of
 from levada.bulk.trouble import Away
 from levada.errors import LevadaError, NotFound, Refused, UsageError
 
@@ -271,6 +273,39 @@ def test_every_way_to_split_gives_each_row_once(postgres_table: Place, table: st
             assert source.facts().key_nullable
             limit = None if isinstance(spans[0], BlockRange) else 40
             assert read_all(source, [*spans, NullKeys()], limit) == (len(whole), nulls, rows_digest(whole))
+
+
+@pytest.mark.parametrize("value", ["smallint", "int", "bigint"])
+@pytest.mark.parametrize("base", [0, -(2**31), 2**31, -(2**63), 2**63 - 2**32, 905_320_000_000])
+def test_keys_and_values_of_any_sign_and_distance_come_whole(
+    postgres_table: Place, table: str, value: str, base: int
+) -> None:
+    most = {"smallint": 2**15, "int": 2**31, "bigint": 2**63}[value]
+    keys = [base, base + 1, base + 7, base + 2**31 - 1, base + 2**31, base + 2**32 - 1]
+    rows: Rows = [(key, each) for key in keys for each in (-most, -1, 0, 1, most - 1, None)]
+    url = postgres_table.make(table, [*rows, (None, 1)], "bigint", value)
+    spans: list[Span] = [
+        KeyRange(Cut(base), Cut(base + 7, after=True)),  # close
+        KeyRange(Cut(base + 7, after=True), Cut(base + 2**31)),
+        KeyRange(Cut(base + 2**31), Cut(base + 2**32 - 1, after=True)),
+    ]
+    kept = [row for row in rows if row[1] is not None]
+    plan = request_for(url, table, Path()).plan
+    with closing(open_source(url, plan)) as source:
+        for limit in (None, 1_000):  # as a stream, and as columns
+            assert read_all(source, [KeyRange()], limit) == (len(kept), 0, rows_digest(kept))
+            assert read_all(source, [*spans], limit) == (len(kept), 0, rows_digest(kept))
+            batches = [source.read(span, limit) for span in spans]
+            assert sum(each.null_values for each in batches if isinstance(each, PackedRows)) == len(keys)
+
+
+def test_keys_share_an_integer_with_their_values_only_where_they_lie_close() -> None:
+    assert closeness(KeyRange(Cut(-5), Cut(2**31 - 6))) == -5
+    assert closeness(KeyRange(Cut(-5), Cut(2**31 - 5))) is None
+    assert closeness(KeyRange(Cut(5), None)) is None
+    assert closeness(KeyRange(None, Cut(5))) is None
+    assert closeness(KeyRange(Cut("a"), Cut("b"))) is None
+    assert closeness(Modulus(4, 1)) is None
 
 
 def test_the_ranges_follow_the_statistics_where_there_are_some(postgres_table: Place, table: str) -> None:

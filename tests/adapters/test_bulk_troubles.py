@@ -199,7 +199,7 @@ def test_a_load_that_is_cancelled_leaves_nothing(redis: str, request_of: Callabl
     with pytest.raises(LoadEnded, match="cancelled"):
         load(request, once(lambda: cancel_load(request)))
     with closing(RedisLine(redis_address(redis))) as line:
-        assert line.ask("SCAN", 0, "MATCH", f"levada:map:{request.name}:*", "COUNT", 1_000_000)[1] == []
+        assert line.ask("SCAN", 0, "MATCH", f"levada:*:{request.name}:*", "COUNT", 1_000_000)[1] == []
     with pytest.raises(NotFound, match=r"no load of .* is under way"):
         cancel_load(request_of(redis.replace("/0", "/1")))
 

@@ -13,18 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.adapters.bulk.memory import MemoryBook, MemoryMaps, MemoryTable
-from levada.bulk.collecting import DuplicateKey
+from levada.bulk.collecting import DuplicateKey, PlainRows
 from levada.bulk.encoding import decoded_key, decoded_values
 from levada.bulk.generations import LoadPlan, Manifest
 from levada.bulk.ports import Entries, TaskBook
 from levada.bulk.spans import Cut, KeyRange, NullKeys
 from levada.bulk.splitting import How
-from levada.bulk.tasks import LoadState, Standing
+from levada.bulk.tasks import LoadState, Standing, TaskLease, TaskResult
 from levada.bulk.trouble import Away, LoadEnded, LostGround
 from levada.clock import ManualClock
-from levada.errors import Refused, StoreFull
+from levada.errors import LevadaError, Refused, StoreFull
 from levada.flow.loading import Instance, Pace
 from levada.flow.loading_heart import Pulse, Still
+from levada.flow.loading_lane import AtOnce, Beside, Lane
 from levada.flow.loading_run import Loaded, Patience, run_load
 from levada.flow.loading_start import Splitting, Starter
 from levada.flow.loading_verify import Content, content_of_map, content_of_table
@@ -41,7 +42,8 @@ class Killed(BaseException):
 class World:
     """What outlives instances."""
 
-    def __init__(self, rows: Sequence[Row], plan: LoadPlan = PLAN) -> None:
+    def __init__(self, rows: Sequence[Row], plan: LoadPlan = PLAN, lane: Callable[[], Lane] = AtOnce) -> None:
+        self.lane = lane
         self.clock = ManualClock(1_000.0)
         self.book = MemoryBook(self.clock)
         self.maps = MemoryMaps()
@@ -61,7 +63,15 @@ class World:
             )
             pace = Pace(lease=LEASE, most_rows=12)
             instance = Instance(
-                table, self.book, maps, self.clock, owner, pace=pace, wait=self.clock.advance, heart=Still
+                table,
+                self.book,
+                maps,
+                self.clock,
+                owner,
+                pace=pace,
+                wait=self.clock.advance,
+                heart=Still,
+                lane=self.lane,
             )
             return starter, instance, self.book
 
@@ -109,16 +119,42 @@ class Fragile(MemoryMaps):
         return written
 
 
+class OneBehind:
+    """A lane on which each task is delivered only when the next one has been leased and read."""
+
+    def __init__(self) -> None:
+        self._waiting: Callable[[], None] | None = None
+
+    def put(self, work: Callable[[], None]) -> None:
+        self.empty()
+        self._waiting = work
+
+    def empty(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting()
+
+    def close(self) -> None:
+        with suppress(Killed, LevadaError):
+            self.empty()
+
+
 def nothing() -> None:
     pass
+
+
+LANES = pytest.mark.parametrize("lane", [AtOnce, OneBehind, Beside])
 
 
 ROWS = st.lists(st.tuples(st.none() | st.integers(0, 30), st.none() | st.integers(0, 9)), max_size=80)
 
 
-@given(ROWS)
-def test_a_table_becomes_a_map_and_nulls_are_left_out_and_counted(rows: list[Row]) -> None:
-    world = World(rows)
+@LANES
+@given(rows=ROWS)
+def test_a_table_becomes_a_map_and_nulls_are_left_out_and_counted(
+    lane: Callable[[], Lane], rows: list[Row]
+) -> None:
+    world = World(rows, lane=lane)
     done = world.load().standing
     assert world.content() == world.expected()
     assert done.record.state is LoadState.PUBLISHED
@@ -128,11 +164,11 @@ def test_a_table_becomes_a_map_and_nulls_are_left_out_and_counted(rows: list[Row
 
 
 @settings(max_examples=60)
-@given(ROWS, st.randoms(use_true_random=False), st.booleans())
+@given(ROWS, st.randoms(use_true_random=False), st.booleans(), st.sampled_from([AtOnce, OneBehind]))
 def test_whoever_is_killed_or_stalls_the_map_is_whole(
-    rows: list[Row], chance: random.Random, changing: bool
+    rows: list[Row], chance: random.Random, changing: bool, lane: Callable[[], Lane]
 ) -> None:
-    world = World(rows)
+    world = World(rows, lane=lane)
 
     def fate() -> None:
         turn = chance.random()
@@ -188,34 +224,34 @@ def test_a_zombie_cannot_touch_what_is_published() -> None:
     assert world.content() == {1: [7], 2: [8]}
 
 
-def test_a_lease_that_was_lost_before_the_first_look_at_the_gate_is_noticed() -> None:
-    """It stalls before it looks, so that it sees the gate where its successor has moved it."""
-    world = World([(1, 1), (9, 1)])
-    assert world.book.begin(_record(world), [KeyRange(None, Cut(5)), KeyRange(Cut(5))], 0)
+def test_what_is_seen_of_the_gate_for_one_task_opens_it_for_no_other() -> None:
+    """It holds two tasks and stalls; another takes the second one and settles it; then it looks, for the first."""
+    first, second = KeyRange(None, Cut(5)), KeyRange(Cut(5))
+    world = World([(1, 1), (9, 1)], lane=OneBehind)
+    assert world.book.begin(_record(world), [first, second], 0)
     world.maps.gate("categories", 1, "open")
-    acts: list[str] = []
-
-    def successor() -> None:
-        acts.append("successor")
-        if len(acts) == 4:  # it has taken the waiting task, then the stalled one, and dies
-            raise Killed
+    stalled: list[bool] = []
 
     def stall() -> None:
-        if not acts:
-            acts.append("stalled")
-            lease = world.book.lease("categories", 1, "elsewhere", 5 * LEASE, "")
-            assert lease is not None
+        stalled.append(True)
+        if len(stalled) == 2:  # after the look at the start: the first write
+            assert world.book.renew(TaskLease("categories", 1, 0, 1, first), 5 * LEASE)
             world.clock.advance(LEASE + 1)
-            world.rows = [(1, 7), (9, 7)]
-            with suppress(Killed):
-                world.load(Fragile(world.maps, successor, nothing))
-            world.rows = [(1, 8), (9, 8)]
+            _taken_and_settled(world, second)
 
-    with suppress(Killed):
-        world.load(Fragile(world.maps, stall, nothing))
-    manifest = world.maps.manifest("categories")
-    assert manifest is not None
-    assert content_of_map(world.maps, manifest) == Content(manifest.keys, manifest.rows, manifest.digest)
+    world.load(Fragile(world.maps, stall, nothing))
+    assert world.content() == {1: [1], 9: [7]}
+
+
+def _taken_and_settled(world: World, span: KeyRange) -> None:
+    lease = world.book.lease("categories", 1, "elsewhere", LEASE, "")
+    assert lease is not None
+    assert lease.span == span
+    batch = MemoryTable([(9, 7)]).read(span, None)
+    assert isinstance(batch, PlainRows)
+    epoch = world.maps.gate("categories", 1, "move")
+    assert world.maps.write("categories", 1, epoch, batch.entries(True))
+    assert world.book.settle(lease, TaskResult(1, 1, batch.digest()))
 
 
 def test_readers_see_the_old_map_until_the_new_one_is_whole() -> None:
@@ -263,8 +299,9 @@ def test_a_key_heavier_than_the_memory_of_a_task_is_loaded_all_the_same() -> Non
     assert world.content() == world.expected()
 
 
-def test_a_second_row_of_a_key_fails_the_load_and_nothing_is_published() -> None:
-    world = World([(1, 1), (1, 2)], msgspec.structs.replace(PLAN, collect=False))
+@LANES
+def test_a_second_row_of_a_key_fails_the_load_and_nothing_is_published(lane: Callable[[], Lane]) -> None:
+    world = World([(1, 1), (1, 2)], msgspec.structs.replace(PLAN, collect=False), lane)
     with pytest.raises(DuplicateKey):
         world.load()
     standing = world.book.standing("categories")
@@ -274,8 +311,9 @@ def test_a_second_row_of_a_key_fails_the_load_and_nothing_is_published() -> None
     assert world.maps.manifest("categories") is None
 
 
-def test_a_full_target_fails_the_load_and_the_next_one_goes_on() -> None:
-    world = World([(key, key) for key in range(40)])
+@LANES
+def test_a_full_target_fails_the_load_and_the_next_one_goes_on(lane: Callable[[], Lane]) -> None:
+    world = World([(key, key) for key in range(40)], lane=lane)
     room = [2]
 
     def fill() -> None:
@@ -294,8 +332,9 @@ def test_a_full_target_fails_the_load_and_the_next_one_goes_on() -> None:
     assert world.content() == world.expected()
 
 
-def test_a_server_that_is_away_for_a_moment_is_tried_again() -> None:
-    world = World([(key, key) for key in range(40)])
+@LANES
+def test_a_server_that_is_away_for_a_moment_is_tried_again(lane: Callable[[], Lane]) -> None:
+    world = World([(key, key) for key in range(40)], lane=lane)
     troubles = [2]
 
     def cut() -> None:
@@ -310,8 +349,9 @@ def test_a_server_that_is_away_for_a_moment_is_tried_again() -> None:
         world.load(Fragile(world.maps, cut, nothing), tries=3)
 
 
-def test_a_target_that_lost_everything_is_loaded_again_under_a_new_generation() -> None:
-    world = World([(key, key) for key in range(40)])
+@LANES
+def test_a_target_that_lost_everything_is_loaded_again_under_a_new_generation(lane: Callable[[], Lane]) -> None:
+    world = World([(key, key) for key in range(40)], lane=lane)
     lost: list[bool] = []
 
     def lose() -> None:

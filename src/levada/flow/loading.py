@@ -3,12 +3,19 @@
 Nobody knows how many instances there are. Each may join late, be killed or stall at any instant: a task whose lease
 runs out is taken again, the gate of the generation keeps what the stalled one still writes out, and its late "done"
 is refused. When every task is done, whoever notices first swaps the pointer.
+
+A write is taken under the epoch of the gate that was seen before the task was leased: had another instance taken
+the task since, it would have moved the gate first. So the usual task costs no look at the gate.
+
+An instance has two tasks in hand: one is read here, while the one before is written and settled on the lane. Source
+and book may be asked from either side, the target only from the lane as long as there is something on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
+from functools import partial
 
 from levada.bulk.collecting import DuplicateKey
 from levada.bulk.generations import Manifest
@@ -19,6 +26,7 @@ from levada.bulk.throttle import Throttle
 from levada.bulk.trouble import LeaseLost, LoadEnded, LostGround
 from levada.errors import LevadaError
 from levada.flow.loading_heart import Heart, Pulse
+from levada.flow.loading_lane import Beside, Lane
 from levada.ports import Clock
 
 __all__ = ["Instance", "Pace"]
@@ -37,6 +45,11 @@ class Pace:
         self.throttle = Throttle(rows_per_second)
 
 
+def _nap(idle: int) -> float:
+    """Seconds, after so many looks in vain: a quarter of what was waited, so that little is lost at the end."""
+    return 0.002 * 1.25 ** min(idle, 60)
+
+
 class Instance:
     """One worker of one generation of a load."""
 
@@ -51,35 +64,45 @@ class Instance:
         pace: Pace,
         wait: Callable[[float], object],
         heart: Callable[[float], Heart] = Pulse,
+        lane: Callable[[], Lane] = Beside,
     ) -> None:
         self._source, self._book, self._target, self._clock = source, book, target, clock
-        self._owner, self._pace, self._wait, self._heart = owner, pace, wait, heart
+        self._owner, self._pace, self._wait, self._heart, self._lane = owner, pace, wait, heart, lane
+        self._epoch = 0  # of the gate, as last seen
         self.rows = 0
         self.published = False  # by us
 
     def work(self, record: LoadRecord, offer: str, watch: Callable[[Standing], None]) -> Standing:
         """Until the generation is published, by us or by another."""
-        name, generation = record.plan.name, record.generation
         if self._target.fingerprint() != record.fingerprint:
             raise LostGround("the target was restarted and may have lost what was written")
+        self._epoch = self._target.gate(record.plan.name, record.generation, "look")
+        with closing(self._lane()) as lane:
+            standing = self._until_done(record, offer, watch, lane)
+        return standing if standing.record.state is LoadState.PUBLISHED else self._publish(standing)
+
+    def _until_done(
+        self, record: LoadRecord, offer: str, watch: Callable[[Standing], None], lane: Lane
+    ) -> Standing:
+        name, generation = record.plan.name, record.generation
         look_at, idle = 0.0, 0
         while True:
+            epoch = self._epoch  # from before the lease, whatever the lane sees while we read
             lease = self._book.lease(name, generation, self._owner, self._pace.lease, offer)
             idle = idle + 1 if lease is None else 0
             if lease is not None:
-                with suppress(LeaseLost):
-                    self._do(record, lease)
+                self._do(record, lease, epoch, lane)
                 if self._clock.monotonic() < look_at:
                     continue
+            else:
+                lane.empty()  # what we still write may be the last that is waited for
             standing = self._standing(record)
             watch(standing)
             look_at = self._clock.monotonic() + _LOOK
-            if standing.record.state is LoadState.PUBLISHED:
+            if standing.record.state is LoadState.PUBLISHED or standing.finished:
                 return standing
-            if standing.finished:
-                return self._publish(standing)
             if lease is None:
-                self._wait(min(_LOOK, self._pace.lease / 4, 0.005 * 2**idle))
+                self._wait(min(_LOOK, self._pace.lease / 4, _nap(idle)))
 
     def _standing(self, record: LoadRecord) -> Standing:
         standing = self._book.standing(record.plan.name)
@@ -92,16 +115,38 @@ class Instance:
             raise LoadEnded(f"load {record.plan.name} was {standing.record.state}{said}")
         return standing
 
-    def _do(self, record: LoadRecord, lease: TaskLease) -> None:
+    def _do(self, record: LoadRecord, lease: TaskLease, epoch: int, lane: Lane) -> None:
         if lease.token > _MOST_TAKES:
             raise LevadaError(f"a task was taken {_MOST_TAKES} times and never done: see the logs of its instances")
-        with self._heart(self._pace.lease / 3).beating(lambda: self._book.renew(lease, self._pace.lease)) as heart:
-            # A lease that was another's before: first of all, whoever had it may write no more.
-            epoch = self._seen(lease, "move" if lease.token > 1 else "look")
-            result = self._read(record, lease, epoch, heart)
-        if not self._book.settle(lease, result):
-            raise LeaseLost("the task was taken by another instance")
-        self.rows += result.rows
+        with ExitStack() as held:
+            beat = partial(self._book.renew, lease, self._pace.lease)
+            heart = held.enter_context(self._heart(self._pace.lease / 3).beating(beat))
+            found = self._read(lease)
+            if not isinstance(found, TaskResult):
+                self._wait(self._pace.throttle.rest(len(found), self._clock.monotonic()))
+            lane.empty()  # while our heart is still held: it stops, should the task before have failed
+            lane.put(partial(self._deliver, record, lease, epoch, found, heart, held.pop_all()))
+
+    def _deliver(
+        self,
+        record: LoadRecord,
+        lease: TaskLease,
+        epoch: int,
+        found: RowBatch | TaskResult,
+        heart: Heart,
+        held: ExitStack,
+    ) -> None:
+        """What was read becomes part of the map, and is settled; nothing of it counts if the lease was lost."""
+        with suppress(LeaseLost):
+            with held:
+                if lease.token > 1:  # it was another's before: first of all, whoever had it may write no more
+                    epoch = self._seen(lease, "move")
+                result = found
+                if not isinstance(result, TaskResult):
+                    result = self._written(record, lease, epoch, result, heart)
+            if not self._book.settle(lease, result):
+                raise LeaseLost("the task was taken by another instance")
+            self.rows += result.rows
 
     def _seen(self, lease: TaskLease, action: str) -> int:
         """The gate's epoch, while the task was ours: whoever takes it after this moves the gate again."""
@@ -110,9 +155,11 @@ class Instance:
             raise LeaseLost("the task was taken by another instance")
         if not epoch:
             raise LostGround("the target no longer has what was written")
+        self._epoch = epoch
         return epoch
 
-    def _read(self, record: LoadRecord, lease: TaskLease, epoch: int, heart: Heart) -> TaskResult:
+    def _read(self, lease: TaskLease) -> RowBatch | TaskResult:
+        """The rows, or what is known without them."""
         batch = self._source.read(lease.span, self._pace.most_rows)
         if batch is None:
             parts = parts_of(lease.span, self._source.sample(lease.span, _SAMPLE))
@@ -123,8 +170,12 @@ class Instance:
             return TaskResult(null_keys=batch)
         if batch is None:
             raise LevadaError("a source must read a span that cannot be divided")
+        return batch
+
+    def _written(
+        self, record: LoadRecord, lease: TaskLease, epoch: int, batch: RowBatch, heart: Heart
+    ) -> TaskResult:
         keys = self._write(record, lease, epoch, batch, heart) if len(batch) else 0
-        self._wait(self._pace.throttle.rest(len(batch), self._clock.monotonic()))
         return TaskResult(len(batch), keys, batch.digest(), null_values=batch.null_values)
 
     def _write(self, record: LoadRecord, lease: TaskLease, epoch: int, batch: RowBatch, heart: Heart) -> int:

@@ -134,6 +134,8 @@ class Starter:
     def _layers(self, published: Manifest | None) -> tuple[int, ...]:
         if self._plan.watermark is None or published is None or published.newest is None:
             return ()
+        if published.plan != self._plan:  # put in its place: nothing of the other table may show through
+            return ()
         return published.layers if len(published.layers) < MOST_LAYERS else ()
 
     def _remove_leftovers(self, generation: int, published: Manifest | None) -> None:

@@ -108,7 +108,7 @@ class PackedEntries:
     def _table(self, chosen: Array, of: Array, count: int, prefix: bytes, buckets: int) -> Array:
         """One row of bytes per entry, all of one length."""
         size = 1 + count * self.width
-        tag = b"{000}" if buckets > 1 else b"{0}"
+        tag = b"{000}" if buckets > 1 else b""
         head = b"$%d\r\n" % (len(prefix) + len(tag) + 8) + prefix + tag
         middle = b"\r\n$%d\r\n" % size + bytes((self.width,))
         whole = head + bytes(8) + middle + bytes(size - 1) + b"\r\n"

@@ -4,8 +4,8 @@ All instances read one exported snapshot, in transactions that only read and las
 exports the snapshot that it sees again, so that the load outlives whoever began it: as long as one instance lives,
 others can join. When all are gone the snapshot is gone too, and the load begins again under a new generation.
 
-Integers come by COPY BINARY, a task's columns as two arrays: the server sends one row for each task instead of one
-message for each row, which saves us ten times the CPU and costs it a sixth more. Anything else comes by a
+Integers come by COPY BINARY, a task's columns as strings of bytes: the server sends one row for each task instead
+of one message for each row, which saves us ten times the CPU and costs it no more. Anything else comes by a
 server-side cursor that is planned to be read to its end (`cursor_tuple_fraction = 1`).
 """
 
@@ -125,7 +125,7 @@ class PostgresqlSource:
             if isinstance(span, NullKeys):
                 return self._count(sql.SQL("SELECT count(*) FROM {} WHERE {}").format(table.name, where))
             if table.key.whole and table.value.whole and find_spec("numpy"):
-                return self._read_integers(table, where, limit)
+                return self._read_integers(table, span, where, limit)
             return self._read_any(table, where, limit)
 
     def close(self) -> None:
@@ -178,16 +178,23 @@ class PostgresqlSource:
         row = self._line.execute(asked).fetchone()
         return int(row[0]) if row is not None else 0
 
-    def _read_integers(self, table: Relation, where: sql.Composable, limit: int | None) -> RowBatch | None:
-        from levada.adapters.bulk.postgresql_arrays import read_arrays, read_stream
+    def _read_integers(
+        self, table: Relation, span: Span, where: sql.Composable, limit: int | None
+    ) -> RowBatch | None:
+        from levada.adapters.bulk.postgresql_arrays import closeness, read_columns, read_stream
 
-        wide = sql.SQL("int4" if table.value.type in INTEGERS - {"int8"} else "int8")
+        width = 4 if table.value.type in INTEGERS - {"int8"} else 8
         rows = sql.SQL("SELECT {}::int8 AS k, {}::{} AS v FROM {} WHERE {}").format(
-            sql.Identifier(table.key.name), sql.Identifier(table.value.name), wide, table.name, where
+            sql.Identifier(table.key.name),
+            sql.Identifier(table.value.name),
+            sql.SQL(f"int{width}"),
+            table.name,
+            where,
         )
         if limit is None:
             return read_stream(self._line, rows)
-        return read_arrays(self._line, rows, limit, nulls=table.value.nullable)
+        nulls = table.value.nullable
+        return read_columns(self._line, rows, limit, width=width, base=closeness(span), nulls=nulls)
 
     def _read_any(self, table: Relation, where: sql.Composable, limit: int | None) -> RowBatch | None:
         asked = sql.SQL("SELECT {}, {} FROM {} WHERE {}").format(

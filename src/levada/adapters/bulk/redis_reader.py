@@ -43,6 +43,7 @@ class RedisReader:
     def entries(self, name: str, generation: int) -> Iterator[tuple[bytes, bytes]]:
         """A scan may show a key twice: each pass takes a share of the keys and remembers them."""
         passes = 1 + self._size() // _PASS
+        before = len(entry_prefix(name, generation) + tag(0, self._nodes.buckets))
         for share in range(passes):
             seen: set[bytes] = set()
             for found in self._scanned(name, generation):
@@ -53,7 +54,7 @@ class RedisReader:
                 self._check(values)
                 for key, value in zip(fresh, values, strict=True):
                     if isinstance(value, bytes):
-                        yield key[key.index(b"}") + 1 :], value
+                        yield key[before:], value
 
     def generations(self, name: str) -> list[int]:
         fields = self._nodes.ask(map_key(name), "HKEYS", map_key(name))
