@@ -13,8 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from levada.adapters.memory_orders import MemoryOrders
 from levada.errors import BrokerAway
+from levada.flow.control import Round, StageRound
 from levada.flow.fetch import Fetched
+from levada.flow.handing_view import HandingView
+from levada.flow.live import LiveBoard
 from levada.flow.messages import (
     Answer,
     Answers,
@@ -30,7 +34,21 @@ from levada.flow.scheduling import Scheduler, SchedulerPorts
 from levada.flow.working import CatalogPorts, CatalogWorker, FetchWorker
 from levada.pages.urls import site_of
 from levada.reasons import Reason
-from levada.records import Found, How, Lease, PageKind, PageRecord, PageState, ParsedPage, Response
+from levada.records import (
+    AddSeeds,
+    ChangeBudget,
+    DropSite,
+    Found,
+    How,
+    Lease,
+    PageKind,
+    PageRecord,
+    PageState,
+    ParsedPage,
+    Pause,
+    Response,
+    Resume,
+)
 from tests.flow.world import START, World, _InlineKeeper, ema_policy, page, run_simulated, status
 
 NAMES = QueueNames("0123456789abcdef")
@@ -80,8 +98,12 @@ class Several:
         self.line = Line(capacity, troubled)
         self.keeper = _InlineKeeper()
         world.store.add([Found(url, site_of(url), how=How.SEED, admit=True) for url in world.starts], [], START)
-        ports = SchedulerPorts(world.clock, world.store, world.store, world.web, self.line.publish)
-        self.scheduler = Scheduler(ports, world.settings, NAMES, self.keeper)
+        self.orders, policy = MemoryOrders(), ema_policy()
+        self.view = HandingView(world.clock, 1.0, policy.beliefs)
+        ports = SchedulerPorts(
+            world.clock, world.store, world.store, world.web, self.line.publish, policy, self.orders
+        )
+        self.scheduler = Scheduler(ports, world.settings, NAMES, self.keeper, self.view.answered)
 
     def run(self, seconds: float = LONG, meanwhile: Callable[[], Awaitable[None]] | None = None) -> None:
         async def story() -> None:
@@ -166,6 +188,70 @@ def test_many_pages_go_into_one_message_where_sites_need_no_delay() -> None:
     assert_all_once(world)
     assert several.scheduler.handed_out == len(world.expected)
     assert several.line.sent[NAMES.fetch] < len(world.expected)
+
+
+def test_a_pause_stops_the_handing_out_and_a_resume_goes_on() -> None:
+    world = Web()
+    several = Several(world)
+
+    async def meanwhile() -> None:
+        await world.clock.sleep(4.0)
+        several.orders.give(Pause())
+        await world.clock.sleep(100.0)
+        assert several.scheduler.paused
+        several.orders.give(Resume())
+
+    several.run(300.0, meanwhile)
+    assert_all_once(world)
+    assert_polite(world, 1.0)
+    assert not [at for at, _ in world.web.times if START + 8.0 < at < START + 104.0]
+
+
+def test_a_site_that_is_dropped_is_not_handed_out_until_somebody_adds_it_again() -> None:
+    world = Web()
+    several = Several(world)
+
+    async def meanwhile() -> None:
+        await world.clock.sleep(4.0)
+        several.orders.give(DropSite("b.example"))
+        await world.clock.sleep(200.0)
+        several.orders.give(AddSeeds(("http://b.example/",)))
+
+    several.run(600.0, meanwhile)
+    asked = [at - START for at, url in world.web.times if site_of(url) == "b.example"]
+    assert not [at for at in asked if 8.0 < at < 204.0]
+    assert_all_once(world)
+
+
+def test_a_budget_that_is_ordered_holds_for_what_is_handed_out() -> None:
+    world = Web("[politeness]\ndelay = 0\n")
+    several = Several(world)
+    several.orders.give(ChangeBudget(360))
+    several.run(100.0)
+    assert several.scheduler.per_hour == 360
+    assert 8 <= len(world.web.times) <= 16  # one in ten seconds, and robots.txt besides
+
+
+def test_a_crawl_on_several_machines_can_be_watched() -> None:
+    world = Web()
+    several = Several(world)
+    shown = []
+
+    async def meanwhile() -> None:
+        watching = asyncio.ensure_future(several.view.watch(several.scheduler, world.store, several.keeper))
+        several.view.decided(Round(0.0, (StageRound("fetch", 3.0, None, 2, 4, "because"),), hold_source=False))
+        await world.clock.sleep(200.0)
+        shown.append(LiveBoard(7, lambda status: None).status(several.view))
+        watching.cancel()
+
+    several.run(300.0, meanwhile)
+    (status_,) = shown
+    assert (status_.pid, status_.visits, status_.stored) == (7, len(world.expected) + 2, len(world.expected))
+    assert status_.fetched == len(world.expected)
+    assert status_.failed == {"robots": 2}
+    (stage,) = status_.stages
+    assert (stage.name, stage.queue, stage.busy, stage.on, stage.wanted) == ("fetch", 3, 0, 2, 4)
+    assert not status_.paused
 
 
 def test_messages_that_come_twice_store_nothing_twice() -> None:
