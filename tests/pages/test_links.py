@@ -61,6 +61,42 @@ def test_an_href_that_other_pages_wrote_too_is_read_by_the_page_that_it_stands_o
     }
 
 
+def test_what_depends_on_a_page_alone_means_another_page_beside_it() -> None:
+    found = []
+    for base in ("http://index.example/a/", "http://index.example/a/x"):  # the first is its own directory
+        links = LinkCollector(base, "", max_links=10, max_refused=5, max_length=300)
+        links.add_all(("", "?q=1", "#top"))
+        found.append([link.url for link in links.links()])
+    assert found == [
+        ["http://index.example/a/", "http://index.example/a/?q=1"],
+        ["http://index.example/a/x", "http://index.example/a/x?q=1"],
+    ]
+
+
+def test_many_links_at_once_are_taken_like_one_by_one() -> None:
+    hrefs = [
+        "b",
+        "/c",
+        "b#x",
+        "ftp://example.org/",
+        "/d",
+        "/e",
+        "mailto:a@b.c",
+        "/c",
+        "/f",
+        "ftp://example.org/late",
+    ]
+    for most in (2, 4, 10):
+        one_by_one, at_once = collector(max_links=most), collector(max_links=most)
+        for links in (one_by_one, at_once):
+            links.add_as("/c", How.LINK, nofollow=True)
+        for href in hrefs:
+            if not one_by_one.full:
+                one_by_one.add(href)
+        at_once.add_all(hrefs)
+        assert (at_once.links(), at_once.refused()) == (one_by_one.links(), one_by_one.refused())
+
+
 def test_one_link_without_nofollow_is_enough() -> None:
     links = collector()
     links.add_as("b", How.LINK, nofollow=True)

@@ -1,4 +1,4 @@
-"""How are texts and bodies packed? zstd, one compressor per thread and level."""
+"""How are texts and bodies packed? zstd, one compressor per thread and level, one decompressor per thread."""
 
 from __future__ import annotations
 
@@ -6,22 +6,28 @@ import threading
 
 import zstandard
 
-__all__ = ["compress"]
+__all__ = ["compress", "decompress"]
 
 
-class _Compressors(threading.local):
-    """Making a compressor costs more than packing a page with it, and two threads may not share one."""
+class _Own(threading.local):
+    """Making one costs more than packing a page with it, and two threads may not share one."""
 
     def __init__(self) -> None:
-        self.by_level: dict[int, zstandard.ZstdCompressor] = {}
+        self.compressors: dict[int, zstandard.ZstdCompressor] = {}
+        self.decompressor = zstandard.ZstdDecompressor()
 
 
-_own = _Compressors()
+_own = _Own()
 
 
 def compress(data: bytes, level: int) -> bytes:
     """`data` as one zstd frame that names its own size."""
-    compressor = _own.by_level.get(level)
+    compressor = _own.compressors.get(level)
     if compressor is None:
-        compressor = _own.by_level[level] = zstandard.ZstdCompressor(level=level)
+        compressor = _own.compressors[level] = zstandard.ZstdCompressor(level=level)
     return compressor.compress(data)
+
+
+def decompress(data: bytes) -> bytes:
+    """What one zstd frame holds, which names its own size; `zstandard.ZstdError` if it is none."""
+    return _own.decompressor.decompress(data)

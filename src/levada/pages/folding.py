@@ -102,7 +102,8 @@ def _fold_by_table(text: str) -> str | None:
         for letter, folded in table.others:
             if letter in data:
                 data = data.replace(letter, folded)
-        return data.translate(table.letters).decode(alphabet)
+        folded = data.translate(table.letters)
+        return folded.decode("ascii" if folded.isascii() else alphabet)  # Latin letters mostly lose all that is not
     return None
 
 

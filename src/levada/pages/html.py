@@ -83,22 +83,21 @@ def follow_links(tree: LexborHTMLParser, head: Head, links: LinkCollector) -> No
         links.add(head.canonical)  # no address that we may ask: only its reason is kept
     for href, kind in head.links:
         links.add_as(href, How.LINK, kind=kind)
-    taken: set[str] = set()  # a picture and the headline under it name the same address
+    hrefs: dict[str, None] = {}  # in order, each once: a picture and the headline under it name the same address
     for node in tree.css("a,area") if tree.tags("area") else tree.tags("a"):
         attributes = node.attributes
         if "href" not in attributes:
             continue
-        href = attributes["href"] or ""
-        if href in taken:
-            continue
         rel = attributes.get("rel")
         if rel and not NO_VOTE.isdisjoint(rel.lower().split()):
-            links.add_as(href, How.LINK, nofollow=True)
+            links.add_all(hrefs)
+            hrefs.clear()
+            if links.full:
+                break
+            links.add_as(attributes["href"] or "", How.LINK, nofollow=True)
         else:
-            taken.add(href)
-            links.add(href)
-        if links.full:
-            break
+            hrefs[attributes["href"] or ""] = None
+    links.add_all(hrefs)
 
 
 def _directives(attributes: dict[str, str | None]) -> set[str]:

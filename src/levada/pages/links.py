@@ -6,6 +6,7 @@ is refused with its reason.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import islice
 
@@ -17,7 +18,7 @@ from levada.records import How, Link, PageKind, Refusal
 __all__ = ["LinkCollector"]
 
 CACHED_LINKS = 500  # of a site, or of one of its directories
-CACHED_SCOPES = 64
+CACHED_SITES = CACHED_DIRECTORIES = 64
 CACHED_LENGTH = 160  # longer hrefs are rarely met twice, and an outsider picks them
 SHOWN = 300  # characters kept of an address that was refused
 _NO_PAGES = "javascript mailto tel sms fax callto skype whatsapp viber tg geo maps market intent about"
@@ -46,15 +47,19 @@ class LinkCollector:
 
     def add(self, href: str) -> None:
         """Take one address as it is written on the page."""
-        link = self._on_site.get(href) or self._nearby.get(href)
-        if link is not None:
-            if self._links.setdefault(link.url, link).nofollow:
-                self._links[link.url] = link
-            return
-        found = _read(href, self._resolve, self._max_length)
-        if isinstance(found, Link) and len(href) <= CACHED_LENGTH:
-            self._remember(href, found)
-        self._take(href, found)
+        self._take(href, self._find(href))
+
+    def add_all(self, hrefs: Iterable[str]) -> None:
+        """Take addresses in their order, until there is no room for more."""
+        links, met_on_site, met_nearby = self._links, self._on_site.get, self._nearby.get
+        for href in hrefs:
+            if len(links) >= self._max_links:
+                break
+            link = met_on_site(href) or met_nearby(href)
+            if link is None:
+                self.add(href)
+            elif links.setdefault(link.url, link).nofollow:
+                links[link.url] = link
 
     def add_as(
         self,
@@ -66,7 +71,7 @@ class LinkCollector:
         kind: PageKind = PageKind.PAGE,
     ) -> None:
         """Take one address of which more is known."""
-        found = _read(href, self._resolve, self._max_length)
+        found = self._find(href)
         if isinstance(found, Link):
             found = Link(found.url, how, nofollow, lastmod, kind)
         self._take(href, found)
@@ -83,20 +88,30 @@ class LinkCollector:
 
     def address(self, href: str) -> str | None:
         """The http or https address that `href` stands for, if it is one."""
-        found = _read(href, self._resolve, self._max_length)
+        found = self._find(href)
         return found.url if isinstance(found, Link) else None
+
+    def _find(self, href: str) -> Link | Reason | None:
+        link = self._on_site.get(href) or self._nearby.get(href)
+        if link is not None:
+            return link
+        found = _read(href, self._resolve, self._max_length)
+        if isinstance(found, Link) and len(href) <= CACHED_LENGTH:
+            self._remember(href, found)
+        return found
 
     def _settle(self, resolve: Resolver) -> None:
         self._resolve = resolve
-        self._on_site = _met_in(resolve.origin, self._max_length)
-        self._nearby = _met_in(resolve.directory, self._max_length)
+        self._on_site = _with_room(_met_on_site(resolve.origin, self._max_length))
+        self._nearby = _with_room(_met_nearby(resolve.directory, self._max_length))
 
     def _remember(self, href: str, link: Link) -> None:
         scope = self._resolve.scope(href)
-        if scope == self._resolve.origin:
-            self._on_site[href] = link
-        elif scope == self._resolve.directory:
-            self._nearby[href] = link
+        if scope is None:
+            return
+        met = self._on_site if scope == self._resolve.origin else self._nearby
+        if len(met) <= CACHED_LINKS:  # a sitemap names thousands
+            met[href] = link
 
     def _take(self, href: str, found: Link | Reason | None) -> None:
         if isinstance(found, Reason):
@@ -126,17 +141,22 @@ def _read(href: str, resolve: Resolver, max_length: int) -> Link | Reason | None
     return Link(url) if len(url) <= max_length else Reason.URL_LENGTH
 
 
-@lru_cache(maxsize=CACHED_SCOPES)
-def _links_in(scope: str, max_length: int) -> dict[str, Link]:
+# What hrefs that pages share have turned out to mean, where they mean the same on each (`Resolver.scope`). Kept
+# apart: a site has many directories, which would soon crowd it out.
+@lru_cache(maxsize=CACHED_SITES)
+def _met_on_site(origin: str, max_length: int) -> dict[str, Link]:
     return {}
 
 
-def _met_in(scope: str, max_length: int) -> dict[str, Link]:
-    """What hrefs that pages share have turned out to mean, where they mean the same on each (`Resolver.scope`)."""
-    links = _links_in(scope, max_length)
-    if len(links) > CACHED_LINKS:
-        links.clear()
-    return links
+@lru_cache(maxsize=CACHED_DIRECTORIES)
+def _met_nearby(directory: str, max_length: int) -> dict[str, Link]:
+    return {}
+
+
+def _with_room(met: dict[str, Link]) -> dict[str, Link]:
+    if len(met) > CACHED_LINKS:
+        met.clear()
+    return met
 
 
 def _is_silent(href: str) -> bool:

@@ -6,35 +6,28 @@ of at most 0.09, and less near 0 and 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Set
 from struct import pack, unpack
 from zlib import crc32
 
-__all__ = ["SKETCH_SIZE", "bottom", "similarity", "sketch", "word_hashes"]
+__all__ = ["SKETCH_SIZE", "similarity", "sketch", "sketch_of"]
 
 SKETCH_SIZE = 32
-_CANDIDATES = 2 * SKETCH_SIZE
+_CANDIDATES = 3 * SKETCH_SIZE // 2
 
 
 def sketch(words: Iterable[str]) -> bytes:
     """The `SKETCH_SIZE` smallest hashes of the distinct words, big-endian and ascending; b"" for no words."""
-    distinct = {word.encode("utf-8", "replace") for word in words}
-    return bottom(word_hashes(distinct), len(distinct))
+    return sketch_of({word.encode("utf-8", "replace") for word in words})
 
 
-def word_hashes(words: Iterable[bytes]) -> Iterator[int]:
-    """A stable 32-bit number per word. An outsider can aim at it, and gains only that pages look alike or not."""
-    return map(crc32, words)
-
-
-def bottom(hashes: Iterable[int], count: int) -> bytes:
-    """The sketch of about `count` hashes."""
-    numbers = list(hashes)
-    # Hashes are uniform: a bound that some 64 of them stay under saves sorting all the others.
-    bound = (_CANDIDATES << 32) // max(count, 1)
-    smallest = {*[number for number in numbers if number < bound]}
+def sketch_of(vocabulary: Set[bytes]) -> bytes:
+    """The same of words in UTF-8. An outsider can aim at their hashes, and gains only that pages look alike."""
+    # Hashes are uniform: a bound that some 48 of them stay under saves sorting all the others.
+    bound = (_CANDIDATES << 32) // max(len(vocabulary), 1)
+    smallest = {number for number in map(crc32, vocabulary) if number < bound}
     if len(smallest) < SKETCH_SIZE:
-        smallest = set(numbers)
+        smallest = set(map(crc32, vocabulary))
     kept = sorted(smallest)[:SKETCH_SIZE]
     return pack(f">{len(kept)}I", *kept)
 

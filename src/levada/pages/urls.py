@@ -79,11 +79,14 @@ class Resolver:
         """The canonical address; raises `BadUrl`."""
         return _settle(self.join(href))
 
-    def scope(self, href: str) -> str:
-        """The part of the base on which the meaning of `href` depends: pages that share it share the answer."""
+    def scope(self, href: str) -> str | None:
+        """The part of the base on which the meaning of `href` depends; None if that is all of it.
+
+        Pages that share this part share the meaning.
+        """
         if href.startswith(("/", "http://", "https://")):
             return self.origin
-        return self.directory if href[:1].isalnum() else self._base
+        return self.directory if href[:1].isalnum() else None
 
     def join(self, href: str) -> str:
         """The absolute address, not yet canonical."""

@@ -11,7 +11,7 @@ from operator import add
 from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
 
-from levada.pages.sketch import bottom, word_hashes
+from levada.pages.sketch import sketch_of
 from levada.pages.wide import WideReplacement
 
 __all__ = ["Profile", "profile_of"]
@@ -38,7 +38,7 @@ def profile_of(text: bytes) -> Profile:
     if words and len(text) > UNSPACED * len(words):
         words = _pairs_if_unspaced(text.decode("utf-8", "replace"), words)
     vocabulary = set(words)
-    return Profile(len(words), len(vocabulary), bottom(word_hashes(vocabulary), len(vocabulary)), vocabulary)
+    return Profile(len(words), len(vocabulary), sketch_of(vocabulary), vocabulary)
 
 
 def _pairs_if_unspaced(text: str, words: list[bytes]) -> list[bytes]:

@@ -131,8 +131,8 @@ def _log(write: Write, limits: StoreLimits, settled: Settled, seq: int, was_gone
 
 def _was_gone(write: Write, settled: Settled) -> bool:
     page = settled.lease.page
-    if page.state is PageState.LIVE:  # nothing that is live is gone: spares the lookup in the common case
-        return False
+    if page.state is PageState.LIVE or not page.version:
+        return False  # what is live is not gone, nor what was never stored: spares the lookup in the common cases
     row = write.execute("SELECT gone FROM pages WHERE id = ?", (page.id,)).fetchone()
     return bool(row and row[0])
 
