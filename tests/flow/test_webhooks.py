@@ -81,11 +81,18 @@ def run(hooks: list[Hook], store: MemoryStore, until: Callable[[Targets, MemoryH
     return asyncio.run(story())
 
 
+async def when(holds: Callable[[], bool]) -> None:
+    """Let the others run until this holds; whoever waits for it has a deadline."""
+    for _ in range(10_000_000):
+        if holds():
+            return
+        await asyncio.sleep(0)
+
+
 def test_one_that_hangs_delays_nobody_and_one_that_fails_is_told_again() -> None:
     async def until(targets: Targets, book: MemoryHooks) -> None:
         await targets.enough.wait()
-        while any(hook.told < 250 for hook in book.hooks() if hook.url != HANGS):
-            await asyncio.sleep(0)
+        await when(lambda: all(hook.told == 250 for hook in book.hooks() if hook.url != HANGS))
 
     hooks = [Hook("a", GOOD, "s", after=(0,)), Hook("b", HANGS, "s", after=(0,)), Hook("c", FAILS, "s", after=(0,))]
     targets = run(hooks, filled(250), until)
@@ -98,8 +105,7 @@ def test_one_that_hangs_delays_nobody_and_one_that_fails_is_told_again() -> None
 
 def test_requests_are_signed_over_time_and_body() -> None:
     async def until(targets: Targets, book: MemoryHooks) -> None:
-        while not targets.told:
-            await asyncio.sleep(0)
+        await when(lambda: bool(targets.told))
 
     (request,) = run([Hook("a", GOOD, "key", after=(0,))], filled(1), until).told[GOOD]
     signed = dict(request.headers)["Levada-Signature"]
@@ -111,8 +117,7 @@ def test_requests_are_signed_over_time_and_body() -> None:
 
 def test_what_a_hook_does_not_want_moves_its_place_without_a_request() -> None:
     async def until(targets: Targets, book: MemoryHooks) -> None:
-        while book.hooks()[0].after != (3,):
-            await asyncio.sleep(0)
+        await when(lambda: book.hooks()[0].after == (3,))
 
     assert run([Hook("a", GOOD, "s", ChangeFilter(site="b"), (0,))], filled(3), until).told == {}
 

@@ -142,7 +142,9 @@ def _anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-@pytest.mark.parametrize("path", [*TEXTS, *DOCS.glob("*.py"), *sorted(DOCS.glob("images/*.svg"))], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [*TEXTS, *sorted(DOCS.glob("*.py")), *sorted(DOCS.glob("images/*.svg"))], ids=lambda path: path.name
+)
 def test_the_docs_name_no_path_of_a_machine_where_they_were_written(path: Path) -> None:
     assert re.findall(r"(?<![\w.~])/(?:work|root|home/\w+|Users/\w+)\b[^\s`]*", text_of(path)) == []
 
