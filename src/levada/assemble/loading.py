@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import socket
@@ -15,17 +16,20 @@ import msgspec
 
 from levada.assemble.loading_urls import open_book, open_reader, open_source, open_target, redacted
 from levada.bulk.generations import LoadPlan, Manifest, checked_name
-from levada.bulk.ports import MapReader, MapTarget, TaskBook
+from levada.bulk.ports import Bell, MapReader, MapTarget, TaskBook
 from levada.bulk.splitting import How
 from levada.bulk.tasks import LoadState, Standing
 from levada.clock import SystemClock
 from levada.errors import NotFound, Refused
 from levada.flow.loading import Instance, Pace
+from levada.flow.loading_bell import NoBell
 from levada.flow.loading_run import Loaded, Patience, run_load
 from levada.flow.loading_start import Splitting, Starter
 from levada.flow.loading_verify import Content, content_of_map, content_of_table
 
 __all__ = ["LoadRequest", "Verdict", "cancel_load", "load", "load_standing", "verify_load"]
+
+log = logging.getLogger(__name__)
 
 _LOOK = 0.5
 _ROW_BYTES = 512  # of memory, for a row while its task and the one before are in hand
@@ -52,6 +56,7 @@ class LoadRequest(msgspec.Struct, frozen=True):
     connections: int = 0  # that read the source at once, at most; 0: any number
     fresh: float = 0.0  # what was published so few seconds ago is not loaded again
     replace: bool = False
+    wake: str = ""  # a RabbitMQ that wakes waiting instances; "": they only look
 
     @property
     def plan(self) -> LoadPlan:
@@ -78,14 +83,20 @@ class Verdict(NamedTuple):
         return self.source is None or self.source == self.stored
 
 
-def load(request: LoadRequest, watch: Callable[[Standing], None], patience: Patience | None = None) -> Loaded:
-    """Take part in a load until it is published."""
+def load(
+    request: LoadRequest,
+    watch: Callable[[Standing], None],
+    patience: Patience | None = None,
+    *,
+    say: Callable[[str], object] = log.warning,
+) -> Loaded:
+    """Take part in a load until it is published; `say` is told of what costs time and does not end it."""
     plan, owner, wait = request.plan, _owner(), _Waiter()
     recent = _recent(request) if request.fresh else None
     if recent is not None:
         return Loaded(recent, began=False, restarts=0)
-    _wait_for_room(request, wait)
-    with ExitStack() as newest:
+    with closing(_bell(request, wait, say)) as bell, ExitStack() as newest:
+        _wait_for_room(request, bell)
         instances: list[Instance] = []
 
         def opened() -> tuple[Starter, Instance, TaskBook]:
@@ -97,7 +108,7 @@ def load(request: LoadRequest, watch: Callable[[Standing], None], patience: Pati
             splitting = Splitting(request.split, request.task_rows)
             starter = Starter(plan, source, book, target, reader, splitting=splitting, replace=request.replace)
             pace = Pace(lease=request.lease, most_rows=request.most_rows, rows_per_second=request.rows_per_second)
-            instances.append(Instance(source, book, target, SystemClock(), owner, pace=pace, wait=wait))
+            instances.append(Instance(source, book, target, SystemClock(), owner, pace=pace, wait=wait, bell=bell))
             return starter, instances[-1], book
 
         loaded = run_load(opened, watch, wait, patience or Patience())
@@ -167,7 +178,15 @@ def _recent(request: LoadRequest) -> Standing | None:
     return standing if standing.record.state is LoadState.PUBLISHED and age < request.fresh else None
 
 
-def _wait_for_room(request: LoadRequest, wait: Callable[[float], object]) -> None:
+def _bell(request: LoadRequest, wait: Callable[[float], object], say: Callable[[str], object]) -> Bell:
+    if not request.wake:
+        return NoBell(wait)
+    from levada.adapters.bulk.rabbitmq_bell import RabbitmqBell
+
+    return RabbitmqBell(request.wake, request.name, say)
+
+
+def _wait_for_room(request: LoadRequest, bell: Bell) -> None:
     """Until fewer instances read the source than may; about so, for nobody counts those who just begin."""
     if not request.connections:
         return
@@ -176,7 +195,7 @@ def _wait_for_room(request: LoadRequest, wait: Callable[[float], object]) -> Non
             readers = sum(held > 0 for held, _, _ in standing.owners.values())
             if standing.leased - standing.expired <= 0 or readers < request.connections:
                 return
-            wait(_LOOK)
+            bell.wait(_LOOK)
 
 
 def _reader_beside(url: str, target: MapTarget) -> MapReader:

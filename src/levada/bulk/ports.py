@@ -1,4 +1,4 @@
-"""What a load asks of the world: a table, a book of tasks, a map to write, a map to read.
+"""What a load asks of the world: a table, a book of tasks, a bell, a map to write, a map to read.
 
 At most six methods each; `levada.adapters.bulk.memory` is the reference of the book and the maps.
 """
@@ -13,7 +13,7 @@ from levada.bulk.spans import Key, Span
 from levada.bulk.splitting import TableFacts
 from levada.bulk.tasks import LoadRecord, LoadState, Standing, TaskLease, TaskResult
 
-__all__ = ["Entries", "MapReader", "MapTarget", "RowBatch", "TableSource", "TaskBook"]
+__all__ = ["Bell", "Entries", "MapReader", "MapTarget", "RowBatch", "TableSource", "TaskBook"]
 
 
 class Entries(Protocol):
@@ -91,6 +91,20 @@ class TaskBook(Protocol):
         ...
 
     def standing(self, name: str) -> Standing | None: ...
+
+
+class Bell(Protocol):
+    """Wakes the instances of a load that wait. It may fail to: whoever waits looks again at the end of the nap."""
+
+    def ring(self) -> None:
+        """There may be something to do, or to notice; from any thread, and it waits for nobody."""
+        ...
+
+    def wait(self, seconds: float) -> bool:
+        """At most so long; True if another has rung since the last time."""
+        ...
+
+    def close(self) -> None: ...
 
 
 class MapTarget(Protocol):

@@ -70,6 +70,9 @@ def load(
         float, typer.Option("--fresh", metavar="SECONDS", min=0.0, help="Do nothing if it was loaded so lately.")
     ] = 0.0,
     replace: Annotated[bool, typer.Option("--replace", help="Even if the map holds another table.")] = False,
+    wake: Annotated[
+        str, typer.Option("--wake", metavar="URL", help="amqp://: RabbitMQ wakes instances that wait.")
+    ] = "",
     metrics_port: Annotated[
         int,
         typer.Option("--metrics-port", metavar="P", min=0, max=65_535, help="Prometheus, on the loopback; 0: off."),
@@ -123,6 +126,7 @@ def load(
         keep_old=keep_old,
         fresh=fresh,
         replace=replace,
+        wake=wake,
     )
     _ = request.plan  # a name that cannot be is found here, before anything is written
     run(request, maps, processes, metrics_port, json, noted=lambda: note_load(maps, request))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -37,6 +38,9 @@ def run(
     from levada.assemble.loading import load
     from levada.cli.load_print import print_loaded, status_facts
 
+    if request.wake:
+        for client in ("aio_pika", "aiormq"):  # they say nothing that we do not say better
+            logging.getLogger(client).setLevel(logging.CRITICAL)
     others: list[subprocess.Popen[bytes]] = []
     begun: list[bool] = []
     with ExitStack() as watching:
@@ -52,7 +56,7 @@ def run(
             measured(standing)
 
         try:
-            loaded = load(request, watch)
+            loaded = load(request, watch, say=_warn)
         except KeyboardInterrupt:
             print(f"levada: interrupted; go on with: levada load resume {request.name}", file=sys.stderr)
             raise typer.Exit(_INTERRUPTED) from None
@@ -67,6 +71,12 @@ def run(
         print_json(facts)
     else:
         print_loaded(loaded.standing, request)
+
+
+def _warn(words: str) -> None:
+    from levada.cli.logs import tell
+
+    tell(words, logging.WARNING)
 
 
 def _instance(name: str, maps: Path) -> subprocess.Popen[bytes]:

@@ -19,12 +19,13 @@ from functools import partial
 
 from levada.bulk.collecting import DuplicateKey
 from levada.bulk.generations import Manifest
-from levada.bulk.ports import MapTarget, RowBatch, TableSource, TaskBook
+from levada.bulk.ports import Bell, MapTarget, RowBatch, TableSource, TaskBook
 from levada.bulk.spans import parts_of
 from levada.bulk.tasks import LoadRecord, LoadState, Standing, TaskLease, TaskResult
 from levada.bulk.throttle import Throttle
 from levada.bulk.trouble import LeaseLost, LoadEnded, LostGround
 from levada.errors import LevadaError
+from levada.flow.loading_bell import NoBell
 from levada.flow.loading_heart import Heart, Pulse
 from levada.flow.loading_lane import Beside, Lane
 from levada.ports import Clock
@@ -63,11 +64,13 @@ class Instance:
         *,
         pace: Pace,
         wait: Callable[[float], object],
+        bell: Bell | None = None,
         heart: Callable[[float], Heart] = Pulse,
         lane: Callable[[], Lane] = Beside,
     ) -> None:
         self._source, self._book, self._target, self._clock = source, book, target, clock
         self._owner, self._pace, self._wait, self._heart, self._lane = owner, pace, wait, heart, lane
+        self._bell = bell or NoBell(wait)
         self._epoch = 0  # of the gate, as last seen
         self.rows = 0
         self.published = False  # by us
@@ -102,7 +105,9 @@ class Instance:
             if standing.record.state is LoadState.PUBLISHED or standing.finished:
                 return standing
             if lease is None:
-                self._wait(min(_LOOK, self._pace.lease / 4, _nap(idle)))
+                if idle == 1:
+                    self._bell.ring()  # we read no more: there may be room for another
+                self._bell.wait(min(_LOOK, self._pace.lease / 4, _nap(idle)))
 
     def _standing(self, record: LoadRecord) -> Standing:
         standing = self._book.standing(record.plan.name)
@@ -147,6 +152,8 @@ class Instance:
             if not self._book.settle(lease, result):
                 raise LeaseLost("the task was taken by another instance")
             self.rows += result.rows
+            if result.parts:
+                self._bell.ring()  # there are tasks again
 
     def _seen(self, lease: TaskLease, action: str) -> int:
         """The gate's epoch, while the task was ours: whoever takes it after this moves the gate again."""
@@ -183,6 +190,7 @@ class Instance:
             entries = batch.entries(record.plan.collect)
         except DuplicateKey as error:
             self._book.finish(lease.name, lease.generation, LoadState.FAILED, str(error))
+            self._bell.ring()
             raise
         while heart.alive and not self._target.write(lease.name, lease.generation, epoch, entries):
             epoch = self._seen(lease, "look")
@@ -212,5 +220,6 @@ class Instance:
             raise LostGround(f"generation {generation} of {name} was given up by others")
         self.published = True
         self._book.finish(name, generation, LoadState.PUBLISHED, "")
+        self._bell.ring()
         published = self._book.standing(name)
         return published if published is not None else standing
