@@ -96,6 +96,7 @@ def test_whoever_comes_when_enough_read_waits_until_one_has_left(typed: Callable
     from levada.assemble.loading_urls import open_book
     from levada.bulk.spans import KeyRange
     from levada.bulk.tasks import LoadRecord
+    from levada.flow.loading_bell import NoBell
 
     request = LoadRequest(
         source, "allowed", "msisdn", "category_id", "m", "levada-maps", collect=True, connections=1
@@ -109,7 +110,7 @@ def test_whoever_comes_when_enough_read_waits_until_one_has_left(typed: Callable
             waits.append(seconds)
             book.begin(LoadRecord(request.plan, 2, "int", "int"), [KeyRange()], 1)
 
-        loading._wait_for_room(request, leave)
+        loading._wait_for_room(request, NoBell(leave))
     assert len(waits) == 1
 
 

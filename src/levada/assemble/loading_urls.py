@@ -64,7 +64,7 @@ def open_source(url: str, plan: LoadPlan) -> TableSource:
 
         return SqliteSource(path / "levada.db", plan)
     raise UsageError(
-        f"{redacted(url)[:80]!r} is no source: postgresql://, mariadb://, sqlite:///FILE, FILE.parquet or FILE.csv"
+        f"{redacted(url)[:80]!r} is no source: postgresql://, mariadb://, sqlite://FILE, FILE.parquet or FILE.csv"
     )
 
 
@@ -95,7 +95,7 @@ def open_book(url: str) -> ClosingBook:
     if _scheme(url) in ("postgresql", "postgres"):
         return _needing("psycopg", "postgresql", lambda: _postgresql_book(url))
     if _scheme(url) not in ("", "sqlite", "file"):
-        raise UsageError("--book is kept in postgresql://, redis:// or sqlite:///FILE")
+        raise UsageError("--book is kept in postgresql://, redis:// or sqlite://FILE")
     from levada.adapters.bulk.sqlite_book import SqliteBook
 
     path = _path(url) if _scheme(url) == "sqlite" else _folder(url) / "book.sqlite"
@@ -152,7 +152,8 @@ def _scheme(url: str) -> str:
 
 def _path(url: str) -> Path:
     """`sqlite:///a/b` is /a/b; `sqlite://a/b` is a/b beside us."""
-    return Path(url.split("://", 1)[1] if "://" in url else url)
+    path = url.split("://", 1)[1] if "://" in url else url
+    return Path("/" + path.lstrip("/")) if path.startswith("/") else Path(path)
 
 
 def _folder(url: str) -> Path:

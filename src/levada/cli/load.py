@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 def load(
     context: typer.Context,
     source: Annotated[
-        str, typer.Option("--from", metavar="URL", help="postgresql://, mariadb://, sqlite:///F, F.parquet, F.csv.")
+        str, typer.Option("--from", metavar="URL", help="postgresql://, mariadb://, sqlite://F, F.parquet, F.csv.")
     ] = "",
     table: Annotated[str, typer.Option("--table", metavar="T", help="The table or view.")] = "",
     key: Annotated[str, typer.Option("--key", metavar="COLUMN", help="What the map is asked by.")] = "",
