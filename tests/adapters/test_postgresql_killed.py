@@ -88,7 +88,7 @@ def test_kills_of_a_crawl_and_of_its_server_lose_nothing_and_double_nothing(
         process = crawls.start(slowly=True)
         assert process.stderr is not None
         with process.stderr:
-            if still_at_work(process, chance.uniform(0.6, 2.0)):
+            if still_at_work(process, chance.uniform(0.5, 1.2)):
                 killed += 1
                 if turn >= KILLS // 2 and not server_killed:
                     server_killed = True
@@ -100,7 +100,7 @@ def test_kills_of_a_crawl_and_of_its_server_lose_nothing_and_double_nothing(
     said = last.communicate(timeout=200)[1]
     assert last.returncode == 0, said
     assert server_killed
-    assert killed >= 0.7 * KILLS, f"only {killed} runs were still at work when they were killed"
+    assert killed >= KILLS / 2, f"only {killed} runs were still at work when they were killed"
     check_whole(crawls.data, World.build(web.seed, web.pages))
 
 
