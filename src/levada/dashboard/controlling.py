@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import msgspec
 
@@ -101,50 +102,35 @@ def _wishes(view: View, _ask: Nothing) -> WishesAnswer:
     return WishesAnswer(wishes.paused, per_hour)
 
 
+def _order(
+    method: str,
+    path: str,
+    summary: str,
+    handle: Callable[[View, Any], OrderAnswer],
+    asks: type[msgspec.Struct] = Nothing,
+    *,
+    in_body: bool = False,
+) -> Operation:
+    return Operation(
+        method=method,
+        path=path,
+        summary=summary,
+        handle=handle,
+        asks=asks,
+        in_body=in_body,
+        answer=OrderAnswer,
+        status=202,
+        errors=(404, 409, 429),
+        slow=True,
+    )
+
+
 CONTROLLING = [
-    Operation(
-        method="POST",
-        path="/seeds",
-        summary="Visit these addresses too, and their sites",
-        handle=_add,
-        asks=SeedsAsk,
-        in_body=True,
-        answer=OrderAnswer,
-        status=202,
-        errors=(404, 409, 429),
-        slow=True,
-    ),
-    Operation(
-        method="DELETE",
-        path="/sites",
-        summary="Visit a site no more",
-        handle=_drop,
-        asks=SiteAsk,
-        answer=OrderAnswer,
-        status=202,
-        errors=(404, 409, 429),
-        slow=True,
-    ),
-    Operation(
-        method="POST",
-        path="/pause",
-        summary="Stop fetching; what is under way finishes",
-        handle=_pause,
-        answer=OrderAnswer,
-        status=202,
-        errors=(404, 409, 429),
-        slow=True,
-    ),
-    Operation(
-        method="POST",
-        path="/resume",
-        summary="Fetch on",
-        handle=_resume,
-        answer=OrderAnswer,
-        status=202,
-        errors=(404, 409, 429),
-        slow=True,
-    ),
+    _order("POST", "/seeds", "Visit these addresses too, and their sites", _add, SeedsAsk, in_body=True),
+    _order("DELETE", "/sites", "Visit a site no more", _drop, SiteAsk),
+    _order("POST", "/pause", "Stop fetching; what is under way finishes", _pause),
+    _order("POST", "/resume", "Fetch on", _resume),
+    _order("PUT", "/budget", "Have so many fetches per hour", _spend, BudgetAsk, in_body=True),
     Operation(
         method="GET",
         path="/budget",
@@ -152,18 +138,6 @@ CONTROLLING = [
         handle=_wishes,
         answer=WishesAnswer,
         errors=(404,),
-        slow=True,
-    ),
-    Operation(
-        method="PUT",
-        path="/budget",
-        summary="Have so many fetches per hour",
-        handle=_spend,
-        asks=BudgetAsk,
-        in_body=True,
-        answer=OrderAnswer,
-        status=202,
-        errors=(404, 409, 429),
         slow=True,
     ),
 ]
