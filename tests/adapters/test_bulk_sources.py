@@ -344,6 +344,7 @@ def test_all_instances_read_one_snapshot_and_it_outlives_the_first(postgres_tabl
         again = second.share([offer], None)
         assert again
         first.close()
+        wait_for_readers(url, 2)
         assert third.share([offer], None) is None
         assert third.share([offer, again], None)
         for source in (second, third):
@@ -351,6 +352,7 @@ def test_all_instances_read_one_snapshot_and_it_outlives_the_first(postgres_tabl
             assert batch is not None
             assert not isinstance(batch, int)
             assert len(batch) == 1
+    wait_for_readers(url, 0)
     with closing(open_source(url, plan)) as late:
         assert late.share([offer, again], None) is None
         assert late.share((), None)
@@ -358,6 +360,14 @@ def test_all_instances_read_one_snapshot_and_it_outlives_the_first(postgres_tabl
         assert batch is not None
         assert not isinstance(batch, int)
         assert len(batch) == 2
+
+
+def wait_for_readers(url: str, few: int) -> None:
+    """A server ends a session, and lets its snapshot go, a moment after the client has closed the line."""
+    asked = "SELECT count(*) <= %s FROM pg_stat_activity WHERE application_name = 'levada load'"
+    with psycopg.connect(url, autocommit=True) as line:
+        while line.execute(asked, (few,)).fetchone() != (True,):
+            pass
 
 
 def test_a_view_of_a_schema_is_read_like_a_table(postgres_table: Place, table: str, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from levada.adapters.sqlite import SqliteStore
 from levada.assemble.folder import DataFolder
@@ -153,8 +153,8 @@ def test_the_keyboard_is_enough(opened: Browser, address: str) -> None:
         assert page.evaluate("document.activeElement.className") == "skip"
         page.locator("#nav a").nth(1).focus()
         page.keyboard.press("Enter")
-        page.wait_for_function("() => location.hash === '#/sites'")
-        assert page.locator("#nav a[aria-current=page]").inner_text() == "Sites"
+        expect(page.locator("#nav a[aria-current=page]")).to_have_text("Sites")
+        assert page.evaluate("location.hash") == "#/sites"
         theme = page.evaluate("document.documentElement.dataset.theme")
         page.locator("#theme").focus()
         page.keyboard.press("Enter")
