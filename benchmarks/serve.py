@@ -1,6 +1,6 @@
 """What does serving cost, beside servers that do nothing else, and what does it cost the crawl?
 
-    python benchmarks/serve.py [--json] [--pages 100000] [--rounds 3]
+    python benchmarks/serve.py [--json] [--pages 100000] [--rounds 7]
 
 `search_p99`: the same searches over the same index, by Levada's API (its query language, other forms of words, a
 snippet for every hit) and by a bare Starlette handler around tantivy's own parser; the ratio of their 99th
@@ -228,7 +228,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--pages", type=int, default=100_000)
     parser.add_argument("--crawled", type=int, default=6_000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
     ratios: dict[str, float] = {}

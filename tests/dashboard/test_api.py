@@ -236,12 +236,15 @@ def test_an_empty_folder_says_how_to_begin_and_works_once_something_is_there(
 
 
 def test_every_answer_tells_browsers_to_be_strict(api: TestClient) -> None:
-    for path in ("/", "/static/app.js", f"{V1}/status", f"{V1}/nothing", "/metrics"):
+    for path, scripts in (("/", True), ("/static/app.js", True), (f"{V1}/status", False), (f"{V1}/nothing", False)):
         headers = api.get(path).headers
-        assert "script-src 'self'" in headers["content-security-policy"]
-        assert "unsafe" not in headers["content-security-policy"]
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'")
+        assert "frame-ancestors 'none'" in policy
+        assert ("script-src 'self'" in policy) is scripts
+        assert "unsafe" not in policy
         assert headers["x-content-type-options"] == "nosniff"
-        assert headers["x-frame-options"] == "DENY"
+        assert headers["cross-origin-resource-policy"] == "same-origin"
 
 
 def test_nothing_outside_the_static_files_is_served(api: TestClient) -> None:

@@ -61,6 +61,7 @@ class DataFolder:
         self._settings = path / "settings.json"
         self._live = path / "live.json"
         self._lock = path / "lock"
+        self._names = str(path), str(self._settings)  # asked for at every look, which paths would be too slow for
 
     def make(self) -> None:
         try:
@@ -74,7 +75,7 @@ class DataFolder:
 
     def identity(self) -> tuple[int, ...]:
         """Another one when the folder was made anew, or another crawl has begun in it."""
-        return tuple(_inode(each) for each in (self.path, self._settings))
+        return _inode(self._names[0]), _inode(self._names[1])
 
     def must_exist(self) -> None:
         if not self.exists():
@@ -151,9 +152,9 @@ class DataFolder:
             ) from None
 
 
-def _inode(path: Path) -> int:
+def _inode(path: str) -> int:
     try:
-        return path.stat().st_ino
+        return os.stat(path).st_ino
     except OSError:
         return 0
 

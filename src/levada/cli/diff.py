@@ -49,10 +49,10 @@ def diff(
     """
     from levada.assemble.folder import DataFolder
     from levada.assemble.reading import open_collection
-    from levada.telling.addresses import known_page
+    from levada.telling.addresses import known_page, spellings
 
     with open_collection(DataFolder(data)) as collection:
-        page = known_page(collection, url)
+        page = known_page(collection, spellings(url))
         kept = collection.store.versions(page.url)
         if not kept:
             raise NotFound(_nothing_stored(page))

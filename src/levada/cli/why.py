@@ -43,7 +43,7 @@ def why(
     from levada.assemble.folder import DataFolder
     from levada.assemble.reading import open_collection
     from levada.cli import why_budget, why_page
-    from levada.telling.addresses import known_page
+    from levada.telling.addresses import known_page, spellings
     from levada.telling.outlook import outlook, outlook_facts
     from levada.telling.why_facts import page_facts
 
@@ -56,5 +56,5 @@ def why(
             plan = outlook(collection)
             print_json(outlook_facts(plan)) if json else why_budget.show(plan)
         else:
-            page = known_page(collection, url)
+            page = known_page(collection, spellings(url))
             print_json(page_facts(collection, page)) if json else why_page.show(collection, page)

@@ -177,8 +177,10 @@ def _is_same_origin(headers: Mapping[str, str]) -> bool:
 
 
 def _session_of(headers: Mapping[str, str]) -> str:
+    if "cookie" not in headers:
+        return ""
     try:
-        cookie = SimpleCookie(headers.get("cookie", "")).get(SESSION_COOKIE)
+        cookie = SimpleCookie(headers["cookie"]).get(SESSION_COOKIE)
     except CookieError:
         return ""
     return cookie.value if cookie else ""

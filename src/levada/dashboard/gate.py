@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -22,15 +21,18 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-_HEADERS = {
+_BARRED = {"cross-origin-resource-policy": "same-origin", "x-content-type-options": "nosniff"}
+_FOR_PROGRAMS = {"content-security-policy": "default-src 'none'; frame-ancestors 'none'", **_BARRED}
+_FOR_BROWSERS = {
     "content-security-policy": _POLICY,
     "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
     "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
+    **_BARRED,
 }
-_EXTRA = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+_PROGRAMS, _BROWSERS = (
+    [(name.encode(), value.encode()) for name, value in each.items()] for each in (_FOR_PROGRAMS, _FOR_BROWSERS)
+)
 
 
 class Gate:
@@ -45,9 +47,9 @@ class Gate:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
+        headers = _headers_of(scope)
         refused = self._refusal(scope, headers)
-        guarded = _with_headers(send)
+        guarded = _with_headers(send, _PROGRAMS if scope["path"].startswith("/api/") else _BROWSERS)
         if refused is not None:
             await _refused(refused, scope, headers)(scope, receive, guarded)
             return
@@ -90,12 +92,17 @@ class _Bounded:
         return {"type": "http.disconnect"} if self._seen > MOST_BODY else message
 
 
-def _with_headers(send: Send) -> Send:
+def _headers_of(scope: Scope) -> dict[str, str]:
+    """By name in lower case, as servers give them; of several the first counts."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
+
+
+def _with_headers(send: Send, extras: Sequence[tuple[bytes, bytes]]) -> Send:
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
-            there = {name for name, _ in message.get("headers", ())}
-            extra = [(name, value) for name, value in _EXTRA if name not in there]
-            message = {**message, "headers": [*message.get("headers", ()), *extra]}
+            given = message.get("headers", ())
+            there = dict(given)
+            message["headers"] = [*given, *(extra for extra in extras if extra[0] not in there)]
         await send(message)
 
     return guarded

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
@@ -89,7 +90,7 @@ def query_of(request: Request, asks: type[Asked]) -> Asked:
 
 def _single(request: Request) -> dict[str, str]:
     asked: dict[str, str] = {}
-    for name, value in request.query_params.multi_items():
+    for name, value in parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True):
         if name in asked:
             raise UsageError(f"'{name[:50]}' is given twice")
         asked[name] = value

@@ -135,17 +135,22 @@ def _hit(hit: Hit) -> HitFacts:
 
 def _page(view: View, ask: PageAsk) -> PageAnswer:
     """From the warm map if it is right; else, or where the address may mean another, from the store."""
-    url = spellings(ask.url)[0]
-    card = view.warm().card(url)
-    answer = _answer(url, card) if card else _stored_page(view, ask.url)
+    addresses = spellings(ask.url)
+    card = view.warm().card(addresses[0]) or _shelved(view, addresses[0])
+    answer = _answer(addresses[0], card) if card else _stored_page(view, addresses)
     if capture := view.capture():
         capture.page(answer.url, view.collection().clock.now())
     return answer
 
 
-def _stored_page(view: View, typed: str) -> PageAnswer:
+def _shelved(view: View, url: str) -> PageCard | None:
+    shelf = view.shelf()
+    return next((card for _, card in shelf.cards(url, f"{url}\0", 1, None)), None) if shelf else None
+
+
+def _stored_page(view: View, addresses: list[str]) -> PageAnswer:
     collection = view.collection()
-    page = known_page(collection, typed)
+    page = known_page(collection, addresses)
     newest = next(iter(collection.store.versions(page.url)), None) if page.version else None
     told = (newest.title, newest.words, newest.fetched_at) if newest else (None, None, None)
     return _answer(page.url, card_of(page, *told))
@@ -170,7 +175,7 @@ def _answer(url: str, card: PageCard) -> PageAnswer:
 
 def _text(view: View, ask: TextAsk) -> TextAnswer:
     collection = view.collection()
-    page = known_page(collection, ask.url)
+    page = known_page(collection, spellings(ask.url))
     stored = collection.store.document(page.url, ask.version)
     if stored is None:
         raise NotFound(f"no such version of {page.url} is kept")
@@ -180,13 +185,13 @@ def _text(view: View, ask: TextAsk) -> TextAnswer:
 
 
 def _versions(view: View, ask: PageAsk) -> VersionsAnswer:
-    page = known_page(view.collection(), ask.url)
+    page = known_page(view.collection(), spellings(ask.url))
     return VersionsAnswer(page.url, [_version(each) for each in view.collection().store.versions(page.url)])
 
 
 def _diff(view: View, ask: DiffAsk) -> DiffAnswer:
     collection = view.collection()
-    page = known_page(collection, ask.url)
+    page = known_page(collection, spellings(ask.url))
     pair = _pair(page, collection.store.versions(page.url), ask)
     hunks = hunks_between(collection, page, pair, ask.context)
     return DiffAnswer(page.url, _version(pair[0]), _version(pair[1]), *lines_changed(hunks), hunks)
@@ -207,7 +212,7 @@ def _version(each: VersionInfo) -> VersionFacts:
 
 
 def _why(view: View, ask: PageAsk) -> dict[str, Any]:
-    return page_facts(view.collection(), known_page(view.collection(), ask.url))
+    return page_facts(view.collection(), known_page(view.collection(), spellings(ask.url)))
 
 
 READING = [

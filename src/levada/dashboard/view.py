@@ -12,6 +12,7 @@ from threading import Lock, RLock
 from typing import Any, TypeVar
 
 from levada.adapters.memory_hooks import MemoryHooks
+from levada.adapters.page_cards import CardShelf
 from levada.adapters.search_capture import SearchCapture
 from levada.adapters.sqlite_hooks import SqliteHooks
 from levada.assemble.folder import DataFolder
@@ -20,7 +21,7 @@ from levada.assemble.ordering import open_orders
 from levada.assemble.reading import Collection, open_collection
 from levada.assemble.searching import open_search
 from levada.assemble.warm_pages import WarmPages
-from levada.assemble.warming import MAPS, maps_of
+from levada.assemble.warming import MAPS, maps_of, open_shelf, shelf_names
 from levada.clock import SystemClock
 from levada.dashboard.lab_runs import Laboratory
 from levada.flow.feed import Feed, Place
@@ -31,6 +32,7 @@ __all__ = ["View"]
 
 Told = TypeVar("Told")
 
+_LOOKED = 0.1  # seconds between two looks at whether the folder is still the same
 _LOOKED_BACK = 200  # steps of each shard's log, at first
 _MOST_LOOKED_BACK = 20_000
 _MOST_CAPTURED = 10_000_000  # bytes in a file; older ones are left beside it
@@ -52,6 +54,7 @@ class View:
         self._remembered: dict[str, tuple[float, Any]] = {}
         self._state = _Opened(())
         self._before = _Opened(())
+        self._look_at = 0.0  # when the folder is looked at again
 
     def collection(self) -> Collection:
         """The stored pages; `NotFound` while there are none."""
@@ -106,8 +109,22 @@ class View:
                     state.stack.callback(state.warm.close)
         return state.warm
 
+    def shelf(self) -> CardShelf | None:
+        """Cards of pages by one question, where all lie in one shard; for the thread of the server's loop."""
+        state = self._current()
+        if state.shelf is None and self.folder.database.exists():
+            names = shelf_names(self.folder)
+            if len(names) == 1:
+                state.shelf = open_shelf(self.folder, names[0])
+                state.stack.callback(state.shelf.close)
+        return state.shelf
+
     def _current(self) -> _Opened:
         """What is open, anew if another crawl has begun since: with other settings, or in a folder made anew."""
+        now = self._clock.monotonic()
+        if now < self._look_at:
+            return self._state
+        self._look_at = now + _LOOKED
         identity = self.folder.identity()
         if self._state.identity != identity:
             with self._lock:
@@ -163,6 +180,7 @@ class View:
             for state in (self._before, self._state):
                 state.stack.close()
             self._before = self._state = _Opened(())
+            self._look_at = 0.0
 
 
 class _Opened:
@@ -175,6 +193,7 @@ class _Opened:
         self.index: Index | None = None
         self.hooks: Hooks | None = None
         self.warm: WarmPages | None = None
+        self.shelf: CardShelf | None = None
         self.capture: SearchCapture | None = None
 
 

@@ -28,9 +28,8 @@ def spellings(typed: str) -> list[str]:
     return found
 
 
-def known_page(collection: Collection, typed: str) -> PageRecord:
-    """What is known of the page at this address; `NotFound` names addresses like it."""
-    addresses = spellings(typed)
+def known_page(collection: Collection, addresses: list[str]) -> PageRecord:
+    """What is known of the page at one of these addresses; `NotFound` names addresses like it."""
     for url in addresses:
         if page := collection.store.page(url):
             return page

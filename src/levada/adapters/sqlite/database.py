@@ -95,8 +95,12 @@ class Database:
                 raise translated(error, self.path) from error
 
     def rows(self, sql: str, parameters: Row = ()) -> list[Row]:
-        with self.read() as connection:
-            return connection.execute(sql, parameters).fetchall()
+        with self._lock:  # as `read` does, which costs as much as a small query
+            self._usable()
+            try:
+                return self._connection.execute(sql, parameters).fetchall()
+            except (sqlite3.Error, OSError) as error:
+                raise translated(error, self.path) from error
 
     def format(self) -> int:
         (version,) = self.rows("PRAGMA user_version")[0]
