@@ -8,6 +8,14 @@ from typing import Annotated
 import typer
 
 from levada.cli.options import JsonOption, print_json
+from levada.cli.shard_options import (
+    CollectionOption,
+    IdOption,
+    ImmutableOption,
+    LogArgument,
+    MutableOption,
+    SampleArgument,
+)
 from levada.errors import LevadaError, UsageError
 
 __all__ = ["register"]
@@ -22,10 +30,8 @@ def register(app: typer.Typer) -> None:
 
 
 def replay(
-    log: Annotated[Path, typer.Argument(metavar="LOG", help="Queries, one JSON line each (levada shard capture).")],
-    sample: Annotated[
-        Path, typer.Argument(metavar="SAMPLE", help="Documents, oldest first: .jsonl, .csv, .parquet.")
-    ],
+    log: LogArgument,
+    sample: SampleArgument,
     target: Annotated[
         list[str],
         typer.Option("--target", metavar="DSN", help="A PostgreSQL server to try it on; may be repeated."),
@@ -45,18 +51,10 @@ def replay(
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", help="Documents that a query wants where the log does not say.")
     ] = 20,
-    collection: Annotated[
-        str | None, typer.Option("--collection", metavar="NAME", help="Of which; default: the most asked.")
-    ] = None,
-    id_field: Annotated[
-        str | None, typer.Option("--id", metavar="FIELD", help="The unique field; default: _id or id.")
-    ] = None,
-    mutable: Annotated[
-        list[str] | None, typer.Option("--mutable", metavar="FIELD", help="Changes, whatever the log says.")
-    ] = None,
-    immutable: Annotated[
-        list[str] | None, typer.Option("--immutable", metavar="FIELD", help="Never changes, whatever the log says.")
-    ] = None,
+    collection: CollectionOption = None,
+    id_field: IdOption = None,
+    mutable: MutableOption = None,
+    immutable: ImmutableOption = None,
     documents: Annotated[
         int, typer.Option("--documents", metavar="N", help="Load so many documents at most.")
     ] = 200_000,

@@ -1,0 +1,36 @@
+"""What do the commands ask that choose a key, or try one out?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "CollectionOption",
+    "IdOption",
+    "ImmutableOption",
+    "LogArgument",
+    "MutableOption",
+    "SampleArgument",
+]
+
+LogArgument = Annotated[
+    Path, typer.Argument(metavar="LOG", help="Queries, one JSON line each (levada shard capture).")
+]
+SampleArgument = Annotated[
+    Path, typer.Argument(metavar="SAMPLE", help="Documents, oldest first: .jsonl, .csv, .parquet.")
+]
+CollectionOption = Annotated[
+    str | None, typer.Option("--collection", metavar="NAME", help="Of which; default: the most asked.")
+]
+IdOption = Annotated[
+    str | None, typer.Option("--id", metavar="FIELD", help="The unique field; default: _id or id.")
+]
+MutableOption = Annotated[
+    list[str] | None, typer.Option("--mutable", metavar="FIELD", help="Changes, whatever the log says.")
+]
+ImmutableOption = Annotated[
+    list[str] | None, typer.Option("--immutable", metavar="FIELD", help="Never changes, whatever the log says.")
+]
