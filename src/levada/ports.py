@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from levada.counts import CountedRound, PageTerms, TermGrowth, TrendQuery
+from levada.orders import Order, Wishes
 from levada.records import (
     Change,
     Crew,
@@ -20,7 +21,6 @@ from levada.records import (
     Hook,
     Lease,
     Notice,
-    Order,
     PageRecord,
     ParsedPage,
     Plan,
@@ -34,7 +34,6 @@ from levada.records import (
     Standing,
     VersionInfo,
     Visit,
-    Wishes,
 )
 from levada.searching import Hits, Posting, Query
 

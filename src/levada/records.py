@@ -6,20 +6,16 @@ Records are immutable facts. Points in time are float epoch seconds, durations f
 from __future__ import annotations
 
 from enum import IntEnum, IntFlag, StrEnum
-from typing import Annotated
 
 import msgspec
 
 from levada.reasons import Reason
 
 __all__ = [
-    "AddSeeds",
     "Change",
-    "ChangeBudget",
     "ChangeFilter",
     "Crew",
     "Document",
-    "DropSite",
     "Forwarded",
     "Found",
     "Happened",
@@ -30,19 +26,16 @@ __all__ = [
     "Link",
     "NewVersion",
     "Notice",
-    "Order",
     "Outcome",
     "PageKind",
     "PageRecord",
     "PageState",
     "ParsedPage",
-    "Pause",
     "Plan",
     "RawPage",
     "Refusal",
     "Request",
     "Response",
-    "Resume",
     "RobotsRecord",
     "Said",
     "Settled",
@@ -50,7 +43,6 @@ __all__ = [
     "Standing",
     "VersionInfo",
     "Visit",
-    "Wishes",
 ]
 
 
@@ -444,40 +436,3 @@ class Crew(msgspec.Struct, frozen=True, kw_only=True):
     done: float = 0.0
     work: float = 0.0  # seconds of the wall that workers spent on jobs, in all
     capacity: float = float("inf")  # jobs that may wait
-
-
-class Pause(msgspec.Struct, frozen=True, tag="pause"):
-    """Fetch nothing more; what is under way is finished."""
-
-
-class Resume(msgspec.Struct, frozen=True, tag="resume"):
-    """Go on after a pause."""
-
-
-class ChangeBudget(msgspec.Struct, frozen=True, tag="budget"):
-    """Spend so many fetches per hour from now on; 0: no limit, None: as the settings say."""
-
-    per_hour: Annotated[int, msgspec.Meta(ge=0, le=10**9)] | None = None
-
-
-class AddSeeds(msgspec.Struct, frozen=True, tag="add"):
-    """Visit these addresses too, and their sites."""
-
-    urls: tuple[str, ...]
-
-
-class DropSite(msgspec.Struct, frozen=True, tag="drop"):
-    """Visit this site (host and port) no more; what is stored of it stays."""
-
-    site: str
-
-
-Order = Pause | Resume | ChangeBudget | AddSeeds | DropSite
-"""What somebody outside asks of a crawl that runs, or of the next one."""
-
-
-class Wishes(msgspec.Struct, frozen=True):
-    """What orders that were obeyed leave behind, until others change it."""
-
-    paused: bool = False
-    per_hour: int | None = None  # None: as the settings say

@@ -22,7 +22,8 @@ from levada.flow.crawl import Crawl
 from levada.flow.live import LiveStatus
 from levada.flow.progress import Report
 from levada.flow.settings import Settings, parse_settings
-from levada.records import AddSeeds, ChangeBudget, Outcome, Pause, Resume, Wishes
+from levada.orders import AddSeeds, ChangeBudget, Pause, Resume, Wishes
+from levada.records import Outcome
 from levada.searching import Query
 from tests.flow.world import page
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from levada.adapters.memory_orders import MemoryOrders
 from levada.adapters.sqlite_orders import SqliteOrders
 from levada.errors import StoreDamaged, StoreError
+from levada.orders import AddSeeds, ChangeBudget, DropSite, Order, Pause, Resume, Wishes
 from levada.ports import Orders
-from levada.records import AddSeeds, ChangeBudget, DropSite, Order, Pause, Resume, Wishes
 
 EVERY: tuple[Order, ...] = (
     Pause(),
@@ -78,7 +78,7 @@ def test_orders_outlive_whoever_gave_them(tmp_path: Path) -> None:
     path = tmp_path / "orders.db"
     code = (
         "import os, sys; from pathlib import Path; from levada.adapters.sqlite_orders import SqliteOrders; "
-        "from levada.records import Pause; SqliteOrders(Path(sys.argv[1])).give(Pause()); os._exit(9)"
+        "from levada.orders import Pause; SqliteOrders(Path(sys.argv[1])).give(Pause()); os._exit(9)"
     )
     ours = SqliteOrders(path)
     try:

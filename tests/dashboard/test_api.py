@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from levada.assemble.folder import DataFolder
 from levada.assemble.ordering import open_orders
-from levada.records import AddSeeds, ChangeBudget, DropSite, Pause, Resume
+from levada.orders import AddSeeds, ChangeBudget, DropSite, Pause, Resume
 from tests.cli.collection import FRONT, GONE, NEW, SCRIPT, VAPUR
 from tests.dashboard.conftest import Open
 

@@ -13,7 +13,7 @@ from levada.errors import StoreError
 from levada.flow.obeying import wishes_after
 from levada.flow.progress import Report
 from levada.freshness import LearnedRevisit, PageBeliefs, Scale
-from levada.records import AddSeeds, ChangeBudget, DropSite, Order, Pause, Resume, Wishes
+from levada.orders import AddSeeds, ChangeBudget, DropSite, Order, Pause, Resume, Wishes
 from tests.flow.world import DAY, World, page, run_simulated
 
 A, B = "http://a.test/", "http://b.test/"

@@ -32,12 +32,10 @@ from levada.flow.messages import (
 from levada.flow.parse import Visited
 from levada.flow.scheduling import Scheduler, SchedulerPorts
 from levada.flow.working import CatalogPorts, CatalogWorker, FetchWorker
+from levada.orders import AddSeeds, ChangeBudget, DropSite, Pause, Resume
 from levada.pages.urls import site_of
 from levada.reasons import Reason
 from levada.records import (
-    AddSeeds,
-    ChangeBudget,
-    DropSite,
     Found,
     How,
     Lease,
@@ -45,9 +43,7 @@ from levada.records import (
     PageRecord,
     PageState,
     ParsedPage,
-    Pause,
     Response,
-    Resume,
 )
 from tests.flow.world import START, World, _InlineKeeper, ema_policy, page, run_simulated, status
 

@@ -23,7 +23,8 @@ from levada.assemble.stores import open_reading_store, open_shard_reader, shard_
 from levada.demo.child import Web, serving
 from levada.demo.model import World
 from levada.errors import StoreError
-from levada.records import Pause, Resume, Standing
+from levada.orders import Pause, Resume
+from levada.records import Standing
 from levada.searching import Query
 from tests.story.commands import levada, one_line
 

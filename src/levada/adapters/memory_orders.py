@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from levada.records import Order, Wishes
+from levada.orders import Order, Wishes
 
 __all__ = ["MemoryOrders"]
 

@@ -13,7 +13,7 @@ import msgspec
 
 from levada.adapters.small_file import SmallFile
 from levada.errors import StoreDamaged
-from levada.records import Order, Wishes
+from levada.orders import Order, Wishes
 
 __all__ = ["SqliteOrders"]
 

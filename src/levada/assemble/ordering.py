@@ -6,7 +6,7 @@ from levada.adapters.sqlite_orders import SqliteOrders
 from levada.assemble.folder import DataFolder
 from levada.errors import StoreError
 from levada.flow.settings import Settings
-from levada.records import ChangeBudget
+from levada.orders import ChangeBudget
 
 __all__ = ["open_orders"]
 

@@ -10,8 +10,8 @@ import msgspec
 from levada.dashboard.operations import Nothing, Operation
 from levada.dashboard.view import View
 from levada.errors import NotFound, TooMany, UsageError
+from levada.orders import AddSeeds, ChangeBudget, DropSite, Order, Pause, Resume
 from levada.pages.urls import canonical, site_of
-from levada.records import AddSeeds, ChangeBudget, DropSite, Order, Pause, Resume
 
 __all__ = ["CONTROLLING"]
 

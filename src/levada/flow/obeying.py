@@ -16,9 +16,10 @@ from levada.flow.settings import Settings
 from levada.flow.sieve import LinkSieve
 from levada.flow.sitebook import SiteBook
 from levada.flow.storekeeper import Storekeeper
+from levada.orders import AddSeeds, ChangeBudget, DropSite, Order, Pause, Resume, Wishes
 from levada.pages.urls import canonical, site_of
 from levada.ports import Clock, Frontier, Orders, RevisitPolicy
-from levada.records import AddSeeds, ChangeBudget, DropSite, Found, How, Lease, Order, Pause, Resume, Wishes
+from levada.records import Found, How, Lease
 
 __all__ = ["ObeyingPorts", "ObeyingStep", "wishes_after"]
 
