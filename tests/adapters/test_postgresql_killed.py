@@ -22,7 +22,7 @@ pytest_plugins = ["tests.servers.fixtures"]
 
 ROOT = Path(__file__).parents[2]
 KILLS = 6
-SLOWLY = "[politeness]\ndelay = 0.15\nat_once = 2\n"
+SLOWLY = "[politeness]\ndelay = 1\nat_once = 1\n"  # no machine is through before the last kill
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_kills_of_a_crawl_and_of_its_server_lose_nothing_and_double_nothing(
     said = last.communicate(timeout=200)[1]
     assert last.returncode == 0, said
     assert server_killed
-    assert killed >= KILLS / 2, f"only {killed} runs were still at work when they were killed"
+    assert killed == KILLS, f"only {killed} runs were still at work when they were killed"
     check_whole(crawls.data, World.build(web.seed, web.pages))
 
 
