@@ -17,12 +17,13 @@ from levada.adapters.sharded import ShardedStore
 from levada.adapters.sharded.plan_file import PlanFile
 from levada.adapters.sqlite import SqliteStore
 from levada.errors import StoreDamaged, StoreError, StoreTooNew, UsageError
+from levada.flow.feed import Feed, Place
 from levada.records import Found
 from levada.sharding.pages import page_placement, page_values
 from tests.adapters.moving_story import POINTS, close_all, fill, open_collection, reshard
 from tests.invariants import check_invariants
 from tests.sharded import everything, open_places, places, urls_by_shard
-from tests.visits import unchanged
+from tests.visits import changed, unchanged
 
 pytest_plugins = ["tests.servers.fixtures"]
 
@@ -73,6 +74,25 @@ def test_a_collection_is_the_same_on_other_shards(
         (each.seq, each.url, each.what) for each in happened
     ]
     close_all(store, file)
+
+
+@pytest.mark.parametrize(("after", "key"), [(3, "url"), (1, "site")])
+def test_who_reads_the_feed_meets_every_change_once_though_pages_move(start: Path, after: int, key: str) -> None:
+    met: list[tuple[int, int, str, str]] = []
+    place: Place = ()
+    for step in range(3):
+        store, file = open_collection(start, 0)
+        happened = len(store.happenings(0, 1_000))
+        page = Feed(store.logs).read(place, 5 if step == 0 else 1_000)  # at first only some, then the rest
+        met += [(shard, change.seq, change.url, change.title) for shard, change in page.changes]
+        place = page.after
+        now = 10_000.0 * (step + 1)
+        assert any(store.settle([changed(lease, now, f"text {step}") for lease in store.lease(now, 3, 60.0)]))
+        close_all(store, file)
+        if step == 0:
+            reshard(start, after, key)
+    assert len(met) == len({(shard, seq) for shard, seq, _, _ in met}) == happened
+    assert all(title for _, _, _, title in met)
 
 
 def test_where_nothing_changes_nothing_moves(start: Path) -> None:

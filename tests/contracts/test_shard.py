@@ -120,8 +120,23 @@ def test_a_page_moves_with_all_that_is_known_of_it(source: Shard, target: Shard)
     site = target.site("a")
     assert site is not None
     assert (site.pages, site.admitted, site.delay) == (3, True, 0.5)
-    assert [(each.url, each.version) for each in target.happenings(0, 10)] == [("http://a/", 1), ("http://a/", 2)]
-    assert source.happenings(0, 10) == []
+
+
+def test_what_happened_to_a_page_stays_in_the_log_of_the_shard_where_it_happened(
+    source: Shard, target: Shard
+) -> None:
+    visited(source, "http://a/", "a", "one", 0.0)
+    source.settle([changed(leased(source, "http://a/", 60.0), 60.0, "two")])
+    told = [("http://a/", "a", 1), ("http://a/", "a", 2)]
+    assert [(each.url, each.site, each.version) for each in source.happenings(0, 10)] == told
+    move(source, target, "http://a/")
+    assert [(each.url, each.site, each.version) for each in source.happenings(0, 10)] == told
+    assert target.happenings(0, 10) == []
+    target.settle([changed(leased(target, "http://a/", 120.0), 120.0, "three")])
+    assert [(each.url, each.version) for each in target.happenings(0, 10)] == [("http://a/", 3)]
+    move(target, source, "http://a/")
+    assert [(each.url, each.site, each.version) for each in source.happenings(0, 10)] == told
+    assert [(each.url, each.version) for each in target.happenings(0, 10)] == [("http://a/", 3)]
 
 
 def test_a_page_that_somebody_has_leased_does_not_move(source: Shard, target: Shard) -> None:

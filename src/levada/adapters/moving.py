@@ -1,5 +1,8 @@
 """What does a page take along when it moves to another shard? Everything that its store holds of it.
 
+Only the log of what happened to it stays where it was written: whoever reads the feed has a place in each shard's
+log, and would meet entries that moved twice, or never.
+
 The page keeps its number, so whatever refers to it (where a link was found, the policy's panel, the index) still
 does. A shard of any database packs and unpacks the same, so that a collection can move from one engine to another.
 """
@@ -11,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from levada.records import Forwarded, Happening, NewVersion, PageRecord, SiteRecord
+from levada.records import Forwarded, NewVersion, PageRecord, SiteRecord
 
 __all__ = ["MovedPage", "MovedVersion", "Movers", "Outbox"]
 
@@ -30,7 +33,6 @@ class MovedPage(msgspec.Struct, frozen=True):
     met_at: float
     gone: bool
     versions: tuple[MovedVersion, ...]  # oldest first
-    happenings: tuple[Happening, ...]
 
 
 class Outbox(Protocol):

@@ -89,7 +89,7 @@ def _together(shards: Sequence[SqliteTrends]) -> Trends:
 def latest_change(collection: Collection) -> float:
     """When the newest stored version was met: trends end there, however long ago the crawl ended."""
     store = collection.store
-    feed = Feed(getattr(store, "shards", None) or [store])
+    feed = Feed(getattr(store, "logs", None) or [store])
     last = tuple(max(0, step - 1) for step in feed.newest())  # not by the log that indexes follow: pages move there
     return max((change.at for _, change in feed.read(last, _MOST_SHARDS).changes), default=collection.clock.now())
 

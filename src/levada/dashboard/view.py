@@ -159,7 +159,7 @@ class View:
     def feed(self) -> Feed:
         """What happened to the documents, shard by shard."""
         store = self.collection().store
-        return Feed(getattr(store, "shards", None) or [store])
+        return Feed(getattr(store, "logs", None) or [store])
 
     def latest_changes(self, wanted: ChangeFilter, limit: int) -> list[tuple[int, Happening]]:
         """The newest first."""

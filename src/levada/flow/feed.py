@@ -1,6 +1,7 @@
 """What changed since? The log of changes as a feed that is read on from any place, each change once.
 
 A place is one step per shard, written `12` or `12.7.40`: whoever has read up to there asks for what comes after.
+A log stays on its shard when pages move to others, so a place is good for ever; shards that are added begin at 0.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ class Feed:
                     if len(found) == limit:
                         return FeedPage(found, tuple(steps), True)
                     steps[shard] = change.seq
-                    if is_wanted(change, wanted, partial(_text, log, change)):
-                        found.append((shard, change))
+                    if is_wanted(change, wanted, partial(self._text, change)):
+                        found.append((shard, self._titled(change)))
                 left -= len(batch)
             if left <= 0:
                 break
@@ -61,6 +62,18 @@ class Feed:
         """Where whoever wants only what is yet to come begins."""
         return tuple(_last_step(log) for log in self._logs)
 
+    def _titled(self, change: Happening) -> Happening:
+        """The title of a page that has moved to another shard is there."""
+        if change.title or len(self._logs) == 1:
+            return change
+        known = (each for log in self._logs for each in log.versions(change.url) if each.version == change.version)
+        return msgspec.structs.replace(change, title=next((each.title for each in known), ""))
+
+    def _text(self, change: Happening) -> str:
+        asked = (log.document(change.url, version) for version in (change.version, None) for log in self._logs)
+        document = next((each for each in asked if each is not None), None)
+        return f"{document.title} {document.text}" if document else ""
+
 
 def is_wanted(change: Happening, wanted: ChangeFilter, text: Callable[[], str]) -> bool:
     """The text is read only where words are asked for."""
@@ -69,11 +82,6 @@ def is_wanted(change: Happening, wanted: ChangeFilter, text: Callable[[], str]) 
     if change.what is Happened.CHANGED and 1.0 - change.similarity < wanted.least:
         return False
     return not wanted.words or set(words(wanted.words)) <= set(words(text()))
-
-
-def _text(log: Documents, change: Happening) -> str:
-    document = log.document(change.url, change.version) or log.document(change.url)
-    return f"{document.title} {document.text}" if document else ""
 
 
 def place_of(typed: str) -> Place:

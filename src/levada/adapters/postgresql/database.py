@@ -58,12 +58,12 @@ class Write:
         if changed:
             self.execute(_COUNT, [list(column) for column in zip(*changed, strict=True)])
 
-    def take_steps(self, count: int, after: int = 0) -> range:
-        """Numbers for so many changes, above `after`. Last of all: others wait for it until the commit."""
+    def take_steps(self, count: int) -> range:
+        """Numbers for so many changes. Last of all: others wait for it until the commit."""
         if not count:
             return range(0)
         self.write_counts()
-        ((last,),) = self.rows(_STEPS, {"base": max(self._seq_base, after), "count": count})
+        ((last,),) = self.rows(_STEPS, {"base": self._seq_base, "count": count})
         return range(last - count + 1, last + 1)
 
     def reach(self, step: str) -> None:

@@ -29,7 +29,6 @@ _LEAVING = """SELECT p.id, p.site_id, p.url, s.site, coalesce(d.version, 0), coa
     LEFT JOIN visited v ON v.page_id = p.id LEFT JOIN documents d ON d.page_id = p.id
     WHERE l.page_id = ANY(%s::bigint[]) AND l.fenced ORDER BY p.id"""
 _FORGET = (
-    "DELETE FROM happenings WHERE page_id = ANY(%s::bigint[])",
     "DELETE FROM versions WHERE page_id = ANY(%s::bigint[])",
     "DELETE FROM visited WHERE page_id = ANY(%s::bigint[])",
     """DELETE FROM unvisited u USING unnest(%s::bigint[]) listed(id) JOIN pages p ON p.id = listed.id

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from levada.adapters.document_rows import stored_version
 from levada.adapters.moving import MovedPage, MovedVersion
-from levada.adapters.page_rows import HAPPENED, Row, page_record
+from levada.adapters.page_rows import Row, page_record
 from levada.adapters.postgresql.database import Write
 from levada.adapters.postgresql.page_columns import FROM_LISTED_PAGES, PAGE_COLUMNS
 from levada.adapters.site_rows import site_record
-from levada.records import Happening, PageRecord, SiteRecord
+from levada.records import SiteRecord
 
 __all__ = ["packed_pages"]
 
@@ -22,21 +22,18 @@ _SITES = """SELECT s.turn_at, s.id, s.site, s.admitted, s.pages, s.failures, s.r
 _VERSIONS = """SELECT page_id, version, fetched_at, title, language, charset, status, headers, text_zstd, body_zstd,
     words, distinct_words, similarity, searchable FROM versions
     WHERE page_id = ANY(%s::bigint[]) ORDER BY page_id, version"""
-_HAPPENINGS = """SELECT page_id, seq, at, what, version, similarity FROM happenings
-    WHERE page_id = ANY(%s::bigint[]) ORDER BY seq"""
 
 
 def packed_pages(write: Write, ids: Sequence[int]) -> list[MovedPage]:
     listed = (list(ids),)
     rows = write.rows(_PAGES, listed)
     sites = _sites(write, {row[0] for row in rows})
-    versions, happenings = _by_page(write.rows(_VERSIONS, listed)), _by_page(write.rows(_HAPPENINGS, listed))
+    versions = _by_page(write.rows(_VERSIONS, listed))
     moved = []
     for site_id, priority, met_at, gone, *facts in rows:
         page = page_record(tuple(facts))
         contents = tuple(_version(row, page.sketch or b"") for row in versions[page.id])
-        log = tuple(_happening(row, page) for row in happenings[page.id])
-        moved.append(MovedPage(page, *sites[site_id], priority, met_at, gone, contents, log))
+        moved.append(MovedPage(page, *sites[site_id], priority, met_at, gone, contents))
     return moved
 
 
@@ -50,11 +47,6 @@ def _by_page(rows: Sequence[Row]) -> defaultdict[int, list[Row]]:
     for page_id, *row in rows:
         grouped[page_id].append(tuple(row))
     return grouped
-
-
-def _happening(row: Row, page: PageRecord) -> Happening:
-    seq, at, what, version, similarity = row
-    return Happening(seq, at, HAPPENED[what], page.id, page.url, page.site, version, similarity)
 
 
 def _version(row: Row, sketch: bytes) -> MovedVersion:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from levada.adapters.document_rows import version_row
 from levada.adapters.moving import MovedPage
-from levada.adapters.page_rows import HAPPENED_CODE, HOW_CODE, KIND_CODE, STATE_CODE, Row, packed_history
+from levada.adapters.page_rows import HOW_CODE, KIND_CODE, STATE_CODE, Row, packed_history
 from levada.adapters.postgresql.database import Write
 from levada.adapters.postgresql.page_columns import LISTED_URLS, url_rest, urls_listed
 from levada.adapters.postgresql.sites_in_hand import SitesInHand
@@ -34,7 +34,6 @@ _INSERT_VISITED = """INSERT INTO visited (page_id, site_id, kind, state, visits,
     next_visit, reason, told, history, memory) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"""
 _INSERT_UNVISITED = "INSERT INTO unvisited (site_id, priority, page_id) VALUES (%s, %s, %s)"
 _INSERT_VERSION = "INSERT INTO versions VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
-_LOG = "INSERT INTO happenings VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (seq) DO NOTHING"
 _FORGET_DEPARTURE = "DELETE FROM departed WHERE page_id = ANY(%s::bigint[])"
 _ARRIVED = """INSERT INTO arrived (page_id, version) VALUES (%s, %s)
     ON CONFLICT (page_id) DO UPDATE SET version = excluded.version"""
@@ -84,10 +83,6 @@ def _insert(write: Write, sites: SitesInHand, arriving: Sequence[MovedPage]) -> 
     write.executemany(_INSERT_UNVISITED, new)
     versions = [(each.page.id, version) for each in arriving for version in each.versions]
     write.executemany(_INSERT_VERSION, [version_row(id, v.number, v.fetched_at, v.content) for id, v in versions])
-    happenings = [happening for each in arriving for happening in each.happenings]
-    write.executemany(
-        _LOG, [(h.seq, h.at, HAPPENED_CODE[h.what], h.page_id, h.version, h.similarity) for h in happenings]
-    )
     write.execute(_FORGET_DEPARTURE, ([each.page.id for each in arriving],))
     write.executemany(_ARRIVED, [(each.page.id, each.page.version) for each in arriving if each.page.version])
     fence_off(write, [each.page.id for each in arriving])
@@ -112,9 +107,7 @@ def _keep_sites(write: Write, sites: SitesInHand, arriving: Sequence[MovedPage])
 
 
 def _insert_documents(write: Write, arriving: Sequence[MovedPage]) -> None:
-    # Steps that the page took elsewhere must not be taken here again.
-    taken = max((happening.seq for each in arriving for happening in each.happenings), default=0)
-    steps = iter(write.take_steps(sum(each.page.version > 0 for each in arriving), after=taken))
+    steps = iter(write.take_steps(sum(each.page.version > 0 for each in arriving)))
     rows = []
     for each in arriving:
         page = each.page

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from itertools import groupby, islice
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from levada.adapters.keeping import shard_of_page, shard_of_token
 from levada.adapters.sharded.away import AwayShard
@@ -18,6 +18,7 @@ from levada.adapters.sharded.leasing import lease_from
 from levada.adapters.sharded.merging import in_order, one_site, one_standing
 from levada.adapters.sharded.plan import PlanSource, ShardPlan
 from levada.adapters.sharded.shard import Shard
+from levada.adapters.sharded.vacant import VacantShard
 from levada.records import (
     Change,
     Document,
@@ -59,6 +60,17 @@ class ShardedStore:
     def shards(self) -> tuple[Shard, ...]:
         with self._plan.steady() as plan:
             return tuple(self._open(plan))
+
+    @property
+    def logs(self) -> tuple[Shard, ...]:
+        """Whose happenings are to be read: also of shards that were left for good, as long as they can be reached."""
+        with self._plan.steady() as plan:
+            used = len(self._open(plan))
+        left = [
+            cast("Shard", VacantShard(number)) if isinstance(shard, AwayShard) else shard
+            for number, shard in enumerate(self._shards[used:], used)
+        ]
+        return (*self._shards[:used], *left)
 
     @property
     def away(self) -> list[str]:
@@ -180,7 +192,7 @@ class ShardedStore:
         return in_order([shard.changes(after, limit) for shard in self.shards], limit)
 
     def happenings(self, after: int, limit: int) -> list[Happening]:
-        return in_order([shard.happenings(after, limit) for shard in self.shards], limit)
+        return in_order([shard.happenings(after, limit) for shard in self.logs], limit)
 
     def newest_seq(self) -> int:
         return max(shard.newest_seq() for shard in self.shards)

@@ -31,10 +31,13 @@ _SCAN = f"""SELECT {_DOCUMENT}, v.body_zstd {_TABLES} AND v.version = p.version
     WHERE p.id > ? AND p.gone = 0 ORDER BY p.id LIMIT ?"""
 _VERSIONS = """SELECT v.version, v.fetched_at, v.title, v.words, v.similarity FROM versions v
     JOIN pages p ON p.id = v.page_id WHERE p.url = ? ORDER BY v.version DESC"""
-_HAPPENINGS = """SELECT h.seq, h.at, h.what, h.page_id, p.url, s.site, h.version, h.similarity,
-    coalesce(v.title, '') FROM happenings h JOIN pages p ON p.id = h.page_id JOIN sites s ON s.id = p.site_id
+# What happened before a page moved to another shard stays in the log of this one.
+_HAPPENINGS = """SELECT h.seq, h.at, h.what, h.page_id, coalesce(p.url, d.url), coalesce(s.site, d.site), h.version,
+    h.similarity, coalesce(v.title, '') FROM happenings h
+    LEFT JOIN pages p ON p.id = h.page_id LEFT JOIN sites s ON s.id = p.site_id
     LEFT JOIN versions v ON v.page_id = h.page_id AND v.version = h.version
-    WHERE h.seq > ? ORDER BY h.seq LIMIT ?"""
+    LEFT JOIN departed d ON d.page_id = h.page_id
+    WHERE h.seq > ? AND coalesce(p.url, d.url) IS NOT NULL ORDER BY h.seq LIMIT ?"""
 _SCANNED_AT_ONCE = 32
 
 

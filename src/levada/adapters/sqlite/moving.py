@@ -23,8 +23,6 @@ _FENCED = f"""SELECT l.page_id, p.url FROM leases l JOIN pages p ON p.id = l.pag
 _LEAVING = f"""SELECT p.id, p.site_id, p.url, s.site, p.version, p.gone, coalesce(v.state, 0), v.page_id IS NULL
     FROM json_each(?) listed CROSS JOIN pages p ON p.id = listed.value JOIN sites s ON s.id = p.site_id
     JOIN leases l ON l.page_id = p.id AND l.live = {FENCED} LEFT JOIN visited v ON v.page_id = p.id"""  # noqa: S608
-_FORGET_HAPPENINGS = f"""DELETE FROM happenings WHERE page_id IN (SELECT l.page_id FROM json_each(?) listed
-    CROSS JOIN leases l ON l.page_id = listed.value AND l.live = {FENCED})"""  # noqa: S608
 _FORGET = (
     "DELETE FROM versions WHERE page_id = ?",
     "DELETE FROM visited WHERE page_id = ?",
@@ -98,7 +96,6 @@ class SqliteMovers:
 def _forget(write: Write, page_ids: Sequence[int]) -> Counter[int]:
     """Whatever is held of these pages goes; how many each site had of them."""
     left: Counter[int] = Counter()
-    write.execute(_FORGET_HAPPENINGS, (json.dumps(list(page_ids)),))
     for id, site, url, name, version, gone, state, is_new in write.execute(
         _LEAVING, (json.dumps(list(page_ids)),)
     ).fetchall():

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from levada.adapters.document_rows import stored_version
 from levada.adapters.moving import MovedPage, MovedVersion
-from levada.adapters.page_rows import HAPPENED, Row, page_record
+from levada.adapters.page_rows import Row, page_record
 from levada.adapters.site_rows import site_record
 from levada.adapters.sqlite.rows import FROM_LISTED_PAGES, PAGE_COLUMNS
-from levada.records import Happening, SiteRecord
+from levada.records import SiteRecord
 
 __all__ = ["packed_pages"]
 
@@ -21,40 +20,24 @@ _SITE = """SELECT s.turn_at, s.id, s.site, s.admitted, s.pages, s.failures, s.re
     FROM sites s LEFT JOIN robots r ON r.site_id = s.id WHERE s.id = ?"""
 _VERSIONS = """SELECT version, fetched_at, title, language, charset, status, headers, text_zstd, body_zstd, words,
     distinct_words, similarity, searchable FROM versions WHERE page_id = ? ORDER BY version"""
-# All at once: nothing leads from a page to what happened to it, so the whole log is read.
-_HAPPENINGS = """SELECT page_id, seq, at, what, version, similarity FROM happenings
-    WHERE page_id IN (SELECT value FROM json_each(?)) ORDER BY seq"""
 
 
 def packed_pages(connection: sqlite3.Connection, ids: Sequence[int]) -> list[MovedPage]:
     sites: dict[int, tuple[SiteRecord, float]] = {}
-    happened: defaultdict[int, list[Row]] = defaultdict(list)
-    for page_id, *step in connection.execute(_HAPPENINGS, (json.dumps(list(ids)),)):
-        happened[page_id].append(tuple(step))
     pages = []
     for row in connection.execute(_PAGES, (json.dumps(list(ids)),)).fetchall():
         if row[0] not in sites:
             turn_at, *facts = connection.execute(_SITE, (row[0],)).fetchone()
             sites[row[0]] = site_record(tuple(facts), ()), turn_at
-        pages.append(_packed(connection, row, *sites[row[0]], happened))
+        pages.append(_packed(connection, row, *sites[row[0]]))
     return pages
 
 
-def _packed(
-    connection: sqlite3.Connection,
-    row: Row,
-    site: SiteRecord,
-    turn_at: float,
-    happened: Mapping[int, Sequence[Row]],
-) -> MovedPage:
+def _packed(connection: sqlite3.Connection, row: Row, site: SiteRecord, turn_at: float) -> MovedPage:
     _, priority, met_at, gone, *facts = row
     page = page_record(tuple(facts))
     versions = [_version(each, page.sketch or b"") for each in connection.execute(_VERSIONS, (page.id,))]
-    happenings = [
-        Happening(seq, at, HAPPENED[what], page.id, page.url, page.site, version, similarity)
-        for seq, at, what, version, similarity in happened.get(page.id, ())
-    ]
-    return MovedPage(page, site, turn_at, priority, met_at, bool(gone), tuple(versions), tuple(happenings))
+    return MovedPage(page, site, turn_at, priority, met_at, bool(gone), tuple(versions))
 
 
 def _version(row: Row, sketch: bytes) -> MovedVersion:

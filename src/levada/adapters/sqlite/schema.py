@@ -114,7 +114,7 @@ SCHEMA = (
         seq INTEGER PRIMARY KEY,
         at REAL NOT NULL,
         what INTEGER NOT NULL,
-        page_id INTEGER NOT NULL REFERENCES pages (id),
+        page_id INTEGER NOT NULL, -- of a page that may have moved to another shard since
         version INTEGER NOT NULL,
         similarity REAL NOT NULL
     )""",

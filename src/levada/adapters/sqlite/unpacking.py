@@ -9,7 +9,7 @@ from levada.adapters.document_rows import version_row
 from levada.adapters.keeping import first_token, nth_of
 from levada.adapters.limits import StoreLimits
 from levada.adapters.moving import MovedPage
-from levada.adapters.page_rows import HAPPENED_CODE, HOW_CODE, KIND_CODE, STATE_CODE, STATES, packed_history
+from levada.adapters.page_rows import HOW_CODE, KIND_CODE, STATE_CODE, STATES, packed_history
 from levada.adapters.site_rows import packed_robots
 from levada.adapters.sqlite.database import Write
 from levada.adapters.sqlite.holding import new_site
@@ -31,7 +31,6 @@ _INSERT_VISITED = """INSERT INTO visited
     (page_id, site_id, kind, state, visits, failures, met_at, interval, next_visit, reason, told, history, memory)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _INSERT_VERSION = "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_LOG = "INSERT OR IGNORE INTO happenings VALUES (?, ?, ?, ?, ?, ?)"
 
 
 @dataclass
@@ -91,8 +90,6 @@ class Arrivals:
 
     def _insert(self, moved: MovedPage, site: int) -> None:
         write, page = self._write, moved.page
-        # Steps that the page took elsewhere must not be taken here again.
-        write.counters.at_least("seq", max((each.seq for each in moved.happenings), default=0))
         seq = write.next_seq() if page.version else None
         found = (page.id, site, page.url, KIND_CODE[page.kind], HOW_CODE[page.how], page.depth, page.hops)
         known = (page.version, seq, moved.gone, page.etag, page.last_modified, page.body_digest, page.text_digest)
@@ -103,10 +100,6 @@ class Arrivals:
             write.execute("INSERT INTO unvisited VALUES (?, ?, ?)", (site, moved.priority, page.id))
         rows = [version_row(page.id, each.number, each.fetched_at, each.content) for each in moved.versions]
         write.executemany(_INSERT_VERSION, rows)
-        write.executemany(
-            _LOG,
-            [(h.seq, h.at, HAPPENED_CODE[h.what], page.id, h.version, h.similarity) for h in moved.happenings],
-        )
         write.execute("DELETE FROM departed WHERE page_id = ?", (page.id,))
         if page.version:
             write.execute("INSERT OR REPLACE INTO arrived VALUES (?, ?)", (page.id, page.version))
