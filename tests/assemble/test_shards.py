@@ -9,9 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from levada.adapters.limits import StoreLimits
+from levada.adapters.search_capture import SearchCapture
 from levada.adapters.sharded_index import ShardedIndex
 from levada.assemble.counting import open_trends
 from levada.assemble.folder import DataFolder
+from levada.assemble.own_shards import own_placement
 from levada.assemble.reading import open_collection
 from levada.assemble.resharding import ShardWish, apply_shards
 from levada.assemble.searching import open_search
@@ -25,7 +27,7 @@ from levada.assemble.stores import (
 )
 from levada.cli.demo_shards import QUESTIONS, shard_story, told_shards
 from levada.counts import TermGrowth, TrendQuery
-from levada.errors import SettingsError, StoreLocked
+from levada.errors import Refused, SettingsError, StoreLocked
 from levada.flow.settings import Settings, StoreSettings
 from levada.records import Found
 from levada.searching import Query
@@ -173,3 +175,24 @@ def test_the_demo_shows_what_the_advised_key_saves(folder: DataFolder) -> None:
     with open_collection(folder) as collection:
         assert collection.store.live_pages() == 12
     assert not folder.placement.exists()
+
+
+def test_pages_move_to_where_what_was_asked_wants_them(folder: DataFolder) -> None:
+    filled(folder, 4, "url")
+    with open_collection(folder) as collection, pytest.raises(Refused, match="too little was asked"):
+        own_placement(collection, folder.queries, None)
+    with closing(SearchCapture(folder.queries)) as capture:
+        for number in range(60):
+            capture.search(Query(f"words site:{SITES[number % len(SITES)]}"))
+    with open_collection(folder) as collection:
+        placement = own_placement(collection, folder.queries, 3)
+        before = collection.store.standing(0.0).known
+    assert placement.key.fields[0] == "site"
+    assert placement.key.parts[0].hashed
+    assert placement.key.secret
+    done = apply_shards(folder, ShardWish(placement=placement))
+    assert (done.key, sum(done.pages)) == ("site", before)
+    with open_search(folder) as (_, index):
+        assert isinstance(index, ShardedIndex)
+        assert all(len(index.touched(Query(f"words site:{site}"))) <= 2 for site in SITES)
+        assert {len(index.touched(Query(f"words site:{site}"))) for site in SITES} >= {1}

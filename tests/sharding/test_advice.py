@@ -193,5 +193,19 @@ def test_where_nothing_is_named_only_the_id_is_left() -> None:
     assert "hash(_id)" in found.why[0]
 
 
+def test_a_key_that_would_answer_more_is_named_with_what_it_costs() -> None:
+    """The newest documents are all of one site: by site they would all go to one shard."""
+    documents = [{"_id": n, "site": f"s{n % 40}" if n < 2_650 else "s1"} for n in range(3_000)]
+    log = [asks(site=f"s{n % 40}") if n % 10 else asks(_id=n) for n in range(2_000)]
+    found = advised(log, documents, immutable=["site"])
+    stronger = max(found.tried, key=lambda each: each.figures.capacity)
+    if stronger is found.chosen:
+        pytest.fail("the case no longer shows a trade: make inserts pile up more")
+    said = next(each for each in found.why if "times as many queries" in each)
+    assert stronger.name in said
+    assert "inserts pile up" in said
+    assert not any("often enough" in each for each in found.why)
+
+
 def test_an_advice_can_be_written(advice: Advice) -> None:
     assert msgspec.json.decode(msgspec.json.encode(advice))["shards"] == 8

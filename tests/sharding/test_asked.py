@@ -92,12 +92,14 @@ def test_a_line_that_is_no_query_is_counted(line: bytes) -> None:
 
 def test_other_collections_and_unknown_operators_are_counted() -> None:
     strange = AskedQuery(
-        "ads.items", "find", filter=AllOf((Condition("a", "other:near"), Condition("b", "eq", (1,))))
+        "ads.items",
+        "find",
+        filter=AllOf((Condition("a", "other:near"), Condition("b", "eq", (1,)), Condition("c", "$weird", (1,)))),
     )
     lines = [asked_line(strange), asked_line(AskedQuery("ads.users", "find", times=7))]
     reading = LogReading()
     assert list(read_asked(lines, reading, "ads.items")) == [strange]
-    assert (reading.elsewhere, reading.unknown) == (1, {"near": 1})
+    assert (reading.elsewhere, reading.unknown) == (1, {"near": 1, "$weird": 1})
     assert reading.collections == {"ads.items": 1, "ads.users": 7}
 
 

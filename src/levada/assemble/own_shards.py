@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from secrets import token_bytes
 
 import msgspec
 
 from levada.assemble.reading import Collection
 from levada.assemble.stores import plan_of, unreachable
-from levada.sharding.advice import advise
+from levada.errors import Refused
+from levada.sharding.advice import Advice, advise
 from levada.sharding.asked import AllOf, AnyOf, AskedQuery, Condition, Filter, NoneOf
 from levada.sharding.asked_lines import read_asked
 from levada.sharding.evaluation import Evaluator, Figures
@@ -18,9 +20,10 @@ from levada.sharding.log_statistics import LogStatistics
 from levada.sharding.pages import page_placement, page_values
 from levada.sharding.placement import Placement
 from levada.sharding.sample import Sample
+from levada.sharding.scoring import Tried
 from levada.sharding.workload import Workload
 
-__all__ = ["LEAST_ASKED", "OwnAdvice", "OwnShard", "OwnShards", "own_advice", "own_shards"]
+__all__ = ["LEAST_ASKED", "OwnAdvice", "OwnShard", "OwnShards", "own_advice", "own_placement", "own_shards"]
 
 LEAST_ASKED = 20  # questions: fewer say nothing
 _MOST_ASKED = 20_000
@@ -85,22 +88,64 @@ def _ranges(placement: Placement) -> tuple[tuple[float, int], ...]:
 
 def own_advice(collection: Collection, log: Path) -> OwnAdvice | None:
     """None where too little was asked, or nothing is stored."""
-    asked = list(islice(_asked(log), _MOST_ASKED))
-    pages = [page.url for page in islice(collection.store.sample(1), _MOST_PAGES)]
-    if len(asked) < LEAST_ASKED or len(pages) < _AT_LEAST:
-        return None
-    file = plan_of(collection.folder)
-    present = file.read().plan.current if file else page_placement("url", _AT_LEAST)
-    if file:
-        file.close()
-    sample = Sample([page_values(url) for url in pages], _FIELDS, "url")
+    present = _present(collection)
     shards = max(present.shards, 2)
-    advice = advise(asked, LogStatistics.of(asked), sample, shards, immutable=_FIELDS)
+    looked = _look(collection, log)
+    if looked is None:
+        return None
+    asked, sample = looked
+    advice = advise(asked, LogStatistics.of(asked), sample, shards, immutable=_FIELDS, secret=present.key.secret)
+    chosen = _usable(advice)
     figures = Evaluator(Workload(asked, sample), sample).figures(present)
-    chosen = advice.chosen
     return OwnAdvice(
         len(asked), shards, figures, str(present.key), chosen.figures, str(chosen.placement.key), advice.why
     )
+
+
+def own_placement(collection: Collection, log: Path, shards: int | None) -> Placement:
+    """Where the pages would lie best, by what was asked; `Refused` where too little was."""
+    looked = _look(collection, log)
+    if looked is None:
+        raise Refused(
+            f"too little was asked to advise a key: at least {LEAST_ASKED} questions are needed, and {_AT_LEAST} "
+            "pages. 'levada serve --capture' and 'levada search --capture' write down what is asked"
+        )
+    asked, sample = looked
+    present = _present(collection)
+    count = shards or max(len(set(present.ranges.owners)), 2)
+    secret = present.key.secret or token_bytes(16)
+    advice = advise(asked, LogStatistics.of(asked), sample, count, immutable=_FIELDS, secret=secret)
+    return _usable(advice).placement
+
+
+def _present(collection: Collection) -> Placement:
+    file = plan_of(collection.folder)
+    if file is None:
+        return page_placement("url", _AT_LEAST)
+    try:
+        return file.read().plan.current
+    finally:
+        file.close()
+
+
+def _look(collection: Collection, log: Path) -> tuple[list[AskedQuery], Sample] | None:
+    """What was asked, and some of the pages, those first that were found first; None if that is too little."""
+    asked = list(islice(_asked(log), _MOST_ASKED))
+    one_in = 1 << max(0, (collection.store.live_pages() // _MOST_PAGES).bit_length())
+    drawn = sorted(collection.store.sample(one_in), key=lambda page: page.found_at)[:_MOST_PAGES]
+    if len(asked) < LEAST_ASKED or len(drawn) < _AT_LEAST:
+        return None
+    return asked, Sample([page_values(page.url) for page in drawn], _FIELDS, "url")
+
+
+def _usable(advice: Advice) -> Tried:
+    """The best that the store can use: outsiders pick the addresses, so what leads is hashed; no directory."""
+    usable = (
+        each
+        for each in advice.tried
+        if not each.refused and each.placement.key.parts[0].hashed and not each.placement.directory
+    )
+    return next(usable)  # the hashed address is always among them
 
 
 def _asked(log: Path) -> Iterator[AskedQuery]:

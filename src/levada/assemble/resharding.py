@@ -37,7 +37,7 @@ class ShardWish(msgspec.Struct, frozen=True):
     shards: int | None = None
     key: str | None = None
     servers: tuple[str, ...] = ()
-    placement: Placement | None = None  # instead of a key by name and a number
+    placement: Placement | None = None  # instead of a key by name and a number, its shards numbered from 0
 
 
 class Resharded(msgspec.Struct, frozen=True):
@@ -115,10 +115,9 @@ def _wanted(
     used = sorted(set(plan.current.ranges.owners))
     servers = list(dict.fromkeys(record.shards[number].server for number in used if record.shards[number].server))
     named = name() if servers or wish.servers else ""
-    if wish.placement is not None:
-        return wish.placement, (*record.shards, *places_for(wish.placement.shards, servers, there, name=named))
-    count = wish.shards or max(len(wish.servers), len(used))
-    placement = page_placement(wish.key or key_name(plan.current), count, plan.current.key.secret)
+    count = wish.placement.shards if wish.placement else wish.shards or max(len(wish.servers), len(used))
+    key = wish.key or key_name(plan.current)
+    placement = wish.placement or page_placement(key, count, plan.current.key.secret)
     if wish.servers and _servers(record, used) != _in_turn(wish.servers, count):
         return _from(there, placement), (
             *record.shards,
@@ -132,7 +131,8 @@ def _wanted(
 def _from(first: int, placement: Placement) -> Placement:
     """The same placement on shards from this number on: a number that other shards had is never given again."""
     ranges = Ranges(placement.ranges.bounds, tuple(owner + first for owner in placement.ranges.owners))
-    return replace(placement, ranges=ranges, shards=placement.shards + first)
+    zones = tuple(replace(zone, shards=tuple(shard + first for shard in zone.shards)) for zone in placement.zones)
+    return replace(placement, ranges=ranges, shards=placement.shards + first, zones=zones)
 
 
 def _servers(record: PlacementRecord, used: Sequence[int]) -> list[str]:

@@ -67,13 +67,17 @@ def advise(
     *,
     mutable: Collection[str] = (),
     immutable: Collection[str] = (),
+    secret: bytes = b"",
     progress: Progress | None = None,
 ) -> Advice:
-    """`log` counts the whole log, of which `asked` may be a part; `progress` is told of each key that was tried."""
+    """`log` counts the whole log, of which `asked` may be a part; `progress` is told of each key that was tried.
+
+    `secret` keys the hashes, where outsiders pick the values.
+    """
     changed = ({field for field in log.changed if field != ANY_FIELD} - set(immutable)) | set(mutable)
     facts = {field: facts_of(sample, field) for field in sample.columns}
     told = decided(sample, [field for field in log.by_share() if field in facts][:_MOST_PAIRED])
-    fields = Fields(log, facts, sample.id_field, changed, told)
+    fields = Fields(log, facts, sample.id_field, changed, told, secret)
     evaluator = Evaluator(Workload(asked, sample), sample)
     by_paper, found = papers(fields, evaluator, shards)
     given = [each for each in (hashed_id(fields, shards), by_paper) if each is not None]

@@ -28,6 +28,7 @@ import msgspec
 
 __all__ = [
     "OPERATIONS",
+    "OPERATORS",
     "AllOf",
     "AnyOf",
     "AskedQuery",
@@ -40,6 +41,7 @@ __all__ = [
 ]
 
 Scalar: TypeAlias = str | int | float | bool | None
+OPERATORS = frozenset({"eq", "in", "range", "prefix", "exists", "regex", "text"})
 OPERATIONS = ("find", "aggregate", "count", "distinct", "insert", "update", "delete", "findandmodify")
 
 

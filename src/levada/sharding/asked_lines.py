@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from levada.sharding.asked import AskedQuery, Filter, conditions
+from levada.sharding.asked import OPERATORS, AskedQuery, Filter, conditions
 
 __all__ = ["LONGEST_LINE", "LogReading", "asked_line", "read_asked"]
 
@@ -73,7 +73,7 @@ def _read_line(line: bytes) -> AskedQuery | None:
 
 def _count_unknown(asked: Filter | None, unknown: dict[str, int]) -> None:
     for condition in conditions(asked):
-        if condition.operator.startswith("other:"):
+        if condition.operator not in OPERATORS:
             _count(unknown, condition.operator.removeprefix("other:"), 1)
 
 

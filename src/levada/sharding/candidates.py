@@ -45,7 +45,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class Fields:
-    """What is known of the fields; `mutable` are those that must stay out of keys."""
+    """What is known of the fields; `mutable` ones stay out of keys, `secret` keys their hashes."""
 
     def __init__(
         self,
@@ -54,12 +54,14 @@ class Fields:
         id_field: str,
         mutable: Collection[str],
         told: Sequence[Told] = (),
+        secret: bytes = b"",
     ) -> None:
         self.log = log
         self.facts = facts
         self.id_field = id_field
         self.mutable = frozenset(mutable)
         self.told = tuple(told)
+        self.secret = secret
 
     def leading(self) -> list[str]:
         """Those that may come first: named by value, often, and never changed."""
@@ -86,7 +88,7 @@ class Fields:
 def hashed_id(fields: Fields, shards: int) -> Candidate | None:
     if not fields.id_field:
         return None
-    key = ShardKey((KeyPart(fields.id_field, hashed=True),))
+    key = ShardKey((KeyPart(fields.id_field, hashed=True),), fields.secret)
     return Candidate("hashed-id", Placement(key, even_ranges(shards), shards))
 
 
@@ -110,14 +112,14 @@ def ours(fields: Fields, first_fields: Sequence[str], evaluator: Evaluator, shar
     for first in first_fields:
         rest = [*fields.after(first), *end]
         for hashed in (True, False):
-            key = _key(first, rest, hashed=hashed)
+            key = _key(first, rest, fields.secret, hashed=hashed)
             ranges = quantile_ranges(evaluator.keys(key), shards)
             yield Candidate("hashed" if hashed else "compound", Placement(key, ranges, shards))
-        yield _zoned(_key(first, rest, hashed=True), evaluator, shards)
+        yield _zoned(_key(first, rest, fields.secret, hashed=True), evaluator, shards)
 
 
-def _key(first: str, rest: Sequence[str], *, hashed: bool) -> ShardKey:
-    return ShardKey((KeyPart(first, hashed=hashed), *(KeyPart(field) for field in rest)))
+def _key(first: str, rest: Sequence[str], secret: bytes, *, hashed: bool) -> ShardKey:
+    return ShardKey((KeyPart(first, hashed=hashed), *(KeyPart(field) for field in rest)), secret)
 
 
 def _zoned(key: ShardKey, evaluator: Evaluator, shards: int) -> Candidate:

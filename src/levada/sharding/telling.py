@@ -22,6 +22,9 @@ def reasons_for(ranked: Sequence[Tried], fields: Fields, shards: int) -> Iterato
     best = ranked[0]
     yield from _for_key(best, fields, shards)
     figures = best.figures
+    stronger = max(ranked[1:], key=lambda each: each.figures.capacity, default=best)
+    if stronger.figures.capacity > figures.capacity and not stronger.refused:
+        yield _too_dear(best, stronger)
     yield (
         f"A query touches {figures.shards_per_query:.2f} of {shards} shards on average, and "
         f"{figures.single_shard:.0%} of them touch one; the busiest shard does {figures.load_max_mean:.2f} times "
@@ -34,7 +37,7 @@ def reasons_for(ranked: Sequence[Tried], fields: Fields, shards: int) -> Iterato
 def _for_key(best: Tried, fields: Fields, shards: int) -> Iterator[str]:
     placement = best.placement
     if best.kind == "hashed-id":
-        yield f"{best.key}: no other field that stays the same is named often enough to do better."
+        yield f"{best.key}: all in all no key by another field that stays the same does better."
         return
     yield _leading(best, fields)
     if len(placement.key.parts) > 1:
@@ -58,6 +61,27 @@ def _leading(best: Tried, fields: Fields) -> str:
         f"{part.field} leads: {fields.log.share(part.field):.0%} of the queries ask for it, it has "
         f"{facts.distinct:,} values, the most frequent in {facts.top_share:.1%} of the documents, and nothing "
         f"changes it. It is {spread}."
+    )
+
+
+def _too_dear(best: Tried, other: Tried) -> str:
+    """What a key that answers more queries costs elsewhere."""
+    mine, theirs = best.figures, other.figures
+    costs = [
+        f"{what} pile up there ({more:.1f} times the mean on one shard, here {less:.1f})"
+        for what, more, less in (
+            ("inserts", theirs.insert_max_mean, mine.insert_max_mean),
+            ("documents", theirs.storage_max_mean, mine.storage_max_mean),
+        )
+        if more > less + 0.05
+    ]
+    if theirs.moved > mine.moved:
+        costs.append("updates move documents")
+    if theirs.unsplittable > mine.unsplittable:
+        costs.append("more chunks cannot be split")
+    return (
+        f"{other.name} would answer {theirs.capacity / mine.capacity:.2f} times as many queries, but "
+        f"{', and '.join(costs) or 'is harder to run'}."
     )
 
 

@@ -63,7 +63,7 @@ class ShardedStore:
 
     @property
     def logs(self) -> tuple[Shard, ...]:
-        """Whose happenings are to be read: also of shards that were left for good, as long as they can be reached."""
+        """Whose happenings are read: also those of shards that were left for good, while they can be reached."""
         with self._plan.steady() as plan:
             used = len(self._open(plan))
         left = [

@@ -43,5 +43,5 @@ function advice(told) {
     ["", "key", { name: "shards per question", num: true }, { name: "asks one shard", num: true }, { name: "busiest / mean", num: true }, { name: "capacity", num: true }],
     [row(told.shards.shards.length > 1 ? "now" : "spread by address", about.present_key, present), row("advised", about.advised_key, advised)]),
   el("ul", {}, about.why.map((words) => el("li", {}, words))),
-  el("p", { class: "small soft" }, `From ${number(about.questions)} questions, for ${number(about.shards)} shards; one unsharded store has a capacity of 1. To move pages while the crawl runs: levada shard apply`));
+  el("p", { class: "small soft" }, `From ${number(about.questions)} questions, for ${number(about.shards)} shards; one unsharded store has a capacity of 1. To move pages there while the crawl runs: levada shard apply --advised`));
 }
