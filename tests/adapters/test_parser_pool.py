@@ -268,3 +268,23 @@ def _ended(pidfd: int) -> bool:
     import select
 
     return bool(select.select([pidfd], [], [], 10.0)[0])
+
+
+def test_a_child_that_dies_before_it_is_met_is_a_failed_start_and_holds_nobody_up() -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        connect = loop.create_connection
+
+        async def met_late(*args: object, **named: object) -> object:
+            made = await connect(*args, **named)  # type: ignore[arg-type,call-overload]
+            await made[1].ended  # a busy machine: the child is gone before anybody looks
+            return made
+
+        loop.create_connection = met_late  # type: ignore[method-assign,assignment]
+        pool = ParserPool(program=("-c", "pass"))
+        async with asyncio.timeout(60):
+            with pytest.raises(LevadaError, match="does not start"):
+                await pool.parse(raw("page"))
+            await pool.close()
+
+    asyncio.run(run())

@@ -17,7 +17,7 @@ from levada.assemble.crawling import open_crawl, seeds
 from levada.assemble.folder import DataFolder
 from levada.assemble.ordering import open_orders
 from levada.assemble.searching import open_search
-from levada.errors import UsageError
+from levada.errors import StoreError, UsageError
 from levada.flow.crawl import Crawl
 from levada.flow.live import LiveStatus
 from levada.flow.progress import Report
@@ -134,6 +134,22 @@ def test_a_killed_crawls_last_words_are_not_taken_for_life(tmp_path: Path) -> No
     assert folder.live() is None
     folder.forget_live()
     folder.forget_live()
+
+
+@pytest.mark.parametrize("what", ["folder", "lock", "database"])
+def test_a_crawl_does_not_write_on_in_what_was_deleted(tmp_path: Path, what: str) -> None:
+    folder = DataFolder(tmp_path / "data")
+    folder.make()
+    with folder.locked():
+        folder.save_live(status(1))
+        folder.database.touch()
+        folder.save_live(status(1))
+        if what == "folder":
+            folder.path.rename(tmp_path / "elsewhere")
+        else:
+            (folder.path / {"lock": "lock", "database": "levada.db"}[what]).unlink()
+        with pytest.raises(StoreError, match="was deleted or replaced"):
+            folder.save_live(status(1))
 
 
 def test_a_status_that_cannot_be_written_holds_nobody_up(tmp_path: Path) -> None:

@@ -193,3 +193,30 @@ def test_our_own_version_is_that_of_the_code() -> None:
     from levada import __version__
 
     assert {package.name: package.version for package in installed_packages("levada")}["levada"] == __version__
+
+
+def test_a_file_in_place_of_the_folder_fails(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    found = checks("--data", tmp_path / "file")["collection"]
+    assert found["verdict"] == "fail"
+    assert "is not a folder" in found["found"]
+
+
+def test_a_name_that_no_folder_can_have_fails(tmp_path: Path) -> None:
+    assert checks("--data", "x" * 5000)["collection"]["verdict"] == "fail"
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "verdict"),
+    [("orders.db", "orders", "fail"), ("hooks.db", "webhooks", "fail"), ("trends.db", "counts", "warn")],
+)
+def test_a_small_file_that_is_damaged_is_named(tmp_path: Path, file: str, name: str, verdict: str) -> None:
+    data = build(tmp_path / "data")
+    assert name not in checks("--data", data)
+    (data / file).write_bytes(b"no database at all" * 100)
+    found = checks("--data", data)[name]
+    (data / file).unlink()
+    (data / file).mkdir()
+    assert "is not a file" in checks("--data", data)[name]["found"]
+    assert (found["verdict"], str(data / file) in found["found"]) == (verdict, True)
+    assert found["advice"]

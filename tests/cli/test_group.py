@@ -57,6 +57,11 @@ def test_what_makes_no_sense_is_one_clear_line(words: list[str], error: type[Lev
         RUN.invoke(app, ["group", *words], catch_exceptions=False)
 
 
+def test_a_stream_that_was_mistyped_leads_to_the_near_one() -> None:
+    with pytest.raises(UsageError, match="did you mean the stream shakespeare"):
+        RUN.invoke(app, ["group", "--stream", "shakespear"], catch_exceptions=False)
+
+
 @pytest.mark.parametrize(
     "words", [["--only", "everything"], ["--runs", "0"], ["--records", "1"], ["--picture", "x.gif"]]
 )

@@ -216,6 +216,27 @@ def test_several_processes_share_a_load(source: str, tmp_path: Path) -> None:
             "no target",
             2,
         ),
+        (
+            ["--from", "postgresql://me:s3@cr/et@h/x", "--table", "t", "--key", "k", "--value", "v"],
+            "write signs such as @ / ? # as %40",
+            2,
+        ),
+        (
+            [
+                "--from",
+                "{source}",
+                "--table",
+                "names",
+                "--key",
+                "id",
+                "--value",
+                "name",
+                "--wake",
+                "http://u:p@h:1/",
+            ],
+            "a broker's address looks like amqp://",
+            2,
+        ),
         (["status", "nothing"], "no load nothing is noted", 3),
         (["get", "nothing", "1", "--to", "elsewhere"], "no map nothing is published in elsewhere", 3),
         (["verify", "nothing", "--to", "elsewhere", "--stored-only"], "no map nothing is published", 3),
@@ -232,6 +253,46 @@ def test_bad_input_is_one_clear_line_and_nothing_is_written(
     assert "\n" not in str(done.exception)
     assert done.exception.exit_code == status
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:s3@cr/et@db/shop", "postgresql://db/shop"),
+        ("postgresql://me:s3/cret@db/shop", "postgresql://db/shop"),
+        ("redis://:s3?cret@cache/0", "redis://cache/0"),
+        ("mariadb://me:s3#cret@db/shop", "mariadb://db/shop"),
+        ("postgres//me:s3cret@db/shop", "postgres//db/shop"),
+        ("mysql:/me:s3cret@db/shop", "db/shop"),
+        ("postgresql://db/shop?user=me@home&password=s3cret", "postgresql://db/shop"),
+        ("sqlite:///home/me@work/shop.db", "sqlite:///home/me@work/shop.db"),
+        ("me@work/shop.csv", "me@work/shop.csv"),
+    ],
+)
+def test_no_piece_of_a_password_is_shown_however_it_was_typed(url: str, shown: str) -> None:
+    assert redacted(url) == shown
+
+
+@pytest.mark.parametrize("option", ["--rows-per-second", "--keep-old", "--fresh"])
+def test_what_cannot_be_noted_is_refused_and_the_notes_stay_whole(
+    option: str, typed: Callable[..., Any], source: str
+) -> None:
+    collected(typed, source)
+    words = ["--from", source, "--table", "names", "--key", "id", "--value", "name"]
+    assert typed(*words, option, "inf").exit_code == 2
+    assert typed("get", "categories", "905320000003").exit_code == 0
+
+
+def test_a_name_that_was_mistyped_leads_to_the_near_one(typed: Callable[..., Any], source: str) -> None:
+    collected(typed, source)
+    assert "did you mean categories?" in str(typed("status", "categores").exception)
+
+
+def test_of_several_keys_those_that_are_missing_are_named(typed: Callable[..., Any], source: str) -> None:
+    collected(typed, source)
+    done = typed("get", "categories", "905320000003", "7")
+    assert done.exit_code == 0
+    assert "map categories has no 7" in done.stderr
 
 
 def test_a_map_of_another_table_stays_unless_replaced(typed: Callable[..., Any], source: str) -> None:

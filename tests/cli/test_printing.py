@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
+from io import StringIO
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.cli.printing import harmless, line, paragraphs, plural, shortened, size
+from levada.cli.printing import harmless, line, paragraphs, plural, printer, shortened, size
 from levada.errors import UsageError
-from levada.telling.duration import duration, iso, moment, relative, since_moment
+from levada.telling.duration import duration, iso, length_of_time, moment, relative, since_moment
 
 ANYTHING = st.text(
     st.one_of(st.characters(codec=None), st.sampled_from("\x1b\x9b\x9d\x07[]0;m\\\r\n\t\x85\u2028\u202e")),
@@ -108,3 +109,20 @@ def test_sizes_and_counts_are_short() -> None:
     assert plural(1, "page") == "1 page"
     assert plural(2_000, "page") == "2,000 pages"
     assert shortened("abcdef", 4) == "abc…"
+
+
+def test_a_screen_that_says_it_has_no_columns_is_written_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "0")
+    out = StringIO()
+    printer(out).print("here")
+    assert out.getvalue() == "here\n"
+
+
+@pytest.mark.parametrize("typed", ["", "x", "0h", "-1d", "2026-01-31", "99999999999999d"])
+def test_what_is_no_length_of_time_is_refused_by_its_name(typed: str) -> None:
+    with pytest.raises(UsageError, match=r"^window .* is no length of time"):
+        length_of_time(typed, "window")
+
+
+def test_a_length_of_time_is_in_seconds() -> None:
+    assert (length_of_time("90m", "window"), length_of_time("1d", "window")) == (5400.0, 86_400.0)

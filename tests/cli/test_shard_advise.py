@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from typer.testing import CliRunner, Result
 from levada.cli.root import app
 from levada.cli.shard_advise_keep import read_placement
 from levada.cli.shard_advise_read import SampleReading, drawn, read_sample
-from levada.errors import LevadaError
+from levada.errors import LevadaError, StoreFull
 from levada.lab.sharding.ads import AdsModel, ads, ads_log
 from levada.sharding.asked import AskedQuery, Condition
 from levada.sharding.asked_lines import asked_line
@@ -203,3 +205,19 @@ def test_scripts_refuse_what_does_not_fit(files: tuple[str, str], tmp_path: Path
     assert "an address is needed" in str(refused("script", "postgresql", str(kept), *wrong, "--columns", "a int"))
     (tmp_path / "other.json").write_text('{"a": 1}')
     assert "holds no placement" in str(refused("script", "mongodb", str(tmp_path / "other.json")))
+
+
+def test_on_a_full_disk_the_placement_that_was_kept_stays(
+    files: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "advised.json"
+    kept.write_text("the old one")
+
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    done = CliRunner().invoke(app, ["shard", "advise", *files, "--shards", "2", "--keep", str(kept)])
+    assert isinstance(done.exception, StoreFull)
+    assert kept.read_text() == "the old one"
+    assert not list(tmp_path.glob(".*"))

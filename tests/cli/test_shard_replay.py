@@ -155,4 +155,5 @@ def test_a_node_is_warmed_up(tmp_path: Path, target: str) -> None:
     assert (facts["asked"], facts["rows"]) == (20, 10)
     error = refused("warm-up", str(log), *options, "--table", "missing")
     assert "has none of the tables" in str(error)
-    assert isinstance(refused("warm-up", str(log), *options, "--rate", "0"), UsageError)
+    for rate in ("0", "nan", "inf"):
+        assert isinstance(refused("warm-up", str(log), *options, "--rate", rate), UsageError)

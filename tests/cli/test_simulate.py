@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from levada.cli.ending import ended_at_once
 from levada.cli.root import app
 from levada.errors import LevadaError, UsageError
 from levada.stages import CONTROLLERS
@@ -104,7 +108,19 @@ def test_the_fewest_workers_are_named() -> None:
         ["--times", "1,2", "--workers", "1"],
         ["--times", "soon,5"],
         ["--times", "recorded:/no/such,5"],
+        ["--times", "lognorml:5:1,5"],
+        ["--times", "recorded:/,5"],
+        ["--times", "1", "--workers", "nan"],
+        ["--times", "1", "--workers", "inf"],
+        ["--times", "1", "--workers", "1.7"],
+        ["--controller", "linear", "threshold=1/2/3"],
+        ["--controller", "linear", "threshold=1/2", "--times", "1,1,1", "--workers", "5,5,5"],
+        ["--crashes", "1e300"],
+        ["--slow-from", "nan"],
         ["--load", "waves:3"],
+        ["--load", "recorded:/"],
+        ["--load", "daily:1,5,1e-300"],
+        ["--load", "bursts:1,2,1e-9,1e-8"],
         ["--picture", "run.gif"],
         ["size", "--rate", "0", "--times", "1", "--latency", "2"],
         ["size", "--rate", "1", "--times", "3", "--latency", "2"],
@@ -117,6 +133,20 @@ def test_the_fewest_workers_are_named() -> None:
 def test_what_makes_no_sense_is_one_clear_line(words: list[str]) -> None:
     with pytest.raises(UsageError):
         RUN.invoke(app, ["simulate", *words], catch_exceptions=False)
+
+
+def test_ctrl_c_ends_a_calculation_that_python_cannot_interrupt() -> None:
+    program = "from levada.cli.ending import ended_at_once\nimport os, signal\n"
+    program += "with ended_at_once(): os.kill(os.getpid(), signal.SIGINT); print('still here')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=60.0)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
+def test_ctrl_c_is_heard_again_once_the_calculation_is_over() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with ended_at_once():
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_folder_that_is_not_there_is_said_before_the_run() -> None:

@@ -108,7 +108,9 @@ def test_whoever_guesses_is_slowed_down_and_others_are_not() -> None:
     assert answers[:5] == [401] * 5
     assert answers[5:] == [429] * 3
     assert door.refusal("GET", "/", bearer(READER), "someone else") is None
+    assert status(door.refusal("GET", "/", bearer(READER), "guesser")) == 429  # the right one too, or it is told
     hands.at += 60.0
+    assert door.refusal("GET", "/", bearer(READER), "guesser") is None
     assert status(door.refusal("GET", "/", bearer("guess again"), "guesser")) == 401
 
 

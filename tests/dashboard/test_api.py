@@ -214,7 +214,7 @@ def test_a_body_of_ten_megabytes_is_refused_unread(api: TestClient) -> None:
 def test_a_long_body_that_does_not_say_so_is_cut_off(api: TestClient) -> None:
     pieces = (b"x" * 65_536 for _ in range(160))
     answer = api.post(f"{V1}/seeds", content=pieces, headers={"content-type": "application/json"})
-    assert (answer.status_code, code_of(answer)) == (400, "cut-short")
+    assert (answer.status_code, code_of(answer)) == (413, "too-large")
 
 
 def test_a_method_that_a_path_does_not_know_is_named(api: TestClient) -> None:
@@ -228,11 +228,31 @@ def test_an_empty_folder_says_how_to_begin_and_works_once_something_is_there(
 ) -> None:
     api = open_server(tmp_path / "nothing")
     assert api.get(f"{V1}/health").json()["status"] == "ok"
-    assert api.get(f"{V1}/status").json()["standing"] is None
+    status = api.get(f"{V1}/status").json()
+    assert (status["standing"], status["trouble"]) == (None, None)
     answer = api.get(f"{V1}/search", params={"q": "x"})
     assert (answer.status_code, code_of(answer)) == (404, "not-found")
     assert "levada crawl" in answer.json()["error"]["message"]
     assert api.post(f"{V1}/pause").status_code == 404
+
+
+@pytest.mark.parametrize("file", ["levada.db", "settings.json"])
+def test_a_collection_that_cannot_be_read_says_so_in_its_status(open_server: Open, data: Path, file: str) -> None:
+    (data / file).write_bytes(b"something else" * 1000)
+    status = open_server(data).get(f"{V1}/status").json()
+    assert status["standing"] is None
+    assert str(data / file) in status["trouble"]
+    assert ": " in status["trouble"], "it does not say what to do"
+
+
+def test_a_collection_that_is_damaged_while_it_is_served_says_so_too(open_server: Open, data: Path) -> None:
+    api = open_server(data)
+    assert api.get(f"{V1}/status").json()["trouble"] is None
+    for beside in data.glob("levada.db-*"):
+        beside.unlink()
+    with (data / "levada.db").open("r+b") as file:
+        file.truncate(3000)
+    assert "damaged" in api.get(f"{V1}/status").json()["trouble"]
 
 
 def test_every_answer_tells_browsers_to_be_strict(api: TestClient) -> None:

@@ -105,6 +105,20 @@ def test_the_diff_shows_what_the_web_has_just_changed(opened: Browser, address: 
         assert walk.complaints == []
 
 
+def test_a_collection_that_cannot_be_read_is_told_of_with_what_to_do(opened: Browser, tmp_path: Path) -> None:
+    data = build(tmp_path / "data")
+    (data / "levada.db").write_bytes(b"something else" * 1000)
+    with served(data) as address, open_page(opened, "narrow") as page:
+        walk = Walk(page, address)
+        walk.go("now")
+        said = page.get_by_role("alert").first
+        expect(said).to_contain_text("is damaged or not a database")
+        expect(said).to_contain_text("restore a copy")
+        expect(page.locator("main")).to_contain_text("levada doctor")
+        assert not walk.is_too_wide()
+        assert walk.complaints == []
+
+
 def asked_of_the_web(url: str) -> str:
     """The bundled web's sites are names below localhost, which not every machine looks up."""
     parts = urlsplit(url)

@@ -92,6 +92,11 @@ def test_a_token_that_no_header_can_carry_is_refused(tmp_path: Path) -> None:
     assert "LEVADA_TOKEN" in refused("--data", str(tmp_path), token="gizli-şifre")
 
 
+@pytest.mark.parametrize("endless", ["/dev/zero", "/dev/urandom"])
+def test_a_file_of_tokens_that_never_ends_is_refused(tmp_path: Path, endless: str) -> None:
+    assert endless in refused("--data", str(tmp_path), "--token-file", endless)
+
+
 @pytest.mark.parametrize("name", ["http://levada.example", "levada.example:8443", ""])
 def test_a_name_that_no_browser_could_send_is_refused(tmp_path: Path, name: str) -> None:
     assert "is no host name" in refused("--data", str(tmp_path), "--name", name)

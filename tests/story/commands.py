@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
+
 from levada.adapters.sqlite import SqliteStore
 
-__all__ = ["Ended", "contents", "levada", "one_line", "started"]
+__all__ = ["Ended", "contents", "levada", "one_line", "started", "what_it_said"]
 
 Ended = subprocess.CompletedProcess[str]
 COMMAND = (sys.executable, "-m", "levada")
@@ -32,7 +36,17 @@ def started(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        env={**os.environ, "PYTHONFAULTHANDLER": "1"},
     )
+
+
+def what_it_said(running: subprocess.Popen[str], seconds: float = 15.0) -> tuple[str, str]:
+    """Its output and its errors, once it has ended; where it hangs if it does not."""
+    try:
+        return running.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        running.send_signal(signal.SIGABRT)
+        pytest.fail(f"it does not end:\n{running.communicate(timeout=seconds)[1]}")
 
 
 def one_line(ended: Ended, code: int) -> str:

@@ -54,6 +54,8 @@ def crawl(web: Web, data: Path, **more: object) -> subprocess.CompletedProcess[s
     ("typed", "says"),
     [
         ("", "https://example.org"),
+        ("exa mple", "not an address: 'exa mple'"),
+        ("user:secret@example.org", "user name or password"),
         ("http://", "not an address"),
         ("http://exa mple/", "not an address"),
         ("http://[::1/", "not an address"),
@@ -137,6 +139,16 @@ def test_a_wrong_setting_is_named(text: bytes | None, says: str, tmp_path: Path)
     assert not tmp_path.joinpath("data").exists(), "a folder was made all the same"
 
 
+def test_settings_that_never_end_are_not_read_for_ever(tmp_path: Path) -> None:
+    line = one_line(levada("crawl", "--config", "/dev/zero", "https://example.org", cwd=tmp_path), 2)
+    assert "/dev/zero is too long to be a settings file" in line
+
+
+def test_a_bundled_web_that_is_too_large_is_refused_before_it_is_built(tmp_path: Path) -> None:
+    ended = levada("demo", "--pages", "99999999999", cwd=tmp_path)
+    assert (ended.returncode, "--pages" in ended.stderr) == (2, True)
+
+
 def test_a_wrong_flag_value_is_named(tmp_path: Path) -> None:
     assert "one of sites, any" in one_line(levada("crawl", "x.org", "--scope", "both", cwd=tmp_path), 2)
 
@@ -196,9 +208,59 @@ def test_a_folder_that_a_crawl_holds_can_be_read_but_not_crawled_into(small_web:
 def test_a_file_where_the_folder_should_be(small_web: Web, tmp_path: Path) -> None:
     file = tmp_path / "data"
     file.write_text("mine")
-    assert "data" in one_line(crawl(small_web, file), 1)
-    assert one_line(levada("search", "x", "--data", file, cwd=tmp_path), 3)
+    for arguments in (["crawl"], ["search", "x"], ["serve", "--port", "0"], ["demo", "--seconds", "1"]):
+        assert "is not a folder" in one_line(levada(*arguments, "--data", file, cwd=tmp_path), 2)
+    assert "is not a folder" in one_line(crawl(small_web, file), 2)
     assert file.read_text() == "mine"
+
+
+def test_a_crawl_whose_folder_was_deleted_ends_and_says_so(small_web: Web, data: Path) -> None:
+    """It would go on for ever, in files that nobody finds again."""
+    running = started("crawl", "--data", data, "--config", small_web.config, "--json", cwd=data.parent)
+    try:
+        while not (data / "live.json").exists():  # within the time that a test may take
+            assert running.poll() is None
+        shutil.rmtree(data, ignore_errors=True)
+        _, said = running.communicate(timeout=30)
+    finally:
+        running.kill()
+    assert running.returncode == 1
+    assert said == f"levada: {data} was deleted or replaced while the crawl ran: start the crawl again\n"
+    assert not data.exists()
+
+
+def test_a_collection_that_knows_no_page_asks_where_to_start(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "levada.db").touch()
+    assert "where to start?" in one_line(levada("crawl", "--data", "data", "--json", cwd=tmp_path), 2)
+
+
+def test_a_command_whose_output_is_closed_has_nobody_to_answer_and_breaks_nothing(data: Path) -> None:
+    before = contents(data)
+    for arguments in (["search", "istanbul", "--json"], ["export", "--jsonl"], ["doctor"]):
+        closed = ["sh", "-c", 'exec "$@" >&-', "sh"]
+        ended = levada(*arguments, "--data", data, cwd=data.parent, through=closed)
+        assert (ended.returncode, "Traceback" in ended.stderr) == (0, False), ended.stderr
+    assert contents(data) == before
+
+
+def test_a_folder_that_nobody_may_look_into_is_said_to_be_so(data: Path) -> None:
+    around = data.parent / "around"
+    around.mkdir()
+    data.rename(around / "data")
+    around.chmod(0)
+    try:
+        for arguments in (["search", "x"], ["crawl"], ["serve", "--port", "0"]):
+            through = _without_the_rights_of_root()
+            ended = levada(*arguments, "--data", around / "data", cwd=data.parent, through=through)
+            assert "(Permission denied): check" in one_line(ended, 1)
+    finally:
+        around.chmod(0o755)
+
+
+def test_a_name_that_no_folder_can_have_is_said_to_be_too_long(tmp_path: Path) -> None:
+    for arguments in (["search", "x"], ["serve", "--port", "0"], ["crawl"]):
+        assert "too long" in one_line(levada(*arguments, "--data", "x" * 5000, cwd=tmp_path), 1)
 
 
 def test_a_folder_that_may_not_be_written_can_be_read_and_is_not_crawled_into(small_web: Web, data: Path) -> None:

@@ -22,7 +22,7 @@ from levada.adapters.sqlite import SqliteStore
 from levada.demo.child import Web, serving
 from levada.demo.model import World
 from tests.story.collections import check_whole
-from tests.story.commands import contents, levada, started
+from tests.story.commands import contents, levada, started, what_it_said
 
 PAGES = 120
 REPORT = {
@@ -199,7 +199,7 @@ def test_an_interrupted_crawl_ends_in_good_order_and_the_same_command_goes_on(
     with started(*command, "--delay", "0.4", cwd=tmp_path) as running:
         _wait_for_a_page(tmp_path / "data", running)
         os.killpg(running.pid, number)  # as a terminal does: to all of its processes
-        out, err = running.communicate(timeout=15)
+        out, err = what_it_said(running)
     assert running.returncode == status, err
     assert "Traceback" not in err
     assert "levada:" not in err
@@ -220,7 +220,7 @@ def test_a_crawl_interrupted_before_it_began_ends_quietly(still_web: Web, tmp_pa
     with started(*command, "--delay", "0.4", cwd=tmp_path) as running:
         _wait(running, lambda: tmp_path.joinpath("data", "lock").exists())
         os.killpg(running.pid, signal.SIGINT)
-        _, err = running.communicate(timeout=15)
+        _, err = what_it_said(running)
     assert running.returncode in (0, 130), err
     assert "Traceback" not in err
     assert "levada:" not in err

@@ -185,7 +185,8 @@ class ParserPool:
             return
         finally:
             self._starting -= 1
-        self._children.append(child)
+        if not child.ended.done():  # one that died on the way is counted as lost already
+            self._children.append(child)
         self._hand_out()
 
     def ready(self) -> None:
@@ -200,7 +201,9 @@ class ParserPool:
 
     def lost(self, child: ParserProcess, status: int) -> None:
         """A child is gone: blame the page that it was reading, hand the others out again."""
-        (self._children if child in self._children else self._leaving).remove(child)
+        for crew in (self._children, self._leaving):
+            if child in crew:
+                crew.remove(child)
         self._work += child.seconds()
         jobs = list(child.jobs)
         if self._closed:

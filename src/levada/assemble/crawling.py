@@ -36,7 +36,12 @@ def seeds(urls: Sequence[str]) -> list[Found]:
 
 
 def _address(typed: str) -> str:
-    address = canonical(typed if "://" in typed else f"https://{typed}") if typed.strip() else ""
+    try:
+        address = canonical(typed if "://" in typed else f"https://{typed}") if typed.strip() else ""
+    except BadUrl as error:
+        if "://" in typed:
+            raise
+        raise BadUrl(str(error).replace("'https://", "'")) from None  # which nobody has typed
     if not address.startswith(("http://", "https://")):
         raise BadUrl(f"{typed[:200]!r} is not an http or https address: write it like https://example.org")
     return address

@@ -30,7 +30,7 @@ from socket import gethostname
 import msgspec
 from msgspec import structs
 
-from levada.errors import NotFound, StoreError, StoreFull, StoreLocked
+from levada.errors import NotFound, StoreError, StoreFull, StoreLocked, UsageError
 from levada.flow.live import LiveStatus
 from levada.flow.settings import Settings
 
@@ -62,8 +62,10 @@ class DataFolder:
         self._live = path / "live.json"
         self._lock = path / "lock"
         self._names = str(path), str(self._settings)  # asked for at every look, which paths would be too slow for
+        self._written = 0, 0  # the lock and the database that the crawl of this process writes
 
     def make(self) -> None:
+        self.must_be_folder()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -71,7 +73,20 @@ class DataFolder:
 
     def exists(self) -> bool:
         """Is there a collection in it?"""
-        return self.database.exists() or self.placement.exists()
+        self.must_be_folder()
+        try:
+            return self.database.exists() or self.placement.exists()
+        except OSError as error:
+            raise _unreadable(self.path, error) from None
+
+    def must_be_folder(self) -> None:
+        """Or nothing yet."""
+        try:
+            is_other = self.path.exists() and not self.path.is_dir()
+        except OSError as error:
+            raise _unreadable(self.path, error) from None
+        if is_other:
+            raise UsageError(f"{self.path} is not a folder: name the one that holds the collection, or a new one")
 
     def identity(self) -> tuple[int, ...]:
         """Another one when the folder was made anew, or another crawl has begun in it."""
@@ -87,11 +102,13 @@ class DataFolder:
         try:
             descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise _folder_error(self.path, error) from None
+            raise _folder_error(self._lock, error) from None
         try:
             self._take(descriptor)
+            self._written = os.fstat(descriptor).st_ino, 0
             yield
         finally:
+            self._written = 0, 0
             os.close(descriptor)
 
     def _take(self, descriptor: int) -> None:
@@ -102,8 +119,11 @@ class DataFolder:
             raise StoreLocked(
                 f"{self.path} is in use by another crawl (process {holder}): wait for it, or name another --data"
             ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        try:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        except OSError as error:
+            raise _folder_error(self.path, error) from None
 
     def save_settings(self, settings: Settings) -> None:
         fresh = self._settings.with_suffix(".new")
@@ -117,10 +137,22 @@ class DataFolder:
 
     def save_live(self, status: LiveStatus) -> None:
         """Whole or not at all; a disk that is full costs nobody but who looks."""
+        self._must_be_written()
         fresh = self._live.with_suffix(".new")
         with suppress(OSError):
             fresh.write_bytes(msgspec.json.encode(_Written(host=gethostname(), **structs.asdict(status))))
             fresh.replace(self._live)
+
+    def _must_be_written(self) -> None:
+        """Files that were deleted can be written on for ever, and nobody would ever find what is in them."""
+        lock, database = self._written
+        if not lock:
+            return
+        now = _inode(str(self._lock)), _inode(str(self.database))
+        if now[0] != lock or (database and now[1] != database):
+            what = self.path if now[0] != lock else self.database
+            raise StoreError(f"{what} was deleted or replaced while the crawl ran: start the crawl again")
+        self._written = now
 
     def forget_live(self) -> None:
         with suppress(OSError):
@@ -144,7 +176,7 @@ class DataFolder:
         """Those of the latest crawl; the defaults if there was none."""
         try:
             return msgspec.json.decode(self._settings.read_bytes(), type=Settings)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return Settings()
         except (OSError, msgspec.MsgspecError) as error:
             raise StoreError(
@@ -174,3 +206,7 @@ def _folder_error(path: Path, error: OSError) -> StoreError:
     if error.errno == errno.ENOSPC:
         return StoreFull(f"the disk that holds {path} is full: make room and run the same command again")
     return StoreError(f"cannot write in {path}: {error.strerror}")
+
+
+def _unreadable(path: Path, error: OSError) -> StoreError:
+    return StoreError(f"cannot read {path} ({error.strerror}): check its name, and who may read it")

@@ -28,7 +28,9 @@ def demo(
             help="Seconds of its time per second; 500, or 1 with --serve-only.",
         ),
     ] = None,
-    pages: Annotated[int | None, typer.Option("--pages", min=1, metavar="N", help="Size of the web.")] = None,
+    pages: Annotated[
+        int | None, typer.Option("--pages", min=1, max=1_000_000, metavar="N", help="Size of the web.")
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="S", help="Another seed, another web.")] = 1,
     data: Annotated[
         Path, typer.Option("--data", metavar="DIR", help="Where its collection goes; replaced each time.")

@@ -200,6 +200,7 @@ def _saw_content(settled: Settled) -> bool:
 
 def _clear(folder: DataFolder) -> None:
     """The collection of an earlier demo goes; anything that is not one stays, and is an error."""
+    folder.must_be_folder()
     if not folder.path.exists() or not any(folder.path.iterdir()):
         return
     if not folder.exists():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from levada.cli.options import DataOption, JsonOption, print_json
-from levada.errors import NotFound, UsageError
+from levada.errors import BadUrl, NotFound, UsageError
 
 if TYPE_CHECKING:
     from levada.adapters.exports.whole_file import CountingOutput
@@ -113,7 +113,11 @@ class _Pages:
 def _site(typed: str) -> str:
     from levada.pages.urls import canonical, site_of
 
-    return site_of(canonical(typed if "://" in typed else f"https://{typed}"))
+    try:
+        return site_of(canonical(typed if "://" in typed else f"https://{typed}"))
+    except BadUrl as error:
+        said = str(error).replace("'https://", "'")  # which nobody has typed
+        raise UsageError(f"--site is no host, such as example.org or example.org:8080: {said}") from None
 
 
 def _within(site: str, wanted: str) -> bool:

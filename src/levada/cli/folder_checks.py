@@ -15,6 +15,7 @@ from levada.assemble.folder import DataFolder
 from levada.assemble.stores import open_shard_reader, shard_folders
 from levada.cli.checks import Check, failed, fine, worrying
 from levada.cli.printing import plural, size
+from levada.cli.small_file_checks import small_file_checks
 from levada.clock import SystemClock
 from levada.errors import LevadaError
 from levada.flow.settings import Settings
@@ -27,14 +28,15 @@ _SKEW = 60.0
 def folder_checks(folder: DataFolder) -> Iterator[Check]:
     try:
         there = folder.exists()
-    except OSError as error:
-        yield failed("collection", f"{folder.path} cannot be read ({error.strerror})", "check who may read it")
+    except LevadaError as error:
+        yield _told(error, "collection")
         return
     if not there:
         yield fine("collection", f"none in {folder.path} yet", "levada crawl URL starts one")
         return
     yield _lock(folder.path / "lock")
     yield _last_settings(folder.path / "settings.json")
+    yield from small_file_checks(folder)
     try:
         shards = shard_folders(folder)
     except LevadaError as error:
@@ -71,6 +73,10 @@ def _index(folder: DataFolder, newest: int, name: str) -> Check:
         with closing(TantivyIndex(folder.index)) as index:
             position = index.position()
     except LevadaError as error:
+        if folder.index.is_dir() and not os.access(folder.index, os.W_OK):
+            return worrying(
+                name, str(error), f"who searches must be able to write in {folder.index}: a lock is taken there"
+            )
         return worrying(name, str(error), f"delete {folder.index}: the next search rebuilds it")
     if position > newest:
         advice = f"it belongs to another collection; delete {folder.index}: the next search rebuilds it"

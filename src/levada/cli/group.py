@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,10 +58,12 @@ def group(
 
     require("numpy", "numba")
     _check(method, workers, skew, records, seed)
+    from levada.cli.ending import ended_at_once
     from levada.lab.grouping.cell import run_cell
 
-    chosen = _stream(stream, skew, records, seed)
-    figures = run_cell(method, chosen, workers, seed)
+    with ended_at_once():
+        chosen = _stream(stream, skew, records, seed)
+        figures = run_cell(method, chosen, workers, seed)
     if json:
         print_json(figures)
     else:
@@ -90,6 +93,8 @@ def _stream(name: str | None, skew: float, records: int, seed: int) -> Stream:
         return country_stream(skew, records, seed)
     if name in REAL_STREAMS and not Path(name).exists():
         return real_stream(name, seed)
+    if name != "-" and not Path(name).exists() and (near := get_close_matches(name, REAL_STREAMS, n=1)):
+        raise UsageError(f"there is no file {name}; did you mean the stream {near[0]}?")
     return line_stream(Path(name))
 
 
@@ -105,5 +110,6 @@ def _print(figures: Figures, method: str, workers: int, stream: Stream) -> None:
     out.print(f"load deviation     {figures.deviation_percent:>10.4f} % of all records")
     out.print(f"fullest worker     {figures.max_over_mean:>10.4f} times the mean")
     out.print(f"distribution cost  {figures.distribution_cost:>10.4f} workers per key")
-    out.print(f"latency            {duration(figures.latency_ms / 1000):>10}")
+    latency = figures.latency_ms / 1000
+    out.print(f"latency            {duration(latency) if latency >= 10 else f'{latency:.3f} s':>10}")
     out.print(f"throughput         {figures.throughput:>10,.0f} records per second")

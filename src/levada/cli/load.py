@@ -14,6 +14,7 @@ from levada.errors import UsageError
 
 __all__ = ["register"]
 
+_MOST = 1e9  # what is not finite cannot be noted
 _SPLITS = ("auto", "ranges", "blocks", "mod", "hash")
 
 
@@ -54,7 +55,8 @@ def load(
         int, typer.Option("--memory-mb", metavar="MB", min=1, max=100_000, help="For the rows of a task, at most.")
     ] = 64,
     rows_per_second: Annotated[
-        float, typer.Option("--rows-per-second", metavar="R", min=0.0, help="At most, per instance; 0: no limit.")
+        float,
+        typer.Option("--rows-per-second", metavar="R", min=0.0, max=_MOST, help="Of each instance; 0: no limit."),
     ] = 0.0,
     connections: Annotated[
         int, typer.Option("--connections", metavar="N", min=0, help="That read the source at once; 0: any number.")
@@ -64,10 +66,12 @@ def load(
         typer.Option("--lease", metavar="SECONDS", min=0.2, max=86_400.0, help="Until a silent task is free."),
     ] = 30.0,
     keep_old: Annotated[
-        float, typer.Option("--keep-old", metavar="SECONDS", min=0.0, help="Before the old map is removed.")
+        float,
+        typer.Option("--keep-old", metavar="SECONDS", min=0.0, max=_MOST, help="Before the old map is removed."),
     ] = 5.0,
     fresh: Annotated[
-        float, typer.Option("--fresh", metavar="SECONDS", min=0.0, help="Do nothing if it was loaded so lately.")
+        float,
+        typer.Option("--fresh", metavar="SECONDS", min=0.0, max=_MOST, help="Do nothing if loaded so lately."),
     ] = 0.0,
     replace: Annotated[bool, typer.Option("--replace", help="Even if the map holds another table.")] = False,
     wake: Annotated[

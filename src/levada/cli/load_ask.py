@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -167,6 +168,7 @@ def get(
     ```
     """
     from levada.assemble.maps import Map
+    from levada.cli.logs import tell
 
     with Map.open(asked_load(name, maps, target).target, name) as opened:
         answers = dict(zip(keys, opened.get_many(keys), strict=True))
@@ -178,6 +180,9 @@ def get(
         if json:
             raise typer.Exit(NotFound.exit_code)
         raise NotFound(f"map {name} has no {' '.join(keys)[:100]}")
+    missing = [key for key, answer in answers.items() if answer is None]
+    if missing and not json:
+        tell(f"map {name} has no {' '.join(missing)[:100]}", logging.WARNING)
 
 
 def _print_answers(answers: dict[str, Any]) -> None:

@@ -30,12 +30,15 @@ def asked_load(name: str, maps: Path, target: str = "", source: str = "", book: 
     import msgspec
 
     from levada.assemble.loading import LoadRequest
-    from levada.assemble.loading_notes import noted_load
+    from levada.assemble.loading_notes import noted_load, noted_loads
     from levada.bulk.generations import checked_name
+    from levada.bulk.near import near_names
 
     noted = noted_load(maps, checked_name(name))
     if noted is None and not target and not (maps / name).exists():
-        raise NotFound(f"no load {name} is noted in {maps}: name where the map is with --to")
+        known = noted_loads(maps)
+        hint = f"{near_names(name, known)} Or " if known else ""
+        raise NotFound(f"no load {name} is noted in {maps}: {hint}name where the map is with --to")
     base = noted or LoadRequest("", "", "", "", name, str(maps))
     named = {"target": target, "source": source, "book": book}
     return msgspec.structs.replace(base, **{field: word for field, word in named.items() if word})

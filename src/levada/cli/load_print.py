@@ -66,7 +66,6 @@ def _standing_facts(standing: Standing) -> dict[str, Any]:
 
     record, done = standing.record, standing.done
     share, rate, left = progress_of(standing)
-    running = record.state == "running"
     return {
         "name": record.plan.name,
         "generation": record.generation,
@@ -83,7 +82,7 @@ def _standing_facts(standing: Standing) -> dict[str, Any]:
         "null_values": done.null_values,
         "digest": f"{done.digest:016x}",
         "rows_per_second": rate,
-        "seconds_left": left if running else None,
+        "seconds_left": left,
         "share": share,
         "tasks": {
             "done": done.tasks,

@@ -153,8 +153,8 @@ def _sqlite() -> Check:
 
 
 def _disk(data: Path) -> Check:
-    place = next((path for path in (data.absolute(), *data.absolute().parents) if path.exists()), Path("/"))
     try:
+        place = next((path for path in (data.absolute(), *data.absolute().parents) if path.exists()), Path("/"))
         free = shutil.disk_usage(place).free
     except OSError as error:
         return worrying("disk", f"cannot be asked ({error.strerror})", "check --data")

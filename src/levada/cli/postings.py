@@ -38,7 +38,7 @@ def postings(
     """
     from levada.assemble.folder import DataFolder
     from levada.assemble.searching import open_search
-    from levada.cli.printing import line, printer
+    from levada.cli.printing import line, printer, shortened
     from levada.pages.urls import site_of
 
     typed = line(word)
@@ -53,7 +53,7 @@ def postings(
         print_json({"word": typed, "postings": rows, "more": more})
         raise typer.Exit(0 if rows else NotFound.exit_code)
     if not shown:
-        raise NotFound(f"{typed} stands in no stored page")
+        raise NotFound(f"{shortened(typed, 200)} stands in no stored page")
     out = printer()
     out.print(", ".join(f"{each.site}-{each.page}-{each.count}" for each in shown) + (", ..." if more else ""))
     if urls:

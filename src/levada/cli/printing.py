@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["harmless", "line", "paragraphs", "plural", "printer", "shortened", "size"]
 
+_COLUMNS = 80  # where nobody knows how wide the screen is
+
 
 def printer(file: TextIO | None = None) -> Console:
     """Standard output: colour on a terminal (unless NO_COLOR), plain when piped; lines are never broken, so that an
@@ -22,4 +24,7 @@ def printer(file: TextIO | None = None) -> Console:
     reconfigure = getattr(out, "reconfigure", None)
     if reconfigure is not None:  # a letter that the terminal cannot show must not end the command
         reconfigure(errors="replace")
-    return Console(file=out, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    console = Console(file=out, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    if console.width < 1:  # some shells say COLUMNS=0, and would see nothing at all
+        console.width = _COLUMNS
+    return console

@@ -37,6 +37,7 @@ from levada.cli import (
     why,
     work,
 )
+from levada.cli.standard_streams import open_missing_streams
 from levada.errors import LevadaError
 
 __all__ = ["app", "main"]
@@ -142,6 +143,7 @@ def _end(_number: int, _frame: object) -> NoReturn:
 
 
 def main() -> None:
+    open_missing_streams()
     # Commands that serve or crawl have ways of their own.
     signal.signal(signal.SIGTERM, _end)
     try:
@@ -151,6 +153,7 @@ def main() -> None:
 
         tell(str(error))  # one line, whatever was quoted in it
         sys.exit(error.exit_code)
-    except OSError as error:  # of standard output: everything else is translated where it is met
-        print(f"levada: cannot write the answer: {error.strerror or error}", file=sys.stderr)
+    except OSError as error:  # of standard output, mostly: what has a name is translated where it is met
+        what = f"cannot read or write {error.filename}" if error.filename else "cannot write the answer"
+        print(f"levada: {what}: {error.strerror or error}", file=sys.stderr)
         os._exit(1)  # a full output cannot be flushed on the way out either

@@ -87,7 +87,10 @@ async def _show(work: Crawl, watcher: Watcher) -> None:
 
 
 async def _unless_hopeless(work: Crawl, run: Coroutine[None, None, Report]) -> Report:
-    """A crawl that never stored a page, and knows of none that it has not tried, is over: nobody waits for it."""
+    """A crawl that never stored a page, and knows of none that it has not tried, is over: nobody waits for it.
+
+    So is one that knows of no page at all.
+    """
     giving_up = asyncio.create_task(_give_up(work))
     try:
         return await run
@@ -96,8 +99,9 @@ async def _unless_hopeless(work: Crawl, run: Coroutine[None, None, Report]) -> R
 
 
 async def _give_up(work: Crawl) -> None:
+    unknown = work.standing  # until it is looked at for the first time
     while True:
         await asyncio.sleep(_LOOK)
         standing = work.standing
-        if standing.known and not (standing.versions or standing.unvisited or standing.leased):
+        if standing is not unknown and not (standing.versions or standing.unvisited or standing.leased):
             work.stop("done")

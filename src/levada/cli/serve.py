@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 PORT = 8400
+_LONGEST_TOKENS = 10_000  # characters of a file of tokens that are read
 BESIDE = "LEVADA_BESIDE"  # the process that started this server for itself, and that it ends with
 
 
@@ -64,8 +65,7 @@ def serve(
     tokens = _tokens(token_file)
     names = frozenset(map(_host_name, name or ()))
     folder = DataFolder(data)
-    if data.exists() and not data.is_dir():
-        raise UsageError(f"{data} is not a folder: name the one that holds the collection")
+    folder.must_be_folder()
     door = listen(host, port, tokens)
     shown = "[::1]" if host == "::1" else host
     address = f"http://{shown}:{door.getsockname()[1]}/"
@@ -89,9 +89,12 @@ def _tokens(path: Path | None) -> Tokens:
         admin, reader = os.environ.get("LEVADA_TOKEN", ""), os.environ.get("LEVADA_READ_TOKEN", "")
         return Tokens(_sendable(admin, "LEVADA_TOKEN"), _sendable(reader, "LEVADA_READ_TOKEN"))
     try:
-        lines = path.read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None
+        with path.open(encoding="utf-8") as file:
+            lines = file.read(_LONGEST_TOKENS).splitlines()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} cannot be read: it is not text") from None
     admin, reader, *_ = [line.strip() for line in lines] + ["", ""]
     if not admin:
         raise UsageError(f"{path} holds no token: write one on its first line")

@@ -24,10 +24,10 @@ class PlacementFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def write_placement(path: Path, collection: str, placement: Placement, values: tuple[Any, ...]) -> None:
     scalars = tuple(value for value in values if isinstance(value, str | int | float | bool | None))
     kept = PlacementFile(collection, placement, scalars)
-    try:
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(kept)) + b"\n")
-    except OSError as error:
-        raise LevadaError(f"cannot write {path}: {error.strerror or error}") from None
+    from levada.adapters.exports.whole_file import whole_file
+
+    with whole_file(path, force=True) as out:
+        out.write(msgspec.json.format(msgspec.json.encode(kept)) + b"\n")
 
 
 def read_placement(path: Path) -> PlacementFile:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from levada.cli.printing import line, shortened
-from levada.errors import LevadaError
 
 if TYPE_CHECKING:
     from levada.sharding.advice import Advice
@@ -26,10 +25,10 @@ _OURS, _OTHER, _REFUSED = "#1f6f8b", "#8aa9b5", "#c9a0a0"
 
 
 def draw(advice: Advice, path: Path) -> None:
-    try:
-        path.write_text(picture_of(advice), encoding="utf-8")
-    except OSError as error:
-        raise LevadaError(f"cannot write the picture {path}: {error.strerror or error}") from None
+    from levada.adapters.exports.whole_file import whole_file
+
+    with whole_file(path, force=True) as out:
+        out.write(picture_of(advice).encode())
 
 
 def picture_of(advice: Advice) -> str:

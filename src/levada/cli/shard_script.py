@@ -142,8 +142,11 @@ def _print(text: str) -> None:
 
 
 def _write(path: Path, text: str) -> None:
+    from levada.adapters.exports.whole_file import whole_file
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise LevadaError(f"cannot write {path}: {error.strerror or error}") from None
+    with whole_file(path, force=True) as out:
+        out.write(text.encode())

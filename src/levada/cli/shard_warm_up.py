@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -54,7 +55,7 @@ def warm_up(
     levada shard warm-up queries.jsonl --target postgresql://db0/shop --collection board.ads --table public.ads
     ```
     """
-    _check(log, queries, min(seconds, rate, limit))
+    _check(log, queries, (seconds, rate, limit))
     from levada.adapters.replay.warming import WarmUp, nothing_asked
     from levada.adapters.replay.warming import warm_up as warm
     from levada.cli.watching import watching
@@ -98,10 +99,10 @@ def _say(done: Warmed) -> None:
         out.print(line(f"the server said: {done.trouble}"))
 
 
-def _check(log: Path, queries: int, least: float) -> None:
+def _check(log: Path, queries: int, bounds: tuple[float, ...]) -> None:
     if not 1 <= queries <= _MOST_QUERIES:
         raise UsageError(f"--queries must be 1 to {_MOST_QUERIES:,}, not {queries}")
-    if not least > 0:
-        raise UsageError("--seconds, --rate and --limit must be above 0")
+    if not all(0 < bound < math.inf for bound in bounds):
+        raise UsageError("--seconds, --rate and --limit must be above 0, and finite")
     if not log.is_file():
         raise LevadaError(f"there is no log of queries {log}")

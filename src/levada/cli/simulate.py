@@ -148,4 +148,7 @@ def parse_most(times: str | None, workers: str | None, orchestrators: int, catal
         if times is not None and len(times.split(",")) != 2:
             raise UsageError("--times of other than two stages needs --workers, one number for each")
         return orchestrators, catalogs
-    return tuple(int(number) for number in parse_numbers(workers, "--workers"))
+    numbers = parse_numbers(workers, "--workers")
+    if not all(number.is_integer() for number in numbers):  # nor is any that is not finite
+        raise UsageError(f"--workers: {workers!r} is not a list of whole numbers")
+    return tuple(int(number) for number in numbers)

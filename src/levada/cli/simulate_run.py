@@ -6,11 +6,12 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+from levada.cli.ending import ended_at_once
 from levada.errors import UsageError
 from levada.lab.stages.figures import Figures
 from levada.lab.stages.jobs import Job, Options, begun, rules_of
 from levada.lab.stages.loads import constant, parse_load
-from levada.lab.stages.model import Model, StageModel
+from levada.lab.stages.model import TIMES, Model, StageModel
 from levada.lab.stages.running import follow, simulate
 
 __all__ = ["Asked", "model_of", "run"]
@@ -40,11 +41,12 @@ def run(asked: Asked, controller: str, options: Options, picture: Path | None = 
     job = Job(model_of(asked), controller, asked.most, options)
     rules = rules_of(job)
     model = begun(job.model, job.most) if controller == "static" else job.model
-    if picture is None:
-        return simulate(model, rules)
+    with ended_at_once():
+        if picture is None:
+            return simulate(model, rules)
+        course = follow(model, rules)
     from levada.lab.stages.picture import draw_course
 
-    course = follow(model, rules)
     draw_course(course, picture)
     return course.figures
 
@@ -80,6 +82,10 @@ def _stage(text: str, asked: Asked) -> StageModel:
         service, *spread = (float(part) for part in rest.split(":"))
     except ValueError:
         raise UsageError(f"--times: {text!r} is not a time") from None
+    if kind and kind not in TIMES:
+        raise UsageError(
+            f"--times: {text!r} is not a time: such as 5, or {', '.join(f'{each}:' for each in TIMES)}"
+        )
     if len(spread) > (kind == "lognormal"):
         raise UsageError(f"--times: {text!r} has too many numbers")
     own = {"spread": spread[0]} if spread else {}
@@ -90,5 +96,7 @@ def _recorded(path: Path) -> tuple[float, ...]:
     try:
         with path.open(encoding="ascii") as file:
             return tuple(float(word) for word in file.read(_MOST_RECORDED).split())
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read the times in {path}: {error}") from None
+    except OSError as error:
+        raise UsageError(f"cannot read the times in {path}: {error.strerror or error}") from None
+    except ValueError:
+        raise UsageError(f"cannot read the times in {path}: they must be numbers, one per line") from None

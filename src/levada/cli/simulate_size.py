@@ -39,9 +39,11 @@ def size(
     require("numpy", "numba")
     if not 1 <= runs <= 1_000:
         raise UsageError(f"--runs must be between 1 and 1000, not {runs}")
+    from levada.cli.ending import ended_at_once
     from levada.lab.stages.sizing import size as sized
 
-    found = sized(rate, parse_numbers(times, "--times"), latency, seconds, runs)
+    with ended_at_once():
+        found = sized(rate, parse_numbers(times, "--times"), latency, seconds, runs)
     if json:
         print_json(found)
         return

@@ -9,7 +9,7 @@ from levada.assemble.folder import DataFolder
 from levada.assemble.reading import open_collection
 from levada.cli.logs import tell
 from levada.cli.printing import shortened
-from levada.errors import LevadaError, Refused
+from levada.errors import LevadaError, Refused, UsageError
 from levada.reasons import Reason
 from levada.records import Found, PageRecord, PageState
 
@@ -37,11 +37,13 @@ def tell_trouble(folder: DataFolder, start: Sequence[Found]) -> None:
     """Raise the error of start addresses that all failed; of some that did, print a line each and go on."""
     with open_collection(folder) as collection:
         known = [page for each in start if (page := collection.store.page(each.url)) is not None]
-        stored = collection.store.standing(collection.clock.now()).stored
+        standing = collection.store.standing(collection.clock.now())
+    if not standing.known:
+        raise UsageError(f"no page is known in {folder.path}: where to start? levada crawl https://example.org")
     troubled = [page for page in known if page.state in _TROUBLED]
     if known and len(troubled) == len(known):
         raise _error(troubled)
-    if known and not stored and all(page.visits for page in known):
+    if known and not standing.stored and all(page.visits for page in known):
         raise LevadaError("the start addresses lead on, but nothing could be stored: levada why URL says more")
     for page in troubled[:_TOLD]:
         tell(_sentence(page), logging.WARNING)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from levada.cli.options import DataOption, JsonOption, print_json
-from levada.errors import NotFound, UsageError
+from levada.errors import NotFound
 
 if TYPE_CHECKING:
     from levada.assemble.folder import DataFolder
@@ -54,24 +54,13 @@ def trends(
     ```
     """
     from levada.assemble.folder import DataFolder
+    from levada.telling.duration import length_of_time
 
-    seconds = _seconds(window)
+    seconds = length_of_time(window, "--window")
     if balance:
         _show_balance(DataFolder(data), json)
     else:
         _show_trends(DataFolder(data), site, lang, seconds, limit, json)
-
-
-def _seconds(typed: str) -> float:
-    from levada.telling.duration import since_moment
-
-    try:
-        seconds = -since_moment(typed, 0.0) if typed[-1:].isalpha() else 0.0
-    except UsageError:
-        seconds = 0.0
-    if not 0.0 < seconds <= 1e9:
-        raise UsageError(f"--window {typed[:50]!r} is no length of time, such as 90m, 24h, 7d or 2w")
-    return seconds
 
 
 def _show_trends(

@@ -97,9 +97,12 @@ class Access:
             return None
         if path == LOGIN_PATH and method == "POST":  # asks for a token itself
             return None if _is_same_origin(headers) else _CROSS_SITE
-        role, tried = self._role(headers)
+        token = _token_of(headers)
+        if self.tokens and token is not None and (wait := self._failures.wait(client, self._now())):
+            return _slow_down(wait)  # whatever the token is: else who guesses would still learn which one is right
+        role = self._session_role(headers) if token is None else self.tokens.role(token)
         if self.tokens and role is Role.NOBODY:
-            return self._unknown(client, tried)
+            return self._unknown(client, tried=token is not None)
         if method in _SAFE:
             return None
         if self.tokens and role is not Role.ADMIN:
@@ -122,13 +125,9 @@ class Access:
     def log_out(self, headers: Mapping[str, str]) -> None:
         self._sessions.pop(_session_of(headers), None)
 
-    def _role(self, headers: Mapping[str, str]) -> tuple[Role, bool]:
-        """The role, and whether a token was tried."""
-        kind, _, token = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer":
-            return self.tokens.role(token.strip()), True
+    def _session_role(self, headers: Mapping[str, str]) -> Role:
         role, expires = self._sessions.get(_session_of(headers), (Role.NOBODY, 0.0))
-        return (role if expires > self._now() else Role.NOBODY), False
+        return role if expires > self._now() else Role.NOBODY
 
     def _unknown(self, client: str, tried: bool) -> Refusal:
         now = self._now()
@@ -174,6 +173,11 @@ def _is_same_origin(headers: Mapping[str, str]) -> bool:
         return False
     origin = headers.get("origin")
     return origin is None or origin.partition("://")[2] == headers.get("host", "")
+
+
+def _token_of(headers: Mapping[str, str]) -> str | None:
+    kind, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else None
 
 
 def _session_of(headers: Mapping[str, str]) -> str:

@@ -24,7 +24,15 @@ from levada.errors import (
     UsageError,
 )
 
-__all__ = ["ApiError", "ErrorAnswer", "error_answer", "json_answer", "refusal_answer", "refusal_of"]
+__all__ = [
+    "ApiError",
+    "ErrorAnswer",
+    "error_answer",
+    "json_answer",
+    "refusal_answer",
+    "refusal_of",
+    "tagged_answer",
+]
 
 _JSON = "application/json"
 _STATUS: tuple[tuple[type[LevadaError], int], ...] = (
@@ -54,15 +62,19 @@ class ErrorAnswer(msgspec.Struct, frozen=True):
 
 
 def json_answer(request: Request, told: Any, status: int = 200) -> Response:
-    """With an entity tag, so that whoever has it already is told so in a few bytes."""
     body = msgspec.json.encode(told)
     if status != 200 or request.method not in ("GET", "HEAD"):
         return Response(body, status, media_type=_JSON)
+    return tagged_answer(request, body, _JSON)
+
+
+def tagged_answer(request: Request, body: bytes, media_type: str) -> Response:
+    """With an entity tag, so that whoever has it already is told so in a few bytes."""
     tag = f'"{blake2b(body, digest_size=9).hexdigest()}"'
     headers = {"etag": tag, "cache-control": "private, no-cache"}
     if tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
-    return Response(body, headers=headers, media_type=_JSON)
+    return Response(body, headers=headers, media_type=media_type)
 
 
 def refusal_of(error: LevadaError) -> Refusal:

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from levada.dashboard.answers import refusal_answer, refusal_of
+from levada.dashboard.answers import refusal_answer, refusal_of, tagged_answer
 from levada.dashboard.operations import API, Operation, query_of
 from levada.dashboard.view import View
 from levada.errors import LevadaError
@@ -22,7 +22,7 @@ from levada.telling.duration import iso
 
 __all__ = ["CHANGES", "CHANGE_PATHS", "ChangeFacts", "change_facts", "change_routes"]
 
-_TICK = 0.5  # seconds between two looks at the log, for all who listen together
+_TICK = 0.5  # seconds between two looks at the log, for each who listens
 _KEEP_ALIVE = 15.0  # seconds: a proxy closes what is silent
 _IN_ATOM = 50
 _ATOM = "http://www.w3.org/2005/Atom"
@@ -167,7 +167,7 @@ def change_routes(view: View) -> list[Route]:
             body = await asyncio.to_thread(_atom, view, ask, str(request.url))
         except LevadaError as error:
             return refusal_answer(refusal_of(error))
-        return Response(body, media_type="application/atom+xml")
+        return tagged_answer(request, body, "application/atom+xml")
 
     return [Route(f"{API}/changes/stream", stream), Route(f"{API}/changes.atom", atom)]
 
@@ -207,6 +207,8 @@ def _atom(view: View, ask: AtomAsk, address: str) -> bytes:
     about = " ".join(part for part in (ask.site, ask.q) if part)
     _tell(feed, "title", f"Changes: {about}" if about else "Changes")
     _tell(feed, "id", address)
+    ElementTree.SubElement(feed, "link", rel="self", href=address.translate(_NOT_XML))
+    _tell(ElementTree.SubElement(feed, "author"), "name", "Levada")
     newest = latest[0][1].at if latest else 0.0
     _tell(feed, "updated", str(iso(newest)))
     for shard, change in latest:

@@ -9,7 +9,7 @@ import msgspec
 
 from levada.dashboard.operations import Nothing, Operation
 from levada.dashboard.view import View
-from levada.errors import NotFound, TooMany, UsageError
+from levada.errors import BadUrl, NotFound, TooMany
 from levada.orders import AddSeeds, ChangeBudget, DropSite, Order, Pause, Resume
 from levada.pages.urls import canonical, site_of
 
@@ -61,9 +61,14 @@ def _add(view: View, ask: SeedsAsk) -> OrderAnswer:
 
 
 def _address(typed: str) -> str:
-    address = canonical(typed if "://" in typed else f"https://{typed}") if typed.strip() else ""
+    try:
+        address = canonical(typed if "://" in typed else f"https://{typed}") if typed.strip() else ""
+    except BadUrl as error:
+        if "://" in typed:
+            raise
+        raise BadUrl(str(error).replace("'https://", "'")) from None  # which nobody has typed
     if not address.startswith(("http://", "https://")):
-        raise UsageError(f"'{typed[:200]}' is not an http or https address")
+        raise BadUrl(f"'{typed[:200]}' is not an http or https address: write it like https://example.org")
     return address
 
 

@@ -13,10 +13,12 @@ from levada.dashboard.access import Access, Refusal
 from levada.dashboard.answers import refusal_answer
 from levada.dashboard.logging_in import login_page
 
-__all__ = ["MOST_BODY", "Gate", "client_of"]
+__all__ = ["CUT", "MOST_BODY", "Gate", "client_of"]
 
 MOST_BODY = 1 << 20
+CUT = "levada.cut"  # in the scope of a request whose body was not read to its end: why
 _BODY_SECONDS = 15.0
+_TOO_LARGE = Refusal(413, "too-large", f"a request holds at most {MOST_BODY:,} bytes")
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -53,12 +55,12 @@ class Gate:
         if refused is not None:
             await _refused(refused, scope, headers)(scope, receive, guarded)
             return
-        await self._app(scope, _Bounded(receive), guarded)
+        await self._app(scope, _Bounded(receive, scope), guarded)
 
     def _refusal(self, scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MOST_BODY:
-            return Refusal(413, "too-large", f"a request holds at most {MOST_BODY:,} bytes")
+            return _TOO_LARGE
         return self._access.refusal(scope["method"], scope["path"], headers, client_of(scope))
 
 
@@ -73,10 +75,11 @@ def _refused(refused: Refusal, scope: Scope, headers: Mapping[str, str]) -> Resp
 
 
 class _Bounded:
-    """A body that is too long or too slow ends the request."""
+    """A body that is too long or too slow ends the request, and the scope then says why."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, scope: Scope) -> None:
         self._receive = receive
+        self._scope = scope
         self._seen = 0
         self._whole = False
 
@@ -86,10 +89,14 @@ class _Bounded:
         try:
             message = await asyncio.wait_for(self._receive(), _BODY_SECONDS)
         except TimeoutError:
-            return {"type": "http.disconnect"}
+            return self._cut(Refusal(408, "too-slow", f"a request has {_BODY_SECONDS:g} seconds for its body"))
         self._seen += len(message.get("body", b""))
         self._whole = message["type"] != "http.request" or not message.get("more_body", False)
-        return {"type": "http.disconnect"} if self._seen > MOST_BODY else message
+        return self._cut(_TOO_LARGE) if self._seen > MOST_BODY else message
+
+    def _cut(self, why: Refusal) -> Message:
+        self._scope[CUT] = why
+        return {"type": "http.disconnect"}
 
 
 def _headers_of(scope: Scope) -> dict[str, str]:

@@ -12,14 +12,18 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from levada.dashboard.answers import error_answer, json_answer, refusal_answer, refusal_of
+from levada.dashboard.access import Refusal
+from levada.dashboard.answers import json_answer, refusal_answer, refusal_of
+from levada.dashboard.gate import CUT
 from levada.dashboard.view import View
+from levada.dashboard.wrong_asks import what_is_wrong
 from levada.errors import LevadaError, UsageError
 
 __all__ = ["API", "Nothing", "Operation", "query_of", "routes_of"]
 
 API = "/api/v1"
 Asked = TypeVar("Asked", bound=msgspec.Struct)
+_CUT_SHORT = Refusal(400, "cut-short", "the request ended before its body did")
 
 
 class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,29 +67,41 @@ def _endpoint(operation: Operation, view: View) -> Callable[[Request], Any]:
         except LevadaError as error:
             return refusal_answer(refusal_of(error))
         except ClientDisconnect:
-            return error_answer(400, "cut-short", "the request ended before its body did")
+            return refusal_answer(request.scope.get(CUT, _CUT_SHORT))
         return json_answer(request, told, operation.status)
 
     return endpoint
 
 
 async def _asked(operation: Operation, request: Request) -> msgspec.Struct:
-    try:
-        if operation.in_body:
-            if "application/json" not in request.headers.get("content-type", ""):
-                raise UsageError("send a body of JSON, with 'Content-Type: application/json'")
-            return msgspec.json.decode(await request.body(), type=operation.asks)
+    if not operation.in_body:
         return query_of(request, operation.asks)
+    if "application/json" not in request.headers.get("content-type", ""):
+        raise UsageError("send a body of JSON, with 'Content-Type: application/json'")
+    return _body_of(await request.body(), operation.asks)
+
+
+def _body_of(body: bytes, asks: type[Asked]) -> Asked:
+    try:
+        return msgspec.json.decode(body, type=asks)
     except msgspec.MsgspecError as error:
-        raise UsageError(_plain(str(error))) from None
+        raise UsageError(what_is_wrong(str(error), _sent(body), asks.__struct_encode_fields__)) from None
+
+
+def _sent(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.MsgspecError, RecursionError):
+        return msgspec.UNSET
 
 
 def query_of(request: Request, asks: type[Asked]) -> Asked:
     """What the query asks for; `UsageError` says what is wrong with it."""
+    sent = _single(request)
     try:
-        return msgspec.convert(_single(request), asks, strict=False)
+        return msgspec.convert(sent, asks, strict=False)
     except msgspec.ValidationError as error:
-        raise UsageError(_plain(str(error))) from None
+        raise UsageError(what_is_wrong(str(error), sent, asks.__struct_encode_fields__)) from None
 
 
 def _single(request: Request) -> dict[str, str]:
@@ -95,8 +111,3 @@ def _single(request: Request) -> dict[str, str]:
             raise UsageError(f"'{name[:50]}' is given twice")
         asked[name] = value
     return asked
-
-
-def _plain(error: str) -> str:
-    """`$.limit` is where it stands; a person calls it `limit`."""
-    return error.replace("at `$.", "at `").replace("object ", "")[:300]

@@ -19,6 +19,7 @@ from levada.clock import SystemClock
 from levada.dashboard.access import Access, Tokens, is_loopback
 from levada.dashboard.app import make_app
 from levada.dashboard.changes import change_facts
+from levada.dashboard.patience import PatientProtocol
 from levada.dashboard.view import View
 from levada.errors import LevadaError, UsageError
 from levada.flow.feed import Feed
@@ -80,6 +81,7 @@ def serve(
                 log_level="warning",
                 access_log=False,
                 server_header=False,
+                http=PatientProtocol,
                 limit_concurrency=_AT_ONCE,
                 timeout_keep_alive=15,
                 timeout_graceful_shutdown=2,

@@ -47,7 +47,7 @@ class View:
         self.folder = folder
         self.capturing = capturing
         self._lock = RLock()
-        self._asking = Lock()
+        self._asking: dict[str, Lock] = {}
         self._clock = SystemClock()
         self.loads = LoadWatch((maps_of(folder), MAPS), self._clock)
         self.laboratory = laboratory or Laboratory(folder.path / "lab")
@@ -146,8 +146,10 @@ class View:
         return self.folder.live() is not None
 
     def remembered(self, name: str, seconds: float, ask: Callable[[], Told]) -> Told:
-        """What was answered before, if that is not too long ago; one asks at a time."""
-        with self._asking:
+        """What was answered before, if that is not too long ago; one asks for the same at a time."""
+        with self._lock:
+            asking = self._asking.setdefault(name, Lock())
+        with asking:
             now = self._clock.monotonic()
             at, told = self._remembered.get(name, (0.0, None))
             if told is None or now - at > seconds:

@@ -19,14 +19,14 @@ from levada.dashboard.changes import ChangeFacts, change_facts
 from levada.dashboard.operations import API, Nothing, Operation
 from levada.dashboard.reading import Limit
 from levada.dashboard.view import View
-from levada.errors import LevadaError, UsageError
+from levada.errors import LevadaError, NotFound
 from levada.flow.balance import CountReport
 from levada.flow.feed import Place
 from levada.flow.live import LiveStatus, StageMoment
 from levada.flow.staffing import StageView
 from levada.flow.trending import Trend, trend_query, trending
-from levada.records import ChangeFilter
-from levada.telling.duration import iso, since_moment
+from levada.records import ChangeFilter, Standing
+from levada.telling.duration import iso, length_of_time
 
 __all__ = ["LIVE_PATHS", "WATCHING", "LiveLine", "live_line", "live_routes", "status_of"]
 
@@ -57,6 +57,7 @@ class StatusAnswer(msgspec.Struct, frozen=True):
     crawling: bool
     standing: StandingFacts | None  # None while nothing is stored
     live: LiveStatus | None
+    trouble: str | None = None  # why the collection cannot be read, and what to do
 
 
 class StagesAnswer(msgspec.Struct, frozen=True):
@@ -83,15 +84,20 @@ class TrendsAnswer(msgspec.Struct, frozen=True):
 
 
 def status_of(view: View, _ask: Nothing) -> StatusAnswer:
-    """How everything stands; an unreadable folder is one in which nothing is stored."""
+    """How everything stands; of a folder that cannot be read, why."""
     live = view.folder.live()
     try:
         collection = view.collection()
-    except LevadaError:
-        return StatusAnswer(__version__, "", live is not None, None, live)
-    now = collection.clock.now()
-    standing = collection.store.standing(now)
-    facts = StandingFacts(
+        now = collection.clock.now()
+        standing = collection.store.standing(now)
+    except LevadaError as error:
+        trouble = None if isinstance(error, NotFound) else str(error)
+        return StatusAnswer(__version__, "", live is not None, None, live, trouble)
+    return StatusAnswer(__version__, str(iso(now)), live is not None, _facts(standing), live)
+
+
+def _facts(standing: Standing) -> StandingFacts:
+    return StandingFacts(
         sites=standing.sites,
         known=standing.known,
         unvisited=standing.unvisited,
@@ -103,7 +109,6 @@ def status_of(view: View, _ask: Nothing) -> StatusAnswer:
         states=standing.states,
         refused=standing.refused,
     )
-    return StatusAnswer(__version__, str(iso(now)), live is not None, facts, live)
 
 
 def _stages(view: View, _ask: Nothing) -> StagesAnswer:
@@ -121,9 +126,7 @@ def _balance(view: View, ask: BalanceAsk) -> CountReport:
 
 
 def _trends(view: View, ask: TrendsAsk) -> TrendsAnswer:
-    window = -since_moment(ask.window, 0.0) if ask.window[-1:].isalpha() else 0.0
-    if not 0.0 < window <= 1e9:
-        raise UsageError(f"window '{ask.window}' is no length of time, such as 90m, 24h or 7d")
+    window = length_of_time(ask.window, "window")
     with open_trends(view.folder) as (collection, counts, _):
         step = collection.settings.trends.window
         query = trend_query(

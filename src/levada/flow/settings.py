@@ -40,6 +40,7 @@ NotNegative = Annotated[float, Meta(ge=0, le=1e10)]
 Count = Annotated[int, Meta(ge=1)]
 CountOrNone = Annotated[int, Meta(ge=0)]
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+_MOST_CHARACTERS = 10_000_000  # of a settings file: whatever is longer is something else
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -216,11 +217,16 @@ class Settings(_Section, frozen=True):
 def load_settings(path: Path) -> Settings:
     """Read a levada.toml."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_MOST_CHARACTERS + 1)
     except FileNotFoundError:
         raise SettingsError(f"there is no settings file {path}") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise SettingsError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
         raise SettingsError(f"cannot read {path}: {error}") from None
+    if len(text) > _MOST_CHARACTERS:
+        raise SettingsError(f"{path} is too long to be a settings file: name a levada.toml")
     return parse_settings(text, str(path))
 
 

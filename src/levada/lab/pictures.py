@@ -1,11 +1,12 @@
-"""How is a picture written? By its suffix, the same bytes for the same figures."""
+"""How is a picture written? By its suffix, the same bytes for the same figures, whole or not at all."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from levada.errors import LevadaError, UsageError
+from levada.adapters.exports.whole_file import whole_file
+from levada.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,8 +22,5 @@ def save_picture(figure: Figure, path: Path) -> None:
     if path.suffix.lower() not in _KINDS:
         raise UsageError(f"a picture is written as {' or '.join(_KINDS)}, not {path.name!r}")
     metadata = {"Date": None} if path.suffix.lower() == ".svg" else {}
-    try:
-        with matplotlib.rc_context({"svg.hashsalt": "levada"}):
-            figure.savefig(path, metadata=metadata)
-    except OSError as error:
-        raise LevadaError(f"cannot write the picture {path}: {error.strerror or error}") from None
+    with matplotlib.rc_context({"svg.hashsalt": "levada"}), whole_file(path, force=True) as out:
+        figure.savefig(out, format=path.suffix[1:].lower(), metadata=metadata)

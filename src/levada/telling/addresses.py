@@ -22,9 +22,16 @@ def spellings(typed: str) -> list[str]:
         tries = [typed]
     else:
         tries = [f"https://{typed}", f"http://{typed}"]
-    found = [canonical(each) for each in tries]
+    try:
+        found = [canonical(each) for each in tries]
+    except BadUrl as error:
+        if tries == [typed]:
+            raise
+        raise BadUrl(str(error).replace("'https://", "'")) from None  # which nobody has typed
     if not found[0].startswith(("http://", "https://")):
-        raise BadUrl(f"{shortened(typed, 200)!r} is not an http or https address")
+        raise BadUrl(
+            f"{shortened(typed, 200)!r} is not an http or https address: write it like https://example.org"
+        )
     return found
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from levada.errors import BadQuery, UsageError
 from levada.pages.query import Since, parse_query
 
-__all__ = ["duration", "iso", "moment", "relative", "since_moment"]
+__all__ = ["duration", "iso", "length_of_time", "moment", "relative", "since_moment"]
 
 _UNITS = (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0))
 _FINER_BELOW = 10  # of a unit: "2 h 5 min", but "14 h"
@@ -63,6 +63,17 @@ def since_moment(typed: str, now: float) -> float:
     if len(group) == 1 and isinstance(group[0], Since):
         return group[0].at
     raise UsageError(f"--since {typed!r} is no time, such as 7d, 24h or 2026-01-31")
+
+
+def length_of_time(typed: str, name: str) -> float:
+    """What `90m`, `24h` or `7d` means, in seconds; `name` is what it was given as."""
+    try:
+        seconds = -since_moment(typed, 0.0) if typed[-1:].isalpha() else 0.0
+    except UsageError:
+        seconds = 0.0
+    if not 0.0 < seconds <= 1e9:
+        raise UsageError(f"{name} {typed[:50]!r} is no length of time, such as 90m, 24h, 7d or 2w")
+    return seconds
 
 
 def _datetime(at: float) -> datetime | None:

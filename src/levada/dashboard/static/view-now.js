@@ -1,7 +1,7 @@
 // How does it go, right now?
 
 import { lines } from "./charts.js";
-import { card, el, figure, note, number, pageLink, percent, show, size, table, wide } from "./dom.js";
+import { card, el, figure, note, number, pageLink, percent, show, size, table, trouble, wide } from "./dom.js";
 import { past, watch } from "./live.js";
 
 export function open(place) {
@@ -20,7 +20,11 @@ const line = (change) => el("li", {}, el("span", { class: `tag ${change.what}` }
 function draw(status, top, charts, below) {
   const { standing, live } = status;
   if (!standing) {
-    show(top, note("Nothing is stored yet. Start a crawl:", "levada crawl https://example.org"));
+    show(top, status.trouble
+      ? [trouble({ message: `The collection cannot be read: ${status.trouble}` }), note("This says more:", "levada doctor")]
+      : note("Nothing is stored yet. Start a crawl:", "levada crawl https://example.org"));
+    show(charts);
+    show(below);
     return;
   }
   show(top, el("div", { class: "card" }, el("div", { class: "figures" },

@@ -2,7 +2,10 @@
 
 import { ask, query } from "./api.js";
 import { bars, legend, visits } from "./charts.js";
+import { often } from "./often.js";
 import { ago, card, el, moment, note, number, percent, show, span, table, trouble, wide } from "./dom.js";
+
+const OFTEN = 5000;
 
 export async function open(place, { query: typed }) {
   const url = typed.get("url") || "";
@@ -10,18 +13,36 @@ export async function open(place, { query: typed }) {
     show(place, el("h1", {}, "Page"), note("Search for a page, or open one from a site's list."));
     return;
   }
-  const [page, why, kept] = await Promise.all([ask(`/page${query({ url })}`), ask(`/why${query({ url })}`), ask(`/page/versions${query({ url })}`)]);
-  const compared = el("div", {});
-  show(place, el("h1", {}, page.title || page.url),
+  const about = el("div", {}), changes = el("div", { class: "card" });
+  let seen = "", newest = null;
+  const look = async () => {
+    const [page, why] = await Promise.all([ask(`/page${query({ url })}`), ask(`/why${query({ url })}`)]);
+    if (seen === `${page.visits} ${page.next_visit}`) return;
+    seen = `${page.visits} ${page.next_visit}`;
+    draw(about, page, why);
+    if (newest !== page.version) await versions(url, changes);
+    newest = page.version;
+  };
+  show(place, about, changes);
+  return often(place, look, OFTEN);
+}
+
+function draw(about, page, why) {
+  show(about, el("h1", {}, page.title || page.url),
     el("p", { class: "mono" }, el("a", { href: page.url, rel: "noopener noreferrer nofollow", target: "_blank" }, page.url)),
     el("p", {}, why.sentence),
     el("div", { class: "grid" },
       card("Visits", why.history.length ? [visits(why.history, why.next_visit, why.now), legend([["s2", "first"], ["starting", "met a change"], ["busy", "met none"]])] : el("p", { class: "soft" }, "Never visited yet."),
         table(["when", "met", "others said"], [...why.history].reverse().map((visit) => [`${ago(visit.at, why.now)}`, visit.outcome, visit.said.join(", ") || "–"]), "None.")),
       card("What is believed", belief(why)),
-      card("Facts", table(["", ""], facts(page, why)))),
-    el("div", { class: "card" }, el("h2", {}, "Versions"), chooser(url, kept.versions, compared), compared));
-  await compare(url, kept.versions, kept.versions[1]?.version, kept.versions[0]?.version, compared);
+      card("Facts", table(["", ""], facts(page, why)))));
+}
+
+async function versions(url, changes) {
+  const kept = (await ask(`/page/versions${query({ url })}`)).versions;
+  const compared = el("div", {});
+  show(changes, el("h2", {}, "Versions"), chooser(url, kept, compared), compared);
+  await compare(url, kept, kept[1]?.version, kept[0]?.version, compared);
 }
 
 function belief(why) {

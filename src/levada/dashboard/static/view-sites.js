@@ -3,6 +3,9 @@
 import { ask, order, query } from "./api.js";
 import { ago, card, el, moment, note, number, pageLink, show, span, table, trouble } from "./dom.js";
 import { latest } from "./live.js";
+import { often } from "./often.js";
+
+const SELDOM = 10_000, AT_ONCE = 50;
 
 export async function open(place, { rest }) {
   if (rest[0]) return one(place, rest[0]);
@@ -14,7 +17,7 @@ async function list(place) {
   const found = [];
   let next = "";
   async function load() {
-    const told = await ask(`/sites${query({ after: next, limit: 50 })}`);
+    const told = await ask(`/sites${query({ after: next, limit: AT_ONCE })}`);
     found.push(...told.sites);
     next = told.next;
     more.hidden = !next;
@@ -23,12 +26,17 @@ async function list(place) {
   }
   more.addEventListener("click", () => load().catch((error) => show(rows, trouble(error))));
   show(place, el("h1", {}, "Sites"), adding(), el("div", { class: "card" }, rows, more));
-  try {
-    await load();
-  } catch (error) {
-    more.hidden = true;
-    show(rows, error.code === "not-found" ? note("No site is known yet. Start a crawl:", "levada crawl https://example.org") : trouble(error));
-  }
+  const look = async () => {
+    try {
+      if (found.length > AT_ONCE) return; // somebody reads on: what is shown stays
+      [next, found.length] = ["", 0];
+      await load();
+    } catch (error) {
+      more.hidden = true;
+      show(rows, error.code === "not-found" ? note("No site is known yet. Start a crawl:", "levada crawl https://example.org") : trouble(error));
+    }
+  };
+  return often(rows, look, SELDOM);
 }
 
 function adding() {

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from levada.errors import LevadaError, UsageError
+from levada.errors import UsageError
+from levada.lab.cores import Progress, on_all_cores
 from levada.lab.freshness.measures import Measures, measure
 from levada.lab.freshness.processes import MADE_WORLDS, make_world
 from levada.lab.freshness.replay import history_world, ota_world
@@ -24,8 +21,6 @@ __all__ = ["OTA", "WORLDS", "HistoryFile", "Progress", "Row", "rows", "run_polic
 
 OTA = "ota-1y"
 WORLDS = (*MADE_WORLDS, OTA)
-
-Progress = Callable[[int, int, str], None]  # jobs done, jobs in all, the one just done
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -59,11 +54,8 @@ def rows(
     """In the order of worlds, seeds and policies. A history has no chance in it: it is run once, for all seeds."""
     _check(worlds, policies, seeds)
     jobs = [(world, seed) for world in worlds for seed in (seeds[:1] if _is_history(world) else seeds)]
-    done: dict[tuple[str | HistoryFile, int], list[Row]] = {}
-    for number, (job, found) in enumerate(_results(jobs, policies, workers), 1):
-        done[job] = found
-        if progress is not None:
-            progress(number, len(jobs), f"{found[0].world}, seed {job[1]}" if found else "")
+    run = partial(_run, tuple(policies))
+    done = dict(zip(jobs, on_all_cores(run, jobs, _name, progress, workers), strict=True))
     return [row for world in worlds for seed in seeds for row in _of_seed(done, world, seed, seeds[0])]
 
 
@@ -115,34 +107,13 @@ def _of_seed(
     return [msgspec.structs.replace(row, seed=seed) for row in done[world, first]]
 
 
-def _job(world: str | HistoryFile, policies: Sequence[str], seed: int) -> list[Row]:
+def _name(job: tuple[str | HistoryFile, int]) -> str:
+    world, seed = job
+    return f"{world.path.name if isinstance(world, HistoryFile) else world}, seed {seed}"
+
+
+def _run(policies: Sequence[str], job: tuple[str | HistoryFile, int]) -> list[Row]:
+    world, seed = job
     if isinstance(world, HistoryFile):
         return run_policies(history_world(world.path, world.days)[0], policies, seed)
     return run_policies(ota_world() if world == OTA else make_world(world, seed), policies, seed)
-
-
-def _results(
-    jobs: Sequence[tuple[str | HistoryFile, int]], policies: Sequence[str], workers: int | None
-) -> Iterator[tuple[tuple[str | HistoryFile, int], list[Row]]]:
-    """On all cores, in the order in which they are done."""
-    workers = min(workers or os.cpu_count() or 1, len(jobs))
-    if workers <= 1:
-        yield from ((job, _job(job[0], policies, job[1])) for job in jobs)
-        return
-    # Spawned, not forked: whoever shows progress has threads.
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_ignore_interrupts)
-    try:
-        pending: dict[Future[list[Row]], tuple[str | HistoryFile, int]] = {
-            pool.submit(_job, world, policies, seed): (world, seed) for world, seed in jobs
-        }
-        for future in as_completed(pending):
-            yield pending[future], future.result()
-    except BrokenProcessPool:
-        raise LevadaError("a process of the laboratory was ended from outside, perhaps out of memory") from None
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _ignore_interrupts() -> None:
-    """Ctrl-C is the parent's to answer."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from collections.abc import Sequence
 
 import msgspec
 
-from levada.errors import LevadaError
+from levada.lab.cores import Progress, on_all_cores
 from levada.lab.grouping.cell import run_cell
 from levada.lab.grouping.figures import Figures
 from levada.lab.grouping.real_streams import real_stream
@@ -19,8 +15,6 @@ from levada.lab.grouping.streams import Stream, country_stream, half_skew_stream
 __all__ = ["HALF_SKEW", "Job", "Progress", "Row", "run_jobs"]
 
 HALF_SKEW = "half-skew"
-
-Progress = Callable[[int, int, str], None]  # jobs done, jobs in all, the one just done
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -40,24 +34,11 @@ class Row(msgspec.Struct, frozen=True):
 
 def run_jobs(jobs: Sequence[Job], progress: Progress | None = None, processes: int | None = None) -> list[Row]:
     """In the order of the jobs."""
-    count = min(processes or os.cpu_count() or 1, len(jobs))
-    if count <= 1:
-        return [_run(job) for job in jobs]
-    done: dict[Job, Row] = {}
-    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
-        waiting: dict[Future[Row], Job] = {pool.submit(_run, job): job for job in jobs}
-        try:
-            for future in as_completed(waiting):
-                job = waiting[future]
-                done[job] = future.result()
-                if progress:
-                    progress(len(done), len(jobs), f"{job.method}, {job.stream}, {job.workers} workers")
-        except BrokenProcessPool:
-            raise LevadaError("a process of the laboratory died: is there enough memory?") from None
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return [done[job] for job in jobs]
+    return on_all_cores(_run, jobs, _name, progress, processes)
+
+
+def _name(job: Job) -> str:
+    return f"{job.method}, {job.stream}, {job.workers} workers"
 
 
 def _run(job: Job) -> Row:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from levada.errors import LevadaError
 from levada.lab.grouping.comparison import Cell
 from levada.lab.grouping.growth import Growth
+from levada.lab.pictures import save_picture
 
 __all__ = ["draw"]
 
@@ -25,10 +25,7 @@ def draw(growths: Sequence[Growth], cells: Sequence[Cell], path: Path) -> None:
         _draw_growth(left, growths)
     if cells:
         _draw_cells(right, cells)
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        raise LevadaError(f"cannot write the picture {path}: {error.strerror or error}") from None
+    save_picture(figure, path)
 
 
 def _draw_growth(axes: Any, growths: Sequence[Growth]) -> None:

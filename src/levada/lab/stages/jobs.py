@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from collections.abc import Sequence
 
 import msgspec
 
-from levada.errors import LevadaError
+from levada.errors import UsageError
+from levada.lab.cores import Progress, on_all_cores
 from levada.lab.stages.figures import Figures
 from levada.lab.stages.model import Model, mean_time
 from levada.lab.stages.running import simulate
@@ -19,7 +16,6 @@ from levada.stages.rules import rule_named
 
 __all__ = ["Job", "Options", "Progress", "begun", "rules_of", "run_jobs"]
 
-Progress = Callable[[int, int, str], None]  # runs done, runs in all, the one just done
 Options = tuple[tuple[str, tuple[float, ...]], ...]  # a value for all stages, or one for each
 
 
@@ -47,6 +43,9 @@ def begun(model: Model, first: Sequence[int]) -> Model:
 
 def rules_of(job: Job) -> tuple[SizingRule, ...]:
     """Drain time has to be told the service times, and is where it was not."""
+    for key, values in job.options:
+        if len(values) not in (1, len(job.most)):
+            raise UsageError(f"{key}: one value for all {len(job.most)} stages or one for each, not {len(values)}")
     rules = []
     for place, (most, stage) in enumerate(zip(job.most, job.model.stages, strict=True)):
         own: dict[str, float] = {"startup": stage.startup}
@@ -61,24 +60,7 @@ def run_jobs(jobs: Sequence[Job], progress: Progress | None = None, processes: i
     """In the order of the jobs."""
     for job in jobs[:1]:
         rules_of(job)  # a wrong option is said at once, and here
-    count = min(processes or os.cpu_count() or 1, len(jobs))
-    if count <= 1:
-        return [_run(job) for job in jobs]
-    done: dict[int, Figures] = {}
-    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
-        waiting: dict[Future[Figures], int] = {pool.submit(_run, job): place for place, job in enumerate(jobs)}
-        try:
-            for future in as_completed(waiting):
-                place = waiting[future]
-                done[place] = future.result()
-                if progress:
-                    progress(len(done), len(jobs), jobs[place].name)
-        except BrokenProcessPool:
-            raise LevadaError("a process of the laboratory died: is there enough memory?") from None
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return [done[place] for place in range(len(jobs))]
+    return on_all_cores(_run, jobs, lambda job: job.name, progress, processes)
 
 
 def _run(job: Job) -> Figures:

@@ -14,6 +14,7 @@ __all__ = ["SHAPES", "Load", "bursts", "constant", "daily", "parse_load", "recor
 SHAPES = ("constant:3", "steps:1,5,3,8,2", "bursts:2,10,10,120", "daily:1,5,2000", "recorded:FILE")
 _PIECES = 96  # of a day that are each constant
 _MOST_LINES = 1_000_000
+_MOST_PIECES = 10_000_000
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -38,6 +39,8 @@ class Load(msgspec.Struct, frozen=True):
 
     def pieces(self, seconds: float) -> list[tuple[float, float]]:
         """When the number of scanners changes, and by how much."""
+        if seconds / self.length * len(self.starts) > _MOST_PIECES:
+            raise UsageError(f"a load that begins again every {self.length:g} s is too fast for {seconds:g} s")
         found, before, begin = [], 0.0, 0.0
         while begin < seconds:
             for start, scanners in zip(self.starts, self.scanners, strict=True):
@@ -79,8 +82,10 @@ def recorded(path: Path) -> Load:
     try:
         with path.open(encoding="ascii") as file:
             lines = file.read(20 * _MOST_LINES).split()
-    except (OSError, UnicodeError) as error:
-        raise UsageError(f"cannot read the load {path}: {error}") from None
+    except OSError as error:
+        raise UsageError(f"cannot read the load {path}: {error.strerror or error}") from None
+    except UnicodeError:
+        raise UsageError(f"cannot read the load {path}: it is not text, one number per line") from None
     return Load(tuple(map(float, range(len(lines)))), _numbers(lines, str(path)), float(len(lines)))
 
 

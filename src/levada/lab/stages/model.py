@@ -13,6 +13,7 @@ __all__ = ["TIMES", "Model", "StageModel", "mean_time", "report_model"]
 
 TIMES = ("exponential", "deterministic", "lognormal", "recorded")
 _MOST_JOBS = 100_000_000
+_MOST_CRASHES = 1_000
 
 
 class StageModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,8 +48,10 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(f"a model has 1 to 100 stages, not {len(self.stages)}")
         for stage in self.stages:
             _check(stage)
-        if not (self.interval > 0.0 and self.slow_factor > 0.0 and 0.0 <= self.crashes < math.inf):
-            raise UsageError("interval and slow_factor must be above 0, crashes 0 or more")
+        if not (self.interval > 0.0 and self.slow_factor > 0.0 and self.slow_from >= 0.0):
+            raise UsageError("interval and slow_factor must be above 0, slow_from 0 or more")
+        if not 0.0 <= self.crashes <= _MOST_CRASHES:
+            raise UsageError(f"crashes must be 0 to {_MOST_CRASHES} per worker and second, not {self.crashes:g}")
         if not (self.seconds > 0.0 and self.jobs <= _MOST_JOBS):
             raise UsageError(f"a run must have more than 0 s and at most {_MOST_JOBS} jobs")
         if self.budget is not None and self.budget < len(self.stages):
