@@ -91,7 +91,7 @@ def _cut(_match: re.Match[str], _place: str, _value: Any, _known: Sequence[str])
 
 _Sentence = Callable[[re.Match[str], str, Any, Sequence[str]], str]
 _FORMS: tuple[tuple[re.Pattern[str], _Sentence], ...] = tuple(
-    (re.compile(form), sentence)
+    (re.compile(form, re.DOTALL), sentence)
     for form, sentence in (
         (r"Expected `(?P<kinds>[^`]+)`, got `[^`]+`", _kind),
         (r"Expected `[^`]+` (?P<sign>>=|<=) (?P<number>\S+)", _bound),
