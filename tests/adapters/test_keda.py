@@ -13,7 +13,9 @@ import pytest
 from levada.adapters.keda import KedaServer, KedaWishes
 from levada.adapters.keda.messages import SERVICE, description, keda_messages
 from levada.adapters.keda.wishes import KedaCrew
+from levada.clock import ManualClock
 from levada.errors import LevadaError
+from levada.stages.looks import CrewLook
 
 PROTO = Path(__file__).parents[2] / "src/levada/adapters/keda/externalscaler.proto"
 
@@ -56,7 +58,7 @@ def ref(stage: str = "fetch") -> Any:
 
 def test_the_wanted_number_is_the_figure_and_its_target_is_one() -> None:
     async def story(client: Client, wishes: KedaWishes) -> None:
-        await KedaCrew("fetch", wishes, 1).resize(7)
+        await KedaCrew("fetch", wishes, 1, ManualClock()).resize(7)
         (spec,) = (await client.spec(ref())).metricSpecs
         assert (spec.metricName, spec.targetSize, spec.targetSizeFloat) == ("fetch", 1, 1.0)
         question = keda_messages().request(scaledObjectRef=ref(), metricName="fetch")
@@ -64,6 +66,19 @@ def test_the_wanted_number_is_the_figure_and_its_target_is_one() -> None:
         assert (value.metricName, value.metricValue, value.metricValueFloat) == ("fetch", 7, 7.0)
 
     talk(story)
+
+
+def test_workers_that_were_just_asked_for_count_as_starting() -> None:
+    async def story() -> None:
+        clock = ManualClock()
+        crew = KedaCrew("fetch", KedaWishes(), 1, clock, startup=5.0)
+        assert await crew.look() == CrewLook(1)
+        await crew.resize(4)
+        assert await crew.look() == CrewLook(4, starting=3)
+        clock.advance(5.0)
+        assert await crew.look() == CrewLook(4)
+
+    asyncio.run(story())
 
 
 def test_a_stage_is_active_while_somebody_is_wanted() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from levada.adapters.kubernetes_scale import KubernetesApi, KubernetesCrew
+from levada.clock import ManualClock
 from levada.errors import LevadaError, UsageError
 from levada.stages.looks import CrewLook
 from tests.adapters.certificates import Authority
@@ -75,7 +76,7 @@ def api(played: Played, tmp_path: Path) -> KubernetesApi:
 
 
 def test_a_deployment_is_looked_at_and_told_only_what_is_new(played: Played, tmp_path: Path) -> None:
-    crew = KubernetesCrew("fetcher", api(played, tmp_path))
+    crew = KubernetesCrew("fetcher", api(played, tmp_path), ManualClock())
 
     async def story() -> None:
         assert await crew.look() == CrewLook(2, starting=1)
@@ -88,6 +89,22 @@ def test_a_deployment_is_looked_at_and_told_only_what_is_new(played: Played, tmp
     assert {token for _, _, token, _ in played.asked} == {"Bearer secret"}
 
 
+def test_pods_that_were_made_are_not_up_before_their_time(played: Played, tmp_path: Path) -> None:
+    clock = ManualClock()
+    crew = KubernetesCrew("fetcher", api(played, tmp_path), clock, startup=10.0)
+
+    async def story() -> None:
+        played.up = 2
+        assert await crew.look() == CrewLook(2)
+        await crew.resize(6)
+        played.up = 6
+        assert await crew.look() == CrewLook(6, starting=4)
+        clock.advance(10.0)
+        assert await crew.look() == CrewLook(6)
+
+    asyncio.run(story())
+
+
 @pytest.mark.parametrize(
     ("status", "words"),
     [(401, "token"), (403, "allow get and patch"), (404, "no such"), (500, "later"), (299, "does not answer")],
@@ -97,7 +114,7 @@ def test_what_goes_wrong_is_one_line_that_says_what_to_do(
 ) -> None:
     played.status = status
     with pytest.raises(LevadaError, match=words) as trouble:
-        asyncio.run(KubernetesCrew("fetcher", api(played, tmp_path)).look())
+        asyncio.run(KubernetesCrew("fetcher", api(played, tmp_path), ManualClock()).look())
     assert "\n" not in str(trouble.value)
     assert "secret" not in str(trouble.value)
 
@@ -120,4 +137,4 @@ def test_outside_a_pod_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("name", ["", "../secrets/x", "UPPER", "a b", "x?y", "-a"])
 def test_a_name_that_is_none_never_gets_into_an_address(played: Played, tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError):
-        KubernetesCrew(name, api(played, tmp_path))
+        KubernetesCrew(name, api(played, tmp_path), ManualClock())

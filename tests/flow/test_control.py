@@ -107,6 +107,17 @@ def test_while_nothing_can_be_known_the_size_is_held_and_that_is_said_once(
     assert [record.levelno for record in caplog.records] == [logging.WARNING, logging.INFO]
 
 
+@pytest.mark.parametrize(
+    ("look", "words"),
+    [(None, "the queue q is not there"), (BrokerAway("RabbitMQ is away"), "RabbitMQ is away")],
+    ids=str,
+)
+def test_why_a_size_is_held_names_what_is_not_there(look: Look, words: str) -> None:
+    bench = Bench()
+    grown = bench.busy()
+    assert bench.rounds(1, look)[0].stages[0].why == f"holds at {grown}: {words}"
+
+
 def test_after_a_minute_away_nobody_is_started_or_stopped_in_a_rush() -> None:
     bench = Bench()
     grown = bench.busy()

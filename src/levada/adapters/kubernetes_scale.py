@@ -18,7 +18,9 @@ import msgspec
 from msgspec import Meta
 
 from levada.errors import LevadaError, UsageError
+from levada.ports import Clock
 from levada.stages.looks import CrewLook
+from levada.stages.newcomers import Newcomers
 
 __all__ = ["KubernetesApi", "KubernetesCrew"]
 
@@ -92,22 +94,29 @@ class KubernetesApi:
 
 
 class KubernetesCrew:
-    """The pods of one Deployment; it is told a number only when that is another than it has."""
+    """The pods of one Deployment; it is told a number only when that is another than it has.
 
-    def __init__(self, deployment: str, api: KubernetesApi) -> None:
+    A scale counts pods that were made, ready or not: those of the last growth count as starting for `startup`
+    seconds. Which are ready only the Deployment itself tells, and to read it would need another right.
+    """
+
+    def __init__(self, deployment: str, api: KubernetesApi, clock: Clock, startup: float = 0.0) -> None:
         if not _NAME.fullmatch(deployment):
             raise UsageError(
                 f"{deployment[:100]!r} is no name of a deployment: --stage name=queue,least,most,DEPLOYMENT"
             )
         self._deployment = deployment
         self._api = api
+        self._clock = clock
+        self._newcomers = Newcomers(startup)
         self._told: int | None = None
 
     async def look(self) -> CrewLook:
         scale = await asyncio.to_thread(self._api.scale, self._deployment)
         self._told = scale.spec.replicas
-        starting = max(0, scale.spec.replicas - scale.status.replicas)
-        return CrewLook(scale.spec.replicas, starting=starting)
+        on = scale.spec.replicas
+        not_made = max(0, on - scale.status.replicas)
+        return CrewLook(on, starting=max(not_made, self._newcomers.among(on, self._clock.monotonic())))
 
     async def resize(self, wanted: int) -> None:
         if wanted != self._told:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
@@ -80,7 +80,10 @@ async def open_control(
     chain = _chain(plan)
     book = ReportBook(silence=max(10.0, 5 * plan.period))
     async with AsyncExitStack() as closing:
-        crew_of = await _crews(plan, clock, book, closing)
+        startups = {
+            stage.name: each.rule.startup for stage, each in zip(plan.stages, chain.controllers, strict=True)
+        }
+        crew_of = await _crews(plan, clock, book, closing, startups)
         watches = []
         for stage in plan.stages:
             book.expect(stage.name)
@@ -116,7 +119,7 @@ def _chain(plan: ControlPlan) -> Chain:
 
 
 async def _crews(
-    plan: ControlPlan, clock: Clock, book: ReportBook, closing: AsyncExitStack
+    plan: ControlPlan, clock: Clock, book: ReportBook, closing: AsyncExitStack, startups: Mapping[str, float]
 ) -> Callable[[StagePlan], Crew]:
     """Who runs the workers: KEDA, Kubernetes, or we ourselves."""
     if plan.keda is not None:
@@ -127,12 +130,14 @@ async def _crews(
         server = KedaServer(wishes, *plan.keda)
         await server.start()
         closing.push_async_callback(server.stop)
-        return lambda stage: KedaCrew(stage.name, wishes, max(1, stage.least))
+        return lambda stage: KedaCrew(stage.name, wishes, max(1, stage.least), clock, startups[stage.name])
     if plan.kubernetes:
         from levada.adapters.kubernetes_scale import KubernetesApi, KubernetesCrew
 
         api = KubernetesApi()
-        return lambda stage: KubernetesCrew(stage.command.removeprefix("deployment/"), api)
+        return lambda stage: KubernetesCrew(
+            stage.command.removeprefix("deployment/"), api, clock, startups[stage.name]
+        )
     commands = {stage.name: parse_command(stage.command) for stage in plan.stages}
     environment = {"LEVADA_RABBITMQ": plan.url}
     return lambda stage: LocalProcesses(
@@ -140,6 +145,7 @@ async def _crews(
         commands[stage.name],
         clock,
         grace=plan.grace,
+        startup=startups[stage.name],
         is_busy=partial(book.is_busy, stage.name),
         on_end=partial(book.ended, stage.name),
         environment=environment,

@@ -142,9 +142,12 @@ class ControlLoop:
                 wrong = trouble or f"the queue {stage.queue} is not there"
             wrong = wrong or self._chain.controllers[place].trouble
             self._say_once(stage.name, wrong)
-            known = looks[place] is not None
-            queue, busy = (samples[place].queue, samples[place].busy) if known else (None, None)
-            done.append(StageRound(stage.name, queue, busy, crews[place].on, wanted, sizes.why[place], wrong))
+            queue: float | None = samples[place].queue
+            busy: float | None = samples[place].busy
+            why = sizes.why[place]
+            if looks[place] is None:
+                queue, busy, why = None, None, f"holds at {wanted}: {wrong}"
+            done.append(StageRound(stage.name, queue, busy, crews[place].on, wanted, why, wrong))
         result = Round(at, tuple(done), sizes.hold_source, trouble)
         self._on_round(result)
         return result

@@ -15,7 +15,8 @@ def explain(rule: SizingRule, row: Sequence[float], rate: float, service: float,
     if rate > 0.0 and service > 0.0:
         reason = f"{rate:.3g}/s arrive, {_seconds(service)} each: {rate * service:.1f} busy"
         spare = wanted - rate * service
-        reason += f", {spare:+.0f} spare" if abs(spare) >= 0.5 else ""
+        if abs(spare) >= 0.5:
+            reason += f", {spare:+.0f} spare" if spare > 0.0 else f", {-spare:.0f} short"
     else:
         reason = f"{row[BUSY]:.0f} busy of {row[ON]:.0f}"
     if row[QUEUE] >= 1.0:

@@ -35,7 +35,8 @@ def linear(
     """
     if not (threshold > 0.0 and period > 0.0 and 0.0 < history <= 100_000 * period):
         raise UsageError(
-            f"linear: threshold, history and period must be above 0, not {threshold}, {history} and {period}"
+            "linear: threshold, history and period must be above 0, and history at most 100000 periods, "
+            f"not {threshold}, {history} and {period}"
         )
     samples = max(1, round(history / period))
     name = "linear-as-written" if as_written else "linear"

@@ -2,8 +2,10 @@
 
 Workers that tell what they took and did leave nothing to guess. Of others only the queue is seen: while jobs wait,
 all its consumers are busy; while none waits, nobody knows how many are idle. Then fewer and fewer are believed to
-be busy, until jobs wait again. As many jobs as workers times seconds of work is all that a rule needs to know, so
-the seconds may be assumed: wrong ones make it slower or quicker to empty a queue, not wrong in size.
+be busy, until jobs wait again. Where nobody consumes, workers are still starting, or they poll: as many are
+believed to be busy as jobs have left the queue. As many jobs as workers times seconds of work is all that a rule
+needs to know, so the seconds may be assumed: wrong ones make it slower or quicker to empty a queue, not wrong in
+size.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ class StageObserver:
         self._ease = max(_EASE, 10.0 * assumed)
         self._busy = 0.0
         self._worked = 0.0
+        self._waiting = self._consumers = 0.0  # at the last look
         self._last: float | None = None
         self._is_told = False
         self._offset = self._done_offset = 0.0
@@ -58,7 +61,7 @@ class StageObserver:
             queue=float(queue.waiting),
             on=float(crew.on),
             busy=busy,
-            starting=float(crew.starting),
+            starting=min(float(crew.starting), max(0.0, crew.on - queue.consumers)),
             arrived=self._counted(at, taken + queue.waiting),
             done=self._done,
             held=held,
@@ -67,13 +70,27 @@ class StageObserver:
 
     def _guessed(self, at: float, queue: QueueLook, crew: CrewLook) -> tuple[float, float, float]:
         elapsed = max(0.0, at - self._last) if self._last is not None else 0.0
-        working = queue.consumers or max(0, crew.on - crew.starting)
-        if queue.waiting > 0 or self._last is None:
-            self._busy = float(working)
-        else:
-            self._busy = min(self._busy * math.exp(-elapsed / self._ease), float(working))
+        if self._last is not None:
+            self._busy = self._believed(elapsed, queue, max(0, crew.on))
+        elif queue.consumers:
+            self._busy = float(queue.consumers)
+        else:  # nobody knows: as many as keep the stage at its size
+            self._busy = max(0.0, crew.on - crew.starting - queue.waiting)
+        self._waiting, self._consumers = queue.waiting, queue.consumers
         self._worked += self._busy * elapsed / self._assumed
         return self._busy, self._worked, self._worked + self._busy
+
+    def _believed(self, elapsed: float, queue: QueueLook, on: int) -> float:
+        """Whoever came since the last look is busy only with a job that has left the queue since."""
+        left = max(0.0, self._waiting - queue.waiting)
+        if queue.consumers and queue.waiting > 0:
+            return min(queue.consumers, self._consumers + left)
+        kept = self._busy * math.exp(-elapsed / self._ease)
+        if queue.consumers:
+            return min(kept + min(left, max(0.0, queue.consumers - self._busy)), queue.consumers)
+        if self._consumers:  # they are gone, and what they had waits again
+            kept = 0.0
+        return min(kept + left, on)
 
     def _counted(self, at: float, arrived: float) -> float:
         """Never less than before: what is short for longer was taken out of the queue by others."""

@@ -61,6 +61,10 @@ class SizingRule(msgspec.Struct, frozen=True):
     def period(self) -> float:
         return self.parameters[PERIOD]
 
+    @property
+    def startup(self) -> float:
+        return self.parameters[STARTUP]
+
 
 def sizing_rule(
     name: str,
@@ -75,7 +79,9 @@ def sizing_rule(
     """Checked: every rule of every controller is made here."""
     least, most = limits
     if not 0 <= least <= most <= _MOST_WORKERS or most < 1:
-        raise UsageError(f"{name}: workers must be 0 <= least <= most <= {_MOST_WORKERS}, not {least} to {most}")
+        raise UsageError(
+            f"{name}: workers must be 0 <= least <= most and 1 <= most <= {_MOST_WORKERS}, not {least} to {most}"
+        )
     if not 0.001 <= period <= 86_400.0:
         raise UsageError(f"{name}: the period must be between 0.001 and 86400 s, not {period}")
     if not 0.0 <= startup <= 86_400.0:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from levada.ports import Clock
 from levada.stages.looks import CrewLook
+from levada.stages.newcomers import Newcomers
 
 __all__ = ["KedaCrew", "KedaWishes"]
 
@@ -36,15 +38,19 @@ class KedaWishes:
 
 
 class KedaCrew:
-    """Workers that KEDA runs: told to run are as many as were last asked for."""
+    """Workers that KEDA runs: told to run are as many as were last asked for. KEDA tells nothing of them, so
+    those of the last growth are taken for starting for `startup` seconds."""
 
-    def __init__(self, stage: str, wishes: KedaWishes, first: int) -> None:
+    def __init__(self, stage: str, wishes: KedaWishes, first: int, clock: Clock, startup: float = 0.0) -> None:
         self._stage = stage
         self._wishes = wishes
+        self._clock = clock
+        self._newcomers = Newcomers(startup)
         wishes.want(stage, first)
 
     async def look(self) -> CrewLook:
-        return CrewLook(self._wishes.wanted(self._stage) or 0)
+        on = self._wishes.wanted(self._stage) or 0
+        return CrewLook(on, starting=self._newcomers.among(on, self._clock.monotonic()))
 
     async def resize(self, wanted: int) -> None:
         self._wishes.want(self._stage, wanted)
