@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sqlite3
+import tracemalloc
 from collections.abc import Callable
 from contextlib import closing
 from itertools import count
@@ -23,9 +24,11 @@ from levada.adapters.bulk.parquet_source import ParquetSource
 from levada.adapters.bulk.postgresql_arrays import closeness
 from levada.adapters.bulk.postgresql_statistics import spread
 from levada.assemble.loading import LoadRequest, load, verify_load
-from levada.assemble.loading_urls import open_source
+from levada.assemble.loading_urls import open_source, redacted
 from levada.assemble.maps import Map
+from levada.bulk.collecting import PlainRows
 from levada.bulk.digest import rows_digest
+from levada.bulk.generations import LoadPlan
 from levada.bulk.ports import TableSource
 from levada.bulk.spans import BlockRange, Cut, HashShare, KeyRange, Modulus, NullKeys, Span, parts_of
 from levada.bulk.trouble import Away
@@ -429,3 +432,117 @@ def test_files_that_are_something_else_say_so(tmp_path: Path) -> None:
     (tmp_path / "a.db").write_bytes(b"no database at all" * 100)
     with pytest.raises(LevadaError, match="cannot be read"):
         open_source(f"sqlite://{tmp_path}/a.db", plan)
+
+
+def test_a_short_line_of_csv_is_counted_as_left_out_and_an_empty_one_is_none(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("k,v\n1,one\n2\n\n3,three,more\n")
+    plan = LoadPlan("m", "a.csv", "a", "k", "v", collect=False)
+    source = CsvSource(tmp_path / "a.csv", plan)
+    assert source.facts().rows == 3
+    batch = source.read(KeyRange(), None)
+    assert isinstance(batch, PlainRows)
+    assert (len(batch), batch.null_values) == (2, 1)
+    assert batch.digest() == rows_digest([(1, "one"), (3, "three")])
+
+
+def test_a_quote_that_is_never_closed_is_said_and_swallows_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('k,v\n1,"one\n2,two\n')
+    source = CsvSource(tmp_path / "a.csv", LoadPlan("m", "a.csv", "a", "k", "v", collect=False))
+    with pytest.raises(LevadaError, match="cannot be read as CSV"):
+        source.facts()
+
+
+@pytest.mark.parametrize("url", ["postgresql://me:s3cret@[::1/x", "mariadb://me:s3cret@h:port/x"])
+def test_an_address_that_cannot_be_read_is_not_quoted(url: str) -> None:
+    with pytest.raises(LevadaError, match="no address of a") as caught:
+        open_source(url, LoadPlan("m", redacted(url), "t", "k", "v", collect=False))
+    assert "s3cret" not in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("digits", [18, 19, 30])
+def test_integers_of_any_length_are_right_and_found_by_their_digits(
+    postgres_table: Place, table: str, digits: int, tmp_path: Path
+) -> None:
+    numbers = [n for n in (1, -7, 2**53 + 1, 2**63 - 1, 2**63, 10**25) if len(str(abs(n))) <= digits]
+    kind = f"numeric({digits})"
+    request = request_for(postgres_table.make(table, [(n, -n) for n in numbers], kind, kind), table, tmp_path)
+    found = loaded(request)
+    if digits == 18:
+        assert found == {n: [-n] for n in numbers}
+    else:
+        assert found == {str(n): [str(-n)] for n in numbers}
+    with Map.open(request.target, "map") as opened:
+        answers = opened.get_many([str(n) for n in numbers])
+    assert [int(answer[0]) for answer in answers] == [-n for n in numbers]
+
+
+def test_a_view_that_is_larger_than_estimated_takes_no_more_memory(postgres_table: Place, table: str) -> None:
+    url = postgres_table.url
+    peaks = []
+    for rows in (20_000, 160_000):
+        with psycopg.connect(url, autocommit=True) as line:
+            line.execute(
+                f"CREATE FUNCTION {table}_{rows}() RETURNS SETOF bigint LANGUAGE sql VOLATILE ROWS 10"
+                f" AS 'SELECT generate_series(1, {rows})::bigint'"
+            )
+            line.execute(f"CREATE VIEW {table}_view_{rows} AS SELECT k, k AS v FROM {table}_{rows}() k")
+        with closing(open_source(url, request_for(url, f"{table}_view_{rows}", Path()).plan)) as source:
+            source.share((), None)
+            assert source.facts().rows < 100
+            tracemalloc.start()
+            keys = source.sample(KeyRange(), 1_000)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        assert keys == sorted(keys)
+        assert 1_000 <= len(keys) <= 2_000
+        assert int(keys[-1]) > 0.99 * rows
+    assert peaks[1] < 1.5 * peaks[0]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_sample_is_in_order_and_no_larger_than_asked_for(
+    request: pytest.FixtureRequest, engine: str, table: str
+) -> None:
+    place: Place = request.getfixturevalue(engine)
+    rows: Rows = [(n * 7919 % 3_001, n) for n in range(3_000)]
+    url = place.make(table, rows, "bigint", "bigint")
+    with closing(open_source(url, request_for(url, table, Path()).plan)) as source:
+        source.share((), None)
+        for span in (KeyRange(), KeyRange(Cut(1_000), None)):
+            keys = source.sample(span, 100)
+            assert keys == sorted(keys)
+            assert 40 <= len(keys) <= 210  # PostgreSQL draws by a chance of its own
+            middle = int(keys[len(keys) // 2])
+            assert middle == pytest.approx(1_500 if span == KeyRange() else 2_000, abs=800)
+
+
+def test_a_csv_file_is_read_no_more_often_for_more_tasks(
+    csv_table: Place, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = csv_table.make(table, [(n % 50, n) for n in range(400)], "bigint", "bigint")
+    opened = list[int]()
+    lines = CsvSource._lines
+
+    def counted(self: CsvSource) -> Any:
+        opened.append(1)
+        return lines(self)
+
+    monkeypatch.setattr(CsvSource, "_lines", counted)
+    with closing(open_source(url, request_for(url, table, Path()).plan)) as source:
+        assert source.facts().indexed
+        for parts in (2, 40):
+            spans = parts_of(KeyRange(), source.sample(KeyRange(), 100), parts)
+            assert read_all(source, [*spans, NullKeys()])[:2] == (400, 0)
+    assert len(opened) == 3  # its header, what kind its columns are, and the copy
+
+
+def test_a_watermark_that_is_not_there_is_said_before_that_the_map_is_anothers(
+    postgres_table: Place, table: str, tmp_path: Path
+) -> None:
+    url = postgres_table.make(table, [(1, 1)], "bigint", "bigint")
+    load(request_for(url, table, tmp_path), lambda standing: None)
+    with pytest.raises(UsageError, match="has no column 'changed'"):
+        load(request_for(url, table, tmp_path, watermark="changed"), lambda standing: None)
+    with pytest.raises(Refused, match="holds this table without --watermark, not with --watermark v"):
+        load(request_for(url, table, tmp_path, watermark="v"), lambda standing: None)

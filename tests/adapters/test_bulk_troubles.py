@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import count
@@ -12,12 +13,14 @@ import msgspec
 import psycopg
 import pytest
 
+from levada.adapters.bulk.lmdb_maps import LmdbMaps
 from levada.adapters.bulk.resp import RedisLine, redis_address
 from levada.assemble.loading import LoadRequest, cancel_load, load, load_standing, verify_load
 from levada.assemble.maps import Map
+from levada.bulk.splitting import How
 from levada.bulk.tasks import LoadState, Standing
 from levada.bulk.trouble import Away, LoadEnded
-from levada.errors import NotFound, StoreFull
+from levada.errors import NotFound, StoreFull, UsageError
 from levada.flow.loading_run import Patience
 from tests.bulk.chaos import Chaos
 from tests.servers.private import Child, free_ports
@@ -204,6 +207,19 @@ def test_a_load_that_is_cancelled_leaves_nothing(redis: str, request_of: Callabl
         cancel_load(request_of(redis.replace("/0", "/1")))
 
 
+def test_a_split_that_cannot_be_leaves_nothing_in_the_target(
+    redis: str, request_of: Callable[[str], LoadRequest], tmp_path: Path
+) -> None:
+    (tmp_path / "names.csv").write_text("k,v\none,1\ntwo,2\n")
+    asked = msgspec.structs.replace(
+        request_of(redis), source=str(tmp_path / "names.csv"), key="k", value="v", split=How.MOD, collect=False
+    )
+    with pytest.raises(UsageError, match="cannot be split by mod"):
+        load(asked, lambda standing: None)
+    with closing(RedisLine(redis_address(redis))) as line:
+        assert line.ask("SCAN", 0, "MATCH", f"*{asked.name}*", "COUNT", 1_000_000)[1] == []
+
+
 @pytest.mark.parametrize("seed", [1])
 def test_instances_are_killed_and_frozen_and_the_map_is_the_table(
     seed: int, redis: str, postgresql: str, tmp_path: Path
@@ -217,3 +233,12 @@ def test_instances_are_killed_and_frozen_and_the_map_is_the_table(
         chaos.end()
     assert chaos.killed == 3
     assert chaos.frozen
+
+
+def test_where_a_map_has_no_room_to_begin_the_process_lives_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=4096))
+    with closing(LmdbMaps(tmp_path / "maps")) as maps, pytest.raises(StoreFull, match="no space left for the map"):
+        maps.gate("m", 1, "open")

@@ -276,7 +276,7 @@ def test_a_child_that_dies_before_it_is_met_is_a_failed_start_and_holds_nobody_u
         connect = loop.create_connection
 
         async def met_late(*args: object, **named: object) -> object:
-            made = await connect(*args, **named)  # type: ignore[arg-type,call-overload]
+            made = await connect(*args, **named)  # type: ignore[call-overload]
             await made[1].ended  # a busy machine: the child is gone before anybody looks
             return made
 

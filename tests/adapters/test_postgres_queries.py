@@ -19,7 +19,7 @@ from levada.adapters.postgres_queries.from_log import PostgresLogReading, asked_
 from levada.adapters.postgres_queries.from_statistics import StatisticsReading, asked_in_statistics
 from levada.adapters.postgres_queries.statements import NotSql, asked_of_sql
 from levada.adapters.postgres_queries.values import Known
-from levada.errors import LevadaError, Refused, UsageError
+from levada.errors import LevadaError, Refused, SettingsError, UsageError
 from levada.sharding.asked import AllOf, AnyOf, AskedQuery, Condition, Filter, NoneOf, Sort
 
 pytest_plugins = ["tests.servers.fixtures"]
@@ -249,3 +249,9 @@ def test_a_server_that_is_not_there_is_one_line() -> None:
     with pytest.raises(LevadaError) as error:
         list(asked_in_statistics("postgresql://127.0.0.1:1/x", StatisticsReading()))
     assert "\n" not in str(error.value)
+
+
+def test_an_address_that_cannot_be_read_is_not_quoted() -> None:
+    with pytest.raises(SettingsError, match="no address of a PostgreSQL") as caught:
+        list(asked_in_statistics("postgresql://me:s3cret@[::1/x", StatisticsReading()))
+    assert "s3cret" not in str(caught.value)

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 import aio_pika
 import pytest
 
+from levada.adapters.rabbitmq_dial import place
 from levada.adapters.rabbitmq_jobs import Job, RabbitmqJobs
 from levada.adapters.rabbitmq_watch import RabbitmqWatch
 from levada.clock import SystemClock
@@ -234,3 +235,13 @@ def test_nobody_there_is_told_as_away_again_and_again_without_dialling_each_time
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="amqp://"):
         RabbitmqWatch(url, SystemClock())
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://u:s3cret@h:1/", "amqp://u:s3@cr/et@h:1/", "amqp://u:s3@cret@h/", "amqp://u:s3#cret@h/", "h:5672"],
+)
+def test_no_piece_of_a_password_is_taken_for_the_brokers_place(url: str) -> None:
+    with pytest.raises(UsageError, match="a broker's address") as caught:
+        place(url)
+    assert "cr" not in str(caught.value)

@@ -396,6 +396,16 @@ def test_a_map_of_another_table_is_not_overwritten_unless_asked() -> None:
     assert world.content() == {2: [2]}
 
 
+def test_where_only_the_watermark_is_another_the_message_says_so() -> None:
+    world = World([(1, 1)])
+    world.load()
+    world.plan = msgspec.structs.replace(PLAN, watermark="at")
+    with pytest.raises(
+        Refused, match=r"categories holds this table without --watermark, not with --watermark at\. .*--replace"
+    ):
+        world.load()
+
+
 def test_what_earlier_generations_left_is_removed_by_the_next() -> None:
     world = World([(key, key) for key in range(40)])
     for _ in range(3):

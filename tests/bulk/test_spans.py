@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
+from random import Random
 from typing import Any
 from zlib import crc32
 
@@ -24,6 +26,7 @@ from levada.bulk.spans import (
     parts_of,
 )
 from levada.bulk.splitting import How, TableFacts, chosen_way, split
+from levada.bulk.thinning import drawn, thinned
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 5)
 KEYS: st.SearchStrategy[list[Any]] = st.lists(NUMBERS, max_size=60) | st.lists(st.text(max_size=4), max_size=60)
@@ -134,3 +137,26 @@ def test_where_each_task_scans_the_whole_table_there_are_few() -> None:
     wide = TableFacts(10**9, "int")
     assert len(split(wide, list(range(1_000)), How.RANGES, collect=True, task_rows=1_000)) <= 17
     assert len(split(wide, [], How.MOD, collect=True, task_rows=1_000)) == 17
+
+
+@given(st.integers(0, 2_000), st.integers(1, 50))
+def test_keys_in_order_are_thinned_evenly_and_few_are_held(number: int, size: int) -> None:
+    kept = thinned(range(number), size)
+    assert min(number, size) <= len(kept) <= 2 * size
+    steps = {int(high) - int(low) for low, high in pairwise(kept)}
+    assert len(steps) <= 1
+    assert not kept or number - int(kept[-1]) <= max(steps, default=1)
+
+
+@given(st.integers(0, 500), st.integers(1, 50), st.integers())
+def test_keys_in_any_order_are_drawn_each_at_most_once(number: int, size: int, seed: int) -> None:
+    kept = drawn(range(number), size, Random(seed))
+    assert len(kept) == len(set(kept)) == min(number, size)
+    assert set(kept) <= set(range(number))
+
+
+def test_each_key_is_as_likely_to_be_drawn_whatever_its_place() -> None:
+    chance = Random(1)
+    often = Counter(key for _ in range(2_000) for key in drawn(range(50), 10, chance))
+    assert min(often.values()) > 320
+    assert max(often.values()) < 480

@@ -11,6 +11,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
@@ -138,8 +140,8 @@ def test_the_status_of_a_finished_load_can_be_read(typed: Callable[..., Any], so
 
 
 def test_a_load_that_failed_says_why_and_can_be_cancelled(typed: Callable[..., Any], tmp_path: Path) -> None:
-    (tmp_path / "twice.csv").write_text("id,name\n1,one\n1,two\n")
-    failed = typed("--from", str(tmp_path / "twice.csv"), "--key", "id", "--value", "name", "--name", "names")
+    pyarrow.parquet.write_table(pyarrow.table({"id": [1, 1], "name": ["one", "two"]}), tmp_path / "twice.parquet")
+    failed = typed("--from", str(tmp_path / "twice.parquet"), "--key", "id", "--value", "name", "--name", "names")
     assert "key '1' has several rows" in str(failed.exception)
     shown = typed("status", "names", "--to", "levada-maps").stdout
     assert "names: generation 1 is failed (key '1' has several rows" in shown
@@ -237,7 +239,14 @@ def test_several_processes_share_a_load(source: str, tmp_path: Path) -> None:
             "a broker's address looks like amqp://",
             2,
         ),
+        (
+            ["--from", "{source}", "--table", "names", "--key", "name", "--value", "id", "--split", "mod"],
+            "cannot be split by mod",
+            2,
+        ),
         (["status", "nothing"], "no load nothing is noted", 3),
+        (["status"], "no load is noted in levada-maps", 3),
+        (["status", "--to", "elsewhere"], "name the map", 2),
         (["get", "nothing", "1", "--to", "elsewhere"], "no map nothing is published in elsewhere", 3),
         (["verify", "nothing", "--to", "elsewhere", "--stored-only"], "no map nothing is published", 3),
         (["resume", "nothing", "--to", "elsewhere"], "give the whole levada load line again", 2),
@@ -339,3 +348,43 @@ def test_metrics_tell_of_the_load(typed: Callable[..., Any], source: str) -> Non
         metrics.close()
     assert 'levada_load_rows{load="categories"} 200.0' in text
     assert 'levada_load_tasks{load="categories",state="done"}' in text
+
+
+def test_a_key_that_stands_twice_in_a_csv_file_is_found_before_anything_is_written(
+    typed: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "twice.csv").write_text("id,name\n1,one\n1,two\n")
+    failed = typed("--from", str(tmp_path / "twice.csv"), "--key", "id", "--value", "name")
+    assert "key '1' has several rows" in str(failed.exception)
+    assert not (tmp_path / "levada-maps").exists()
+
+
+def test_status_without_a_name_lists_what_is_noted(typed: Callable[..., Any], source: str, tmp_path: Path) -> None:
+    collected(typed, source)
+    note_load(Path("levada-maps"), LoadRequest("sqlite://x.db", "t", "k", "v", "away", "redis://127.0.0.1:1/0"))
+    shown = typed("status").stdout.splitlines()
+    assert shown[0].startswith("away of t in redis://127.0.0.1:1/0: unknown (")
+    place = tmp_path / "levada-maps"
+    assert shown[1] == f"categories of allowed in {place}: published; published: generation 1, 40 keys"
+    away, there = json.loads(typed("status", "--json").stdout)["loads"]
+    assert (away["name"], away["state"]) == ("away", "unknown")
+    assert (there["name"], there["state"], there["rows"]) == ("categories", "published", 200)
+
+
+def test_what_no_longer_runs_has_no_time_left(typed: Callable[..., Any], source: str) -> None:
+    from levada.assemble.loading_urls import open_book
+    from levada.bulk.spans import KeyRange
+    from levada.bulk.tasks import LoadRecord, TaskResult
+
+    request = LoadRequest(source, "allowed", "msisdn", "category_id", "m", "levada-maps", collect=True)
+    with closing(open_book(request.target)) as book:
+        assert book.begin(LoadRecord(request.plan, 1, "int", "int"), [KeyRange(), KeyRange()], 0)
+        lease = book.lease("m", 1, "me", 600.0, "")
+        assert lease is not None
+        assert book.settle(lease, TaskResult(rows=5, keys=5))
+    note_load(Path("levada-maps"), request)
+    assert " s left" in typed("status", "m").stdout
+    assert typed("cancel", "m").exit_code == 0
+    assert "50%" in typed("status", "m").stdout
+    assert " s left" not in typed("status", "m").stdout
+    assert json.loads(typed("status", "m", "--json").stdout)["seconds_left"] is None

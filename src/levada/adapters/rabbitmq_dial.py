@@ -24,9 +24,14 @@ def place(url: str) -> str:
     """Where that is, without the password."""
     try:
         parts = urlsplit(url)
-        port = parts.port or {"amqp": 5672, "amqps": 5671}[parts.scheme]
+        usual = {"amqp": 5672, "amqps": 5671}[parts.scheme]
+        port = parts.port or usual
     except (KeyError, ValueError):
         raise UsageError("a broker's address looks like amqp://user:password@host:5672/") from None
+    if (
+        parts.netloc.count("@") > 1 or "@" in parts.path or parts.fragment
+    ):  # a part of it would be taken for the host
+        raise UsageError("a broker's address: in a password, write signs such as @ / # as %40 %2F %23")
     return f"{parts.hostname or 'localhost'}:{port}"
 
 

@@ -14,7 +14,7 @@ from levada.assemble.loading_notes import noted_loads
 from levada.assemble.loading_urls import redacted
 from levada.bulk.generations import Manifest
 from levada.bulk.progress import progress_of
-from levada.bulk.tasks import LoadState, Standing
+from levada.bulk.tasks import Standing
 from levada.errors import LevadaError
 from levada.ports import Clock
 
@@ -141,7 +141,7 @@ def _with_standing(base: KnownLoad, standing: Standing) -> KnownLoad:
         rows=standing.done.rows,
         rows_per_second=progress.rows_per_second,
         share=progress.share,
-        seconds_left=progress.seconds_left if record.state is LoadState.RUNNING else None,
+        seconds_left=progress.seconds_left,
         started_at=record.started_at,
         tasks=LoadTasks(standing.done.tasks, at_work, standing.expired, standing.waiting),
         instances=tuple(LoadInstance(owner, held, done, rows) for owner, (held, done, rows) in owners),

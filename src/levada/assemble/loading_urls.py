@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
-from urllib.parse import urlsplit
 
 from levada.bulk.generations import LoadPlan
 from levada.bulk.ports import MapReader, MapTarget, TableSource, TaskBook
@@ -24,6 +23,8 @@ __all__ = ["ClosingBook", "open_book", "open_reader", "open_source", "open_targe
 
 Engine = TypeVar("Engine")
 
+_FILES = ("sqlite", "file", "levada")
+
 
 class ClosingBook(TaskBook, Protocol):
     def close(self) -> None: ...
@@ -31,15 +32,17 @@ class ClosingBook(TaskBook, Protocol):
 
 def redacted(url: str) -> str:
     """An address without who and the password, as it may be stored and shown."""
-    if "://" not in url:
-        return url
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return f"{parts.scheme}://{host}{parts.path}"
+    scheme, found, rest = url.partition("://")
+    if not found:
+        return re.sub(r"[^/\s]*:.*@", "", url)  # it may have been meant for an address
+    if scheme.lower() in _FILES:
+        return f"{scheme}://{re.split('[?#]', rest)[0]}"
+    place = rest if _misread(rest) else re.split("[?#]", rest)[0]
+    return f"{scheme.lower()}://{re.split('[?#]', place.rpartition('@')[2])[0]}"
 
 
 def open_source(url: str, plan: LoadPlan) -> TableSource:
-    scheme = _scheme(url)
+    scheme = _scheme(_readable(url))
     if scheme in ("postgresql", "postgres"):
         return _needing("psycopg", "postgresql", lambda: _postgresql_source(url, plan))
     if scheme in ("mysql", "mariadb"):
@@ -69,7 +72,7 @@ def open_source(url: str, plan: LoadPlan) -> TableSource:
 
 
 def open_target(url: str) -> MapTarget:
-    if _is_redis(url):
+    if _is_redis(_readable(url)):
         from levada.adapters.bulk.redis_nodes import RedisNodes
         from levada.adapters.bulk.redis_target import RedisTarget
 
@@ -78,7 +81,7 @@ def open_target(url: str) -> MapTarget:
 
 
 def open_reader(url: str, *, read_only: bool = True) -> MapReader:
-    if _is_redis(url):
+    if _is_redis(_readable(url)):
         from levada.adapters.bulk.redis_nodes import RedisNodes
         from levada.adapters.bulk.redis_reader import RedisReader
 
@@ -87,7 +90,7 @@ def open_reader(url: str, *, read_only: bool = True) -> MapReader:
 
 
 def open_book(url: str) -> ClosingBook:
-    if _is_redis(url):
+    if _is_redis(_readable(url)):
         from levada.adapters.bulk.redis_book import RedisBook
         from levada.adapters.bulk.redis_nodes import RedisNodes
 
@@ -100,6 +103,21 @@ def open_book(url: str) -> ClosingBook:
 
     path = _path(url) if _scheme(url) == "sqlite" else _folder(url) / "book.sqlite"
     return SqliteBook(path, SystemClock())
+
+
+def _misread(rest: str) -> bool:
+    """Whether an @ / ? or # stands in a password as it is: what follows would be taken for the host, and shown."""
+    place = re.split(r"\?[A-Za-z_]+=", rest)[0]
+    return place.count("@") > 1 or re.search(r"[/?#].*@", place) is not None
+
+
+def _readable(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    if rest and scheme.lower() not in _FILES and _misread(rest):
+        raise UsageError(
+            "this address cannot be read: in a password, write signs such as @ / ? # as %40 %2F %3F %23"
+        )
+    return url
 
 
 def _needing(package: str, extra: str, opened: Callable[[], Engine]) -> Engine:

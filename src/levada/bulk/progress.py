@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from levada.bulk.tasks import Standing
+from levada.bulk.tasks import LoadState, Standing
 
 __all__ = ["Progress", "progress_of"]
 
@@ -12,7 +12,7 @@ __all__ = ["Progress", "progress_of"]
 class Progress(NamedTuple):
     share: float  # of the tasks that are known by now
     rows_per_second: float  # since the load began, by all instances
-    seconds_left: float | None
+    seconds_left: float | None  # of a load that runs
 
 
 def progress_of(standing: Standing) -> Progress:
@@ -22,5 +22,6 @@ def progress_of(standing: Standing) -> Progress:
     ended = standing.now if standing.record.ended_at is None else standing.record.ended_at
     elapsed = max(ended - standing.record.started_at, 1e-6)
     share = done / known if known else 1.0
-    left = elapsed * (1.0 - share) / share if done else None
+    running = standing.record.state is LoadState.RUNNING
+    left = elapsed * (1.0 - share) / share if done and running else None
     return Progress(share, standing.done.rows / elapsed, left)

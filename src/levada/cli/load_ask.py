@@ -23,17 +23,18 @@ def register(family: typer.Typer) -> None:
 
 
 def status(
-    name: NameArgument,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the map; without it: all that are noted.")] = "",
     target: TargetOption = "",
     book: BookOption = "",
     maps: MapsOption = _MAPS,
     json: JsonOption = False,
 ) -> None:
-    """Shows how far a load is, who works on it, and what is published.
+    """Shows how far a load is, who works on it, and what is published; without NAME, which loads are known here.
 
     Examples:
 
     ```
+    levada load status
     levada load status categories
     levada load status categories --to redis://cache:6379/0 --json
     ```
@@ -41,6 +42,11 @@ def status(
     from levada.assemble.loading import load_standing
     from levada.cli.load_print import print_status, status_facts
 
+    if not name:
+        if target or book:
+            raise UsageError("name the map: --to and --book say where one load is")
+        _show_all(maps, json)
+        return
     standing, manifest = load_standing(asked_load(name, maps, target, book=book))
     if standing is None and manifest is None:
         raise NotFound(f"nothing is known of a load {name}")
@@ -48,6 +54,19 @@ def status(
         print_json(status_facts(standing, manifest))
     else:
         print_status(standing, manifest)
+
+
+def _show_all(maps: Path, json: bool) -> None:
+    from levada.assemble.known_loads import known_loads
+    from levada.cli.load_print import print_known
+
+    found = known_loads([maps])
+    if not found:
+        raise NotFound(f"no load is noted in {maps}: begin one with levada load, or name a map and --to")
+    if json:
+        print_json({"loads": found})
+    else:
+        print_known(found)
 
 
 def resume(

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from levada.cli.printing import harmless, plural, printer
 
 if TYPE_CHECKING:
+    from levada.assemble.known_loads import KnownLoad
     from levada.assemble.loading import LoadRequest, Verdict
     from levada.bulk.generations import Manifest
     from levada.bulk.tasks import Standing
 
 __all__ = [
+    "print_known",
     "print_loaded",
     "print_status",
     "print_verdict",
@@ -125,6 +127,18 @@ def print_status(standing: Standing | None, manifest: Manifest | None) -> None:
             f"published: generation {manifest.generation}, {plural(manifest.keys, 'key')}, "
             f"{plural(manifest.rows, 'row')}, {_moment(manifest.published_at)}"
         )
+
+
+def print_known(loads: list[KnownLoad]) -> None:
+    """One line each."""
+    out = printer()
+    for each in loads:
+        said = f" ({harmless(each.trouble)})" if each.trouble else ""
+        share = f", {100 * each.share:.0f}%" if each.state == "running" and each.share is not None else ""
+        there = each.published
+        keys = f"; published: generation {there.generation}, {plural(there.keys, 'key')}" if there else ""
+        of = f" of {harmless(each.table)} in {harmless(each.target)}" if each.table else ""
+        out.print(f"{harmless(each.name)}{of}: {each.state}{share}{said}{keys}")
 
 
 def verdict_facts(verdict: Verdict) -> dict[str, Any]:

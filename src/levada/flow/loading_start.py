@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from levada.bulk.collecting import DuplicateKey
 from levada.bulk.generations import MOST_LAYERS, LoadPlan, Manifest
 from levada.bulk.ports import MapReader, MapTarget, TableSource, TaskBook
@@ -69,7 +71,7 @@ class Starter:
             return False
         if record.plan != self._plan:
             if record.state is LoadState.RUNNING and not self._replace:
-                raise Refused(_others(self._plan.name, record.plan, "is being loaded"))
+                raise Refused(_others(self._plan, record.plan, "is being loaded from"))
             return False
         if record.state is LoadState.RUNNING:
             return True
@@ -88,6 +90,7 @@ class Starter:
         since = published.newest if published is not None and layers else None
         offer = self._source.share((), since) or ""
         facts = self._checked(self._source.facts())
+        spans = self._spans(facts)  # whatever cannot be is found before anything is written
         expected = standing.record.generation if standing is not None else 0
         generation = max(expected, published.generation if published is not None else 0) + 1
         record = LoadRecord(
@@ -103,7 +106,7 @@ class Starter:
             estimate=facts.rows,
         )
         self._target.gate(self._plan.name, generation, "open")
-        if not self._book.begin(record, self._spans(facts), expected):
+        if not self._book.begin(record, spans, expected):
             return None
         self._remove_leftovers(generation, published)
         return Entered(record, offer, began=True)
@@ -128,7 +131,7 @@ class Starter:
     def _published(self) -> Manifest | None:
         manifest = self._reader.manifest(self._plan.name)
         if manifest is not None and not self._replace and manifest.plan != self._plan:
-            raise Refused(_others(self._plan.name, manifest.plan, "holds"))
+            raise Refused(_others(self._plan, manifest.plan, "holds"))
         return manifest
 
     def _layers(self, published: Manifest | None) -> tuple[int, ...]:
@@ -146,9 +149,14 @@ class Starter:
                 self._target.remove(self._plan.name, old)
 
 
-def _others(name: str, plan: LoadPlan, does: str) -> str:
+def _others(asked: LoadPlan, plan: LoadPlan, does: str) -> str:
+    """What there is instead of what is asked for."""
     gathered = " gathered" if plan.collect else ""
-    return (
-        f"{name} {does} another table: {plan.value}{gathered} by {plan.key} of {plan.table} in {plan.source}. "
-        "Choose another --name, or put this one in its place with --replace"
-    )
+    other = f"another table: {plan.value}{gathered} by {plan.key} of {plan.table} in {plan.source}"
+    if replace(plan, watermark=asked.watermark) == asked:
+        other = f"this table {_by(plan)}, not {_by(asked)}"
+    return f"{asked.name} {does} {other}. Choose another --name, or put this one in its place with --replace"
+
+
+def _by(plan: LoadPlan) -> str:
+    return "without --watermark" if plan.watermark is None else f"with --watermark {plan.watermark}"

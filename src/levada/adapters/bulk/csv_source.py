@@ -1,90 +1,108 @@
-"""How is a CSV file read? Whole, once for each task; its first line names the columns.
+"""How is a CSV file read? Once: two of its columns go into an SQLite file of our own, and tasks read that.
 
 Everything in it is text; a column whose every value is an integer of 64 bits is taken as one. An empty field is
-NULL. The rows of a key may stand anywhere: each task reads the whole file and takes its keys.
+NULL. The rows of a key may stand anywhere, so that without an index each task would have to go through all of them.
+The copy is on disk, has no name, and goes with the process, however that ends. Each instance makes its own.
 """
 
 from __future__ import annotations
 
 import csv
+import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from levada.adapters.bulk.plain_source import gathered, known_column
+from levada.adapters.bulk.plain_source import SqlSource, known_column
 from levada.bulk.generations import LoadPlan
-from levada.bulk.ports import RowBatch
-from levada.bulk.spans import Key, NullKeys, Span, holds
+from levada.bulk.spans import Key
 from levada.bulk.splitting import TableFacts
-from levada.errors import LevadaError, NotFound, UsageError
+from levada.errors import LevadaError, NotFound, StoreFull, UsageError
 
 __all__ = ["CsvSource"]
 
+_TYPES = {"int": "INTEGER", "text": "TEXT", "any": "TEXT"}
+_QUICK = (  # nobody else sees the copy, and nobody needs it after a crash
+    "PRAGMA journal_mode = OFF",
+    "PRAGMA synchronous = OFF",
+    "PRAGMA cache_size = -8000",
+)
 
-class CsvSource:
+
+class CsvSource(SqlSource):
     def __init__(self, path: Path, plan: LoadPlan) -> None:
         if not path.exists():
             raise NotFound(f"there is no file {path}")
         if plan.watermark is not None:
             raise UsageError("a CSV file is always loaded whole: leave --watermark away")
         self._path, self._plan = path, plan
-        self._kinds: tuple[str, str] | None = None
-        self._count = 0
+        self._found: tuple[str, str] | None = None
+        self._base: sqlite3.Connection | None = None
         header = next(self._lines(), [])
         self._places = [header.index(known_column(name, header, path.name)) for name in (plan.key, plan.value)]
 
-    def share(self, offers: Sequence[str], since: str | None) -> str | None:
-        return ""
-
     def facts(self) -> TableFacts:
-        kinds = self._known()
-        return TableFacts(self._count, *kinds, blocks=self._count, numbered=True)
-
-    def sample(self, span: Span, size: int) -> list[Key]:
-        keys = sorted(key for _, key, _ in self._rows(span) if key is not None)
-        return keys[:: max(1, len(keys) // size)]
-
-    def duplicate(self) -> Key | None:
-        return None  # found while loading: a task holds all rows of its keys
-
-    def read(self, span: Span, limit: int | None) -> RowBatch | int | None:
-        if isinstance(span, NullKeys):
-            return sum(1 for _ in self._rows(span))
-        return gathered(((key, value) for _, key, value in self._rows(span)), self._known(), limit)
+        rows = next(int(row[0]) for row in self._rows("SELECT count(*) FROM copied", []))
+        return TableFacts(rows, *self._kinds(), indexed=True, blocks=rows + 1, numbered=True, unique=True)
 
     def close(self) -> None:
-        pass
+        if self._base is not None:
+            self._base.close()
 
-    def _known(self) -> tuple[str, str]:
-        if self._kinds is None:
+    def _kinds(self) -> tuple[str, str]:
+        if self._found is None:
             whole = [True, True]
             for texts in self._texts():
-                self._count += 1
                 whole = [each and _whole(text) for each, text in zip(whole, texts, strict=True)]
-            self._kinds = ("int" if whole[0] else "text", "int" if whole[1] else "any")
-        return self._kinds
+            self._found = ("int" if whole[0] else "text", "int" if whole[1] else "any")
+        return self._found
 
-    def _rows(self, span: Span) -> Iterator[tuple[int, Any, Any]]:
-        key_kind, value_kind = self._known()
-        for place, (key, value) in enumerate(self._texts()):
-            named: Key | None = None if key is None else int(key) if key_kind == "int" else key
-            if holds(span, named, place, _hash):
-                yield place, named, None if value is None else int(value) if value_kind == "int" else value
+    def _copy(self) -> sqlite3.Connection:
+        if self._base is None:
+            key, value = (_TYPES[kind] for kind in self._kinds())
+            self._base = sqlite3.connect("", isolation_level=None)
+            self._base.create_function("levada_hash", 1, _hash, deterministic=True)
+            for each in (*_QUICK, f"CREATE TABLE copied (k {key}, v {value})", "BEGIN"):
+                self._base.execute(each)
+            self._base.executemany("INSERT INTO copied VALUES (?, ?)", self._texts())
+            self._base.execute("COMMIT")
+            self._base.execute("CREATE INDEX by_key ON copied (k, v)")
+        return self._base
+
+    def _table(self) -> str:
+        return "copied"
+
+    def _quoted(self, name: str) -> str:
+        return "k" if name == self._plan.key else "v"
+
+    def _key(self) -> str:
+        return "k"
+
+    def _hashed(self) -> str:
+        return "levada_hash(k)"
+
+    def _rows(self, asked: str, values: Sequence[Any]) -> Iterator[Any]:
+        try:
+            yield from self._copy().execute(asked, values)
+        except sqlite3.Error as error:
+            raise StoreFull(
+                f"{self._path} cannot be copied to be read: {error}. Name a folder with room in SQLITE_TMPDIR"
+            ) from error
 
     def _texts(self) -> Iterator[tuple[str | None, str | None]]:
         lines = self._lines()
         next(lines, None)
         key, value = self._places
         for line in lines:
-            if len(line) <= max(key, value):
-                continue  # a short line has neither
-            yield line[key] or None, line[value] or None
+            if line:  # what a short line does not have is NULL, and counted as such
+                line += [""] * (1 + max(key, value) - len(line))
+                yield line[key] or None, line[value] or None
 
     def _lines(self) -> Iterator[list[str]]:
         try:
             with self._path.open(encoding="utf-8-sig", newline="") as file:
-                yield from csv.reader(file)
+                yield from csv.reader(file, strict=True)  # a quote that is never closed would swallow the rest
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise LevadaError(f"{self._path} cannot be read as CSV: {error}") from error
 

@@ -33,14 +33,18 @@ _BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 class MariadbSource(SqlSource):
     def __init__(self, url: str, plan: LoadPlan) -> None:
         self._plan = plan
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+            port = parts.port or 3306
+        except ValueError:  # its text may quote the password
+            raise UsageError("that is no address of a MariaDB, such as mariadb://user@host:3306/shop") from None
         self._database = parts.path.strip("/")
         if not self._database:
             raise UsageError("name the database in --from, such as mariadb://user:password@host:3306/shop")
         with self._told():
             self._line = pymysql.connect(
                 host=parts.hostname or "localhost",
-                port=parts.port or 3306,
+                port=port,
                 user=unquote(parts.username or ""),
                 password=unquote(parts.password or ""),
                 database=self._database,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow
@@ -15,6 +16,7 @@ from levada.bulk.generations import LoadPlan
 from levada.bulk.ports import RowBatch
 from levada.bulk.spans import Key, KeyRange, NullKeys, RowRange, Span, holds
 from levada.bulk.splitting import TableFacts
+from levada.bulk.thinning import drawn
 from levada.errors import LevadaError, NotFound, UsageError
 
 __all__ = ["ParquetSource"]
@@ -50,9 +52,8 @@ class ParquetSource:
         return TableFacts(rows, *self._kinds, blocks=rows, numbered=True)
 
     def sample(self, span: Span, size: int) -> list[Key]:
-        every = max(1, self._file.metadata.num_rows // (20 * size))
-        keys = sorted(key for place, key, _ in self._rows(span) if key is not None and place % every == 0)
-        return keys[:: max(1, len(keys) // size)]
+        keys = (key for _, key, _ in self._rows(span) if key is not None)
+        return sorted(drawn(keys, size, Random(size)))  # noqa: S311 -- no secret
 
     def duplicate(self) -> Key | None:
         return None  # found while loading: a task holds all rows of its keys

@@ -11,6 +11,7 @@ import psycopg
 from psycopg.errors import InsufficientPrivilege, OperationalError
 
 from levada.adapters.bulk.sql_book import TABLES, SqlBook
+from levada.adapters.postgresql_address import address_parts
 from levada.bulk.trouble import Away
 from levada.errors import LevadaError, Refused
 
@@ -21,6 +22,7 @@ class PostgresqlBook(SqlBook):
     """Who may not make tables there keeps the book elsewhere."""
 
     def __init__(self, url: str) -> None:
+        address_parts(url)
         self._lock = Lock()
         try:
             self._line = psycopg.connect(url, autocommit=True, application_name="levada load", connect_timeout=10)

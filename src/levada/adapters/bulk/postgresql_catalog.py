@@ -37,7 +37,8 @@ SELECT n.nspname, c.relname, pg_table_is_visible(c.oid)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
 """
-_SCALE_ZERO = 4  # of a numeric's typmod: the lower 16 bits less this
+_TYPMOD = 4  # less this, a numeric's has its digits in the upper 16 bits and its decimals in the lower
+_SURE_DIGITS = 18  # any integer of so many fits into 64 bits; not every one of 19 does
 
 
 class Column(NamedTuple):
@@ -46,11 +47,11 @@ class Column(NamedTuple):
     nullable: bool
     orderly: bool
     number: int
-    scaled: bool  # a numeric that may have decimals
+    narrow: bool  # of a numeric: without decimals, and of 64 bits whatever its digits
 
     @property
     def whole(self) -> bool:
-        return self.type in INTEGERS or (self.type == "numeric" and not self.scaled)
+        return self.type in INTEGERS or (self.type == "numeric" and self.narrow)
 
     @property
     def expression(self) -> sql.Composable:
@@ -98,9 +99,14 @@ def _found(line: psycopg.Connection[Any], table: str, name: sql.Composable) -> t
 def _columns(line: psycopg.Connection[Any], oid: int) -> dict[str, tuple[Column, bool]]:
     found = {}
     for name, type_name, required, orderly, number, allowed, typmod in line.execute(_COLUMNS, (oid,)):
-        scaled = typmod < 0 or ((typmod - _SCALE_ZERO) & 0xFFFF) != 0
-        found[name] = (Column(name, type_name, not required, orderly, number, scaled), allowed)
+        column = Column(name, type_name, not required, orderly, number, _narrow(typmod))
+        found[name] = (column, allowed)
     return found
+
+
+def _narrow(typmod: int) -> bool:
+    digits, decimals = divmod(typmod - _TYPMOD, 1 << 16)
+    return decimals == 0 and 0 < digits <= _SURE_DIGITS
 
 
 def _column(plan: LoadPlan, asked: str, columns: dict[str, tuple[Column, bool]]) -> Column:

@@ -24,11 +24,13 @@ from psycopg.pq import TransactionStatus
 from levada.adapters.bulk.postgresql_catalog import INTEGERS, Relation, relation_of
 from levada.adapters.bulk.postgresql_spans import condition
 from levada.adapters.bulk.postgresql_statistics import keys_by_statistics
+from levada.adapters.postgresql_address import address_parts
 from levada.bulk.collecting import PlainRows
 from levada.bulk.generations import LoadPlan
 from levada.bulk.ports import RowBatch
 from levada.bulk.spans import Key, KeyRange, NullKeys, Span
 from levada.bulk.splitting import TableFacts
+from levada.bulk.thinning import thinned
 from levada.bulk.trouble import Away
 from levada.errors import LevadaError, Refused
 
@@ -42,9 +44,9 @@ _SAMPLE_BLOCKS = 1_000  # enough for tasks of like size even where rows lie in t
 
 class PostgresqlSource:
     def __init__(self, url: str, plan: LoadPlan) -> None:
+        address_parts(url)
         self._plan = plan
         self._since: str | None = None
-        self._known: Relation | None = None
         with _told(plan):
             self._line = psycopg.connect(
                 url, autocommit=True, application_name="levada load", connect_timeout=10, prepare_threshold=None
@@ -52,6 +54,12 @@ class PostgresqlSource:
             self._line.execute("SET cursor_tuple_fraction = 1")
             self._line.execute("SET max_parallel_workers_per_gather = 0")  # we are many already
             self._line.execute("SET idle_in_transaction_session_timeout = 0")  # the snapshot lasts as long as we
+        try:
+            with _told(plan):
+                self._relation = relation_of(self._line, plan)
+        except LevadaError:
+            self._line.close()
+            raise
 
     def share(self, offers: Sequence[str], since: str | None) -> str | None:
         self._since = since
@@ -72,7 +80,7 @@ class PostgresqlSource:
 
     def facts(self) -> TableFacts:
         with _told(self._plan):
-            table = self._relation()
+            table = self._relation
             key, value = table.key, table.value
             return TableFacts(
                 self._estimate(sql.SQL("true")),
@@ -88,7 +96,7 @@ class PostgresqlSource:
 
     def sample(self, span: Span, size: int) -> list[Key]:
         with _told(self._plan):
-            table = self._relation()
+            table = self._relation
             from_all = span == KeyRange() and table.sampled and self._since is None
             if from_all and table.key.type in INTEGERS:
                 known = keys_by_statistics(self._line, table.oid, table.key.name, size)
@@ -98,15 +106,15 @@ class PostgresqlSource:
             rows = self._estimate(where)
             share, found = min(1.0, size / max(rows, 1)), list[Key]()
             while not found:
-                found = self._drawn(table, where, share, from_all)
+                found = self._drawn(table, where, share, size, from_all)
                 if share >= 1.0:
                     break
                 share = min(1.0, share * 100)
-            return found[:: max(1, len(found) // size)]
+            return found
 
     def duplicate(self) -> Key | None:
         with _told(self._plan):
-            table = self._relation()
+            table = self._relation
             if table.unique:
                 return None
             asked = sql.SQL("SELECT {} FROM {} WHERE {} GROUP BY {} HAVING count(*) > 1 LIMIT 1").format(
@@ -120,7 +128,7 @@ class PostgresqlSource:
 
     def read(self, span: Span, limit: int | None) -> RowBatch | int | None:
         with _told(self._plan):
-            table = self._relation()
+            table = self._relation
             where = condition(span, table, self._plan, self._since)
             if isinstance(span, NullKeys):
                 return self._count(sql.SQL("SELECT count(*) FROM {} WHERE {}").format(table.name, where))
@@ -141,13 +149,8 @@ class PostgresqlSource:
         assert row is not None
         return str(row[0])
 
-    def _relation(self) -> Relation:
-        if self._known is None:
-            self._known = relation_of(self._line, self._plan)
-        return self._known
-
     def _estimate(self, where: sql.Composable) -> int:
-        table = self._relation()
+        table = self._relation
         asked = sql.SQL("EXPLAIN (FORMAT JSON) SELECT 1 FROM {} WHERE {}").format(table.name, where)
         row = self._line.execute(asked).fetchone()
         assert row is not None
@@ -161,8 +164,11 @@ class PostgresqlSource:
         newest = row[0] if row is not None else None
         return newest if newest is not None else self._since
 
-    def _drawn(self, table: Relation, where: sql.Composable, share: float, from_all: bool) -> list[Key]:
-        """A share of the keys, in order; of a large table from some of its blocks only."""
+    def _drawn(self, table: Relation, where: sql.Composable, share: float, size: int, from_all: bool) -> list[Key]:
+        """A share of the keys, in order; of a large table from some of its blocks only.
+
+        The share comes from an estimate, which of a view may be anything: keys are thinned as they arrive.
+        """
         blocks = 1.0
         if from_all and table.blocks > 2 * _SAMPLE_BLOCKS:
             blocks = max(share, _SAMPLE_BLOCKS / table.blocks)
@@ -172,7 +178,9 @@ class PostgresqlSource:
         asked = sql.SQL("SELECT {} FROM {} {} WHERE {} AND random() < {} ORDER BY {}").format(
             table.key.expression, table.name, drawn, where, chance if chance < 1 else 2, column
         )
-        return [row[0] for row in self._line.execute(asked)]
+        with self._line.cursor(name="levada_sample", withhold=False) as cursor:
+            cursor.itersize = _FETCH
+            return thinned((row[0] for row in cursor.execute(asked)), size)
 
     def _count(self, asked: sql.Composed) -> int:
         row = self._line.execute(asked).fetchone()

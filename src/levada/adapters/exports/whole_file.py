@@ -70,7 +70,7 @@ def draft_of(path: Path, ending: str = "part") -> Path:
 def export_failure(error: OSError, where: object) -> LevadaError:
     """One line that says what to do."""
     if error.errno in _FULL:
-        return StoreFull(f"no space left for {where}: free some and export again")
+        return StoreFull(f"no space left for {where}: free some, and start again")
     return LevadaError(f"cannot write {where}: {error.strerror or error}")
 
 

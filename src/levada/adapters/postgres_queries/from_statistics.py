@@ -12,6 +12,7 @@ import msgspec
 
 from levada.adapters.postgres_queries.scope import Columns
 from levada.adapters.postgres_queries.statements import NotSql, asked_of_sql
+from levada.adapters.postgresql_address import address_parts
 from levada.errors import LevadaError, MissingExtra, Refused
 from levada.sharding.asked import AskedQuery
 
@@ -41,6 +42,7 @@ def asked_in_statistics(dsn: str, reading: StatisticsReading) -> Iterator[AskedQ
         import psycopg
     except ImportError:
         raise MissingExtra("psycopg", "postgresql") from None
+    address_parts(dsn)
     try:
         with psycopg.connect(dsn, connect_timeout=_CONNECT_SECONDS, autocommit=True) as server:
             columns: Columns = {name: frozenset(listed) for name, listed in server.execute(_COLUMNS)}
@@ -51,7 +53,8 @@ def asked_in_statistics(dsn: str, reading: StatisticsReading) -> Iterator[AskedQ
     except psycopg.errors.ObjectNotInPrerequisiteState:
         raise Refused(f"pg_stat_statements is not loaded: {_HOW}") from None
     except psycopg.Error as error:
-        raise LevadaError(f"PostgreSQL: {str(error).strip().splitlines()[0] if str(error) else error!r}") from None
+        said = str(error).strip().splitlines() or [repr(error)]
+        raise LevadaError(f"this PostgreSQL cannot be asked: {said[0]}") from None
     for sql, calls, millis, count in rows:
         reading.statements += 1
         yield from _asked(str(sql), int(calls), float(millis), int(count), columns, reading)

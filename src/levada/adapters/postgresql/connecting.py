@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from levada.adapters.limits import StoreLimits
 from levada.adapters.postgresql.failures import translated, unreachable
-from levada.errors import MissingExtra, SettingsError
+from levada.adapters.postgresql_address import address_parts
+from levada.errors import SettingsError
 
 if TYPE_CHECKING:
     import psycopg
@@ -42,7 +43,7 @@ class Address:
     def __init__(self, dsn: str, schema: str) -> None:
         self.dsn = dsn
         self.schema = _checked(schema)
-        self._parts = _parts(dsn)
+        self._parts = address_parts(dsn)
         self.place = _place(self._parts, schema)
 
     def connect(self) -> psycopg.Connection[Any]:
@@ -96,31 +97,6 @@ def _checked(schema: str) -> str:
     if schema.startswith("pg_") or schema == "information_schema":
         raise SettingsError(f"the schema {schema!r} belongs to PostgreSQL: name another")
     return schema
-
-
-def _parts(dsn: str) -> dict[str, Any]:
-    try:
-        import psycopg
-        from psycopg.conninfo import conninfo_to_dict
-    except ImportError:
-        raise MissingExtra("psycopg", "postgresql") from None
-    try:
-        parts = conninfo_to_dict(dsn)
-    except psycopg.Error:  # its text may quote the password
-        raise _no_address() from None
-    # Where a password holds an @ or a / as it is, a part of it is taken for the host, the port or the database.
-    if any("@" in str(parts.get(name, "")) for name in ("host", "port", "dbname")):
-        raise _no_address()
-    if not str(parts.get("port") or "0").replace(",", "").isdigit():
-        raise _no_address()
-    return parts
-
-
-def _no_address() -> SettingsError:
-    return SettingsError(
-        "this is no address of a PostgreSQL database: write it like postgresql://user@host:5432/database, "
-        "with signs such as @ / : in a password as %40 %2F %3A"
-    )
 
 
 def _place(parts: Mapping[str, Any], schema: str) -> str:
