@@ -365,7 +365,7 @@ def test_status_without_a_name_lists_what_is_noted(typed: Callable[..., Any], so
     shown = typed("status").stdout.splitlines()
     assert shown[0].startswith("away of t in redis://127.0.0.1:1/0: unknown (")
     place = tmp_path / "levada-maps"
-    assert shown[1] == f"categories of allowed in {place}: published; published: generation 1, 40 keys"
+    assert shown[1] == f"categories of allowed in {place}: published, generation 1, 40 keys"
     away, there = json.loads(typed("status", "--json").stdout)["loads"]
     assert (away["name"], away["state"]) == ("away", "unknown")
     assert (there["name"], there["state"], there["rows"]) == ("categories", "published", 200)

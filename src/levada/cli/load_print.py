@@ -136,7 +136,8 @@ def print_known(loads: list[KnownLoad]) -> None:
         said = f" ({harmless(each.trouble)})" if each.trouble else ""
         share = f", {100 * each.share:.0f}%" if each.state == "running" and each.share is not None else ""
         there = each.published
-        keys = f"; published: generation {there.generation}, {plural(there.keys, 'key')}" if there else ""
+        begins = "," if each.state == "published" else "; published:"
+        keys = f"{begins} generation {there.generation}, {plural(there.keys, 'key')}" if there else ""
         of = f" of {harmless(each.table)} in {harmless(each.target)}" if each.table else ""
         out.print(f"{harmless(each.name)}{of}: {each.state}{share}{said}{keys}")
 
