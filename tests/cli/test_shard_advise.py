@@ -21,6 +21,7 @@ from levada.errors import LevadaError, StoreFull
 from levada.lab.sharding.ads import AdsModel, ads, ads_log
 from levada.sharding.asked import AskedQuery, Condition
 from levada.sharding.asked_lines import asked_line
+from tests.cli.typed_shard import refused, shard
 
 MODEL = AdsModel(documents=1_500, queries=1_500)
 DOCUMENTS = ads(MODEL)
@@ -37,17 +38,6 @@ def files(tmp_path: Path) -> tuple[str, str]:
 
 def lines(documents: list[Any]) -> bytes:
     return b"".join(msgspec.json.encode(each) + b"\n" for each in documents)
-
-
-def shard(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["shard", *arguments])
-
-
-def refused(*arguments: str) -> LevadaError:
-    result = shard(*arguments)
-    assert isinstance(result.exception, LevadaError), result.output
-    assert "\n" not in str(result.exception)
-    return result.exception
 
 
 def test_it_ranks_keys_says_why_and_draws(files: tuple[str, str], tmp_path: Path) -> None:

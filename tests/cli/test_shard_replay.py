@@ -9,14 +9,13 @@ from typing import Any
 import msgspec
 import psycopg
 import pytest
-from typer.testing import CliRunner, Result
 
-from levada.cli.root import app
-from levada.errors import LevadaError, NotFound, UsageError
+from levada.errors import NotFound, UsageError
 from levada.lab.sharding.ads import AdsModel, ads, ads_log
 from levada.sharding.asked import AskedQuery, Condition
 from levada.sharding.asked_lines import asked_line
 from levada.sharding.asked_values import ValueRule, Values
+from tests.cli.typed_shard import refused, shard
 
 pytest_plugins = ["tests.servers.fixtures"]
 
@@ -39,17 +38,6 @@ def target(postgresql: str) -> Iterator[str]:
         connection.execute("CREATE DATABASE replay_command")
         yield postgresql.rpartition("/")[0] + "/replay_command"
         connection.execute("DROP DATABASE replay_command WITH (FORCE)")
-
-
-def shard(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["shard", *arguments])
-
-
-def refused(*arguments: str) -> LevadaError:
-    result = shard(*arguments)
-    assert isinstance(result.exception, LevadaError), result.output
-    assert "\n" not in str(result.exception)
-    return result.exception
 
 
 def test_it_prints_the_papers_table_beside_ours(files: tuple[str, str], target: str) -> None:

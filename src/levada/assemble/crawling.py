@@ -17,12 +17,12 @@ from levada.assemble.shared import is_shared
 from levada.assemble.staff import changed_documents, staff
 from levada.assemble.stores import open_store
 from levada.assemble.tracing import traced
-from levada.errors import BadUrl, StoreError
+from levada.errors import StoreError
 from levada.flow.crawl import Crawl, CrawlPorts
 from levada.flow.live import LiveBoard
 from levada.flow.settings import Settings
 from levada.flow.stage_rules import stage_rule
-from levada.pages.urls import canonical, site_of
+from levada.pages.urls import seed_address, site_of
 from levada.ports import Faults, Fetcher
 from levada.records import Found, How, Settled
 
@@ -31,20 +31,8 @@ __all__ = ["open_crawl", "seeds"]
 
 def seeds(urls: Sequence[str]) -> list[Found]:
     """The addresses that a user asked for; `BadUrl` if one is none."""
-    addresses = [_address(url) for url in urls]
+    addresses = [seed_address(url) for url in urls]
     return [Found(address, site_of(address), how=How.SEED, admit=True) for address in addresses]
-
-
-def _address(typed: str) -> str:
-    try:
-        address = canonical(typed if "://" in typed else f"https://{typed}") if typed.strip() else ""
-    except BadUrl as error:
-        if "://" in typed:
-            raise
-        raise BadUrl(str(error).replace("'https://", "'")) from None  # which nobody has typed
-    if not address.startswith(("http://", "https://")):
-        raise BadUrl(f"{typed[:200]!r} is not an http or https address: write it like https://example.org")
-    return address
 
 
 @asynccontextmanager

@@ -9,9 +9,9 @@ import msgspec
 
 from levada.dashboard.operations import Nothing, Operation
 from levada.dashboard.view import View
-from levada.errors import BadUrl, NotFound, TooMany
+from levada.errors import NotFound, TooMany
 from levada.orders import AddSeeds, ChangeBudget, DropSite, Order, Pause, Resume
-from levada.pages.urls import canonical, site_of
+from levada.pages.urls import seed_address, site_of
 
 __all__ = ["CONTROLLING"]
 
@@ -55,21 +55,9 @@ def _give(view: View, order: Order) -> OrderAnswer:
 
 
 def _add(view: View, ask: SeedsAsk) -> OrderAnswer:
-    addresses = [_address(url) for url in ask.urls]
+    addresses = [seed_address(url) for url in ask.urls]
     _refuse_full_sites(view, addresses)
     return _give(view, AddSeeds(tuple(addresses)))
-
-
-def _address(typed: str) -> str:
-    try:
-        address = canonical(typed if "://" in typed else f"https://{typed}") if typed.strip() else ""
-    except BadUrl as error:
-        if "://" in typed:
-            raise
-        raise BadUrl(str(error).replace("'https://", "'")) from None  # which nobody has typed
-    if not address.startswith(("http://", "https://")):
-        raise BadUrl(f"'{typed[:200]}' is not an http or https address: write it like https://example.org")
-    return address
 
 
 def _refuse_full_sites(view: View, addresses: list[str]) -> None:

@@ -12,7 +12,7 @@ import can_ada
 
 from levada.errors import BadUrl
 
-__all__ = ["Resolver", "canonical", "front_page", "origin_of", "scheme_of", "site_of"]
+__all__ = ["Resolver", "canonical", "front_page", "origin_of", "scheme_of", "seed_address", "site_of"]
 
 MAX_LENGTH = 65_536
 MAX_ROUNDS = 8
@@ -174,3 +174,16 @@ def _normal_escape(found: re.Match[str]) -> str:
         return "%25"
     char = chr(int(code, 16))
     return char if char in UNRESERVED else f"%{code.upper()}"
+
+
+def seed_address(typed: str) -> str:
+    """The address at which somebody wants a crawl to begin; `BadUrl` says how to write one."""
+    try:
+        address = canonical(typed if "://" in typed else f"https://{typed}") if typed.strip() else ""
+    except BadUrl as error:
+        if "://" in typed:
+            raise
+        raise BadUrl(str(error).replace("'https://", "'")) from None  # which nobody has typed
+    if not address.startswith(("http://", "https://")):
+        raise BadUrl(f"{typed[:200]!r} is not an http or https address: write it like https://example.org")
+    return address

@@ -1,0 +1,21 @@
+"""`levada shard`, typed."""
+
+from __future__ import annotations
+
+from typer.testing import CliRunner, Result
+
+from levada.cli.root import app
+from levada.errors import LevadaError
+
+__all__ = ["refused", "shard"]
+
+
+def shard(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["shard", *arguments])
+
+
+def refused(*arguments: str) -> LevadaError:
+    result = shard(*arguments)
+    assert isinstance(result.exception, LevadaError), result.output
+    assert "\n" not in str(result.exception)
+    return result.exception
