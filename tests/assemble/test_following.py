@@ -15,6 +15,7 @@ from levada.adapters.tantivy_index import TantivyIndex
 from levada.assemble.folder import DataFolder
 from levada.assemble.following import Follower
 from levada.assemble.indexer import IndexerChild
+from levada.flow.settings import IndexSettings
 from levada.searching import Query
 from tests.visits import first, links
 
@@ -40,7 +41,7 @@ def fill(store: SqliteStore, start: int, count: int) -> int:
 
 
 def writer(folder: DataFolder) -> IndexerChild:
-    return IndexerChild(folder, 100, 16 * 1024 * 1024)
+    return IndexerChild(folder, IndexSettings(batch=100, heap=16 * 1024 * 1024, gather_seconds=0.1))
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -63,8 +63,7 @@ async def open_crawl(
                 store.forget_leases()  # whoever held them is dead: the lock is ours
             store.add(start, [], clock.now())
             remember_pages(policy, store)
-            index = settings.index
-            indexer = followers(folder, lambda shard: IndexerChild(shard, index.batch, index.heap))
+            indexer = followers(folder, lambda shard: IndexerChild(shard, settings.index))
             counter = followers(folder, _counter) if settings.trends.live else None
 
             def committed(visits: Sequence[Settled]) -> None:

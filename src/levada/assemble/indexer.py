@@ -15,18 +15,19 @@ from levada.assemble.following import Follower, begin_following, follow
 from levada.assemble.stores import open_shard_reader
 from levada.errors import LevadaError, StoreLocked
 from levada.flow.index import catch_up
+from levada.flow.settings import IndexSettings
 
 __all__ = ["IndexerChild", "main", "open_writer"]
 
 _LOCK_SECONDS = 20.0
-_GATHER_SECONDS = 1.5  # between commits: each costs tens of milliseconds, and merges later on
 
 
 class IndexerChild(Follower):
     """The crawl's end of it: `wake` costs a byte, `finish` waits until everything is searchable."""
 
-    def __init__(self, folder: DataFolder, batch: int, heap: int) -> None:
-        super().__init__("levada.assemble.indexer", str(folder.path), str(batch), str(heap))
+    def __init__(self, folder: DataFolder, settings: IndexSettings) -> None:
+        how = (settings.batch, settings.heap, settings.gather_seconds)
+        super().__init__("levada.assemble.indexer", str(folder.path), *map(str, how))
 
 
 def open_writer(folder: DataFolder, heap: int) -> TantivyIndex:
@@ -42,13 +43,13 @@ def open_writer(folder: DataFolder, heap: int) -> TantivyIndex:
 
 
 def main(arguments: list[str]) -> None:
-    path, batch, heap = arguments
+    path, batch, heap, gather_seconds = arguments
     begin_following()
     folder = DataFolder(Path(path))
     store = open_shard_reader(folder)
     try:
         index = open_writer(folder, int(heap))
-        follow(lambda on_progress: catch_up(store, index, int(batch), on_progress), _GATHER_SECONDS)
+        follow(lambda on_progress: catch_up(store, index, int(batch), on_progress), float(gather_seconds))
         index.close()
     finally:
         store.close()

@@ -168,9 +168,8 @@ async def _take_back(jobs: RabbitmqJobs, names: QueueNames, store: CollectionSto
 
 
 def _followers(folder: DataFolder, settings: Settings) -> list[Follower | FollowerTeam]:
-    index = settings.index
     following: list[Follower | FollowerTeam] = [
-        followers(folder, lambda shard: IndexerChild(shard, index.batch, index.heap))
+        followers(folder, lambda shard: IndexerChild(shard, settings.index))
     ]
     if settings.trends.live:
         from levada.assemble.counting import CountChild  # a crawl that does not count need not load it

@@ -17,7 +17,10 @@ __all__ = ["catch_up"]
 def catch_up(
     documents: Documents, index: Index, batch: int, on_progress: Callable[[int], None] = lambda seq: None
 ) -> int:
-    """Bring the index up to date, from the beginning if it is damaged; how many changes that took."""
+    """Bring the index up to date, from the beginning if it is damaged; how many changes that took.
+
+    What is committed meanwhile may be left for the next time: it would make a small commit, and those are dear.
+    """
     try:
         return _follow(documents, index, batch, on_progress)
     except StoreDamaged:
@@ -31,4 +34,6 @@ def _follow(documents: Documents, index: Index, batch: int, on_progress: Callabl
         index.apply(changes)
         taken += len(changes)
         on_progress(changes[-1].seq)
+        if len(changes) < batch:
+            break
     return taken

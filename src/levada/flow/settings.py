@@ -129,7 +129,8 @@ class StoreSettings(_Section, frozen=True):
 class IndexSettings(_Section, frozen=True):
     """How is the search index written?"""
 
-    batch: Count = 1_000  # documents that share a commit, at most
+    batch: Count = 2_000  # documents that share a commit, at most
+    gather_seconds: NotNegative = 5.0  # that the first of them waits for others
     heap: Annotated[int, Meta(ge=16 * 1024 * 1024, le=4_000_000_000)] = 64 * 1024 * 1024
 
 
