@@ -28,7 +28,7 @@ _COMPARED = (Outcome.FIRST, Outcome.UNCHANGED, Outcome.CHANGED)
 class SiteSums:
     """What the panel's pages of one site say together."""
 
-    __slots__ = ("alike", "counts", "members", "newcomer", "sums", "unsaid")
+    __slots__ = ("alike", "counts", "interval", "members", "newcomer", "sums", "unsaid")
 
     def __init__(self, width: int) -> None:
         self.sums = [0.0] * width
@@ -36,6 +36,7 @@ class SiteSums:
         self.members = 0
         self.unsaid = 1.0  # the share of changes that nobody tells of
         self.newcomer: list[float] = []  # what was believed of the last page of which nothing was known
+        self.interval = 0.0  # and after which it is visited; 0.0: not planned yet
         self.alike = 0  # so many more are taken to be like it
 
     def count(self, new: Sequence[int], old: Sequence[int]) -> None:
@@ -108,9 +109,11 @@ class PageBeliefs:
     def seen(self, page: PageRecord, visit: Visit, modified: float | None) -> tuple[list[float], list[float]]:
         """Take in a visit: the page's evidence, and how likely each rate is now."""
         evidence = self._evidence(page, visit, modified)
+        is_blank = not page.history and not any(evidence)
         if page.kind is PageKind.PAGE and drawn(page.id, self.one_in):
-            is_blank = not page.history and not any(evidence)
             belief = self._welcome(page, visit, evidence) if is_blank else self._weigh_member(page, visit, evidence)
+        elif is_blank and self.site(page.site).alike > 0:
+            belief = self._like_the_last(page.site)
         else:
             belief = [0.0] * self.kinds
             posterior(evidence, self._prior(page.site), belief)
@@ -200,11 +203,10 @@ class PageBeliefs:
         if site.alike <= 0 or member.importance != 1.0:
             belief = self._weigh_member(page, visit, evidence)
             if member.importance == 1.0:
-                site.newcomer, site.alike = list(belief), _NEWCOMERS_ALIKE
+                site.newcomer, site.interval, site.alike = list(belief), 0.0, _NEWCOMERS_ALIKE
             return belief
-        site.alike -= 1
         member.evidence, member.at = evidence, visit.at
-        member.belief = list(site.newcomer)
+        member.belief = list(self._like_the_last(page.site))
         for place in range(self.kinds, self._width):
             demand = member.share[place] = member.belief[place]
             self.sums[place] += demand
@@ -212,6 +214,11 @@ class PageBeliefs:
         if len(self._ring) > self._size:
             self._thin_out()
         return member.belief
+
+    def _like_the_last(self, site: str) -> list[float]:
+        sums = self._sites[site]
+        sums.alike -= 1
+        return sums.newcomer
 
     def _weigh_another(self) -> None:
         if self._ring:

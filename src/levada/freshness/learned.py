@@ -55,7 +55,9 @@ class LearnedRevisit:
         self._spent_elsewhere += (elsewhere - self._spent_elsewhere) / _RECENT
         evidence, belief = self.beliefs.seen(page, visit, modified)
         self._look_again -= 1
-        return Plan(self._interval(page, belief, 0.0), packed(evidence))
+        if page.history or any(evidence) or self.beliefs.importance(page.url) != 1.0:
+            return Plan(self._interval(page, belief, 0.0), packed(evidence))
+        return Plan(self._interval_of_newcomer(page, belief), packed(evidence))
 
     def expect(self, page: PageRecord, said: Said) -> float | None:
         if not page.history:
@@ -101,6 +103,13 @@ class LearnedRevisit:
     def _price(self, sums: list[float], visits: float) -> float:
         beliefs = self.beliefs
         return price_for(sums, beliefs.kinds, beliefs.scale.prices, self._eager * visits / beliefs.one_in)
+
+    def _interval_of_newcomer(self, page: PageRecord, belief: list[float]) -> float:
+        """Pages of a site of which nothing is known are planned alike, as they are believed alike."""
+        site = self.beliefs.site(page.site)
+        if not site.interval:
+            site.interval = self._interval(page, belief, 0.0)
+        return site.interval
 
     def _interval(self, page: PageRecord, belief: list[float], told: float) -> float:
         beliefs, scale = self.beliefs, self.beliefs.scale
