@@ -72,12 +72,16 @@ class LearnedRevisit:
     def restrain(self, site: str, per_second: float) -> None:
         if len(self._limits) >= _MOST_LIMITS:
             self._limits.clear()  # they are told again with the next visits
-        self._limits[site] = per_second
+        if self._limits.get(site) != per_second:
+            self._limits[site] = per_second
+            self.beliefs.site(site).interval = 0.0
 
     def afford(self, per_hour: float) -> None:
         self._per_hour = per_hour
         self._eager = EAGER if per_hour else 1.0
         self._look_again = 0
+        for _, site in self.beliefs.sites():
+            site.interval = 0.0
 
     @property
     def visits_per_second(self) -> float:
