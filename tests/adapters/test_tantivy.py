@@ -16,6 +16,7 @@ import tantivy
 
 from levada.adapters.faults import FaultAt
 from levada.adapters.index_folder import IndexFolder
+from levada.adapters.index_links import IndexLinks
 from levada.adapters.tantivy_errors import translated
 from levada.adapters.tantivy_forms import FormsBook
 from levada.adapters.tantivy_index import TantivyIndex
@@ -42,7 +43,11 @@ def filled(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_reader_sees_each_commit_and_a_clear(tmp_path: Path) -> None:
+@pytest.mark.parametrize("may_write", [True, False])
+def test_a_reader_sees_each_commit_and_a_clear(
+    tmp_path: Path, may_write: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("levada.adapters.tantivy_reader.may_write", lambda segments: may_write)
     with closing(TantivyIndex(tmp_path)) as reader, closing(writer(tmp_path)) as index:
         assert (reader.position(), reader.search(Query("ferry")).total) == (0, 0)
         index.apply(BATCH)
@@ -64,6 +69,14 @@ def test_a_reader_makes_nothing_and_changes_nothing(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="reading only"):
             reader.clear()
     assert not path.exists()
+
+
+def test_what_stands_for_an_index_that_may_only_be_read_has_no_locks_and_is_gone_in_the_end(filled: Path) -> None:
+    links = IndexLinks(filled / "segments")
+    assert {path.name for path in links.path.iterdir()} < {path.name for path in (filled / "segments").iterdir()}
+    assert not list(links.path.glob("*.lock"))
+    links.close()
+    assert not links.path.exists()
 
 
 def test_only_one_may_write(filled: Path) -> None:

@@ -270,12 +270,9 @@ def test_a_folder_that_may_not_be_written_can_be_read_and_is_not_crawled_into(sm
     try:
         ended = crawl(small_web, data, through=_without_the_rights_of_root())
         assert "cannot write" in one_line(ended, 1)
-        for arguments in (["why", small_web.start[0]], ["export", "--jsonl"]):
+        for arguments in (["why", small_web.start[0]], ["export", "--jsonl"], ["search", "istanbul"]):
             ended = levada(*arguments, "--data", data, cwd=data.parent, through=_without_the_rights_of_root())
             assert ended.returncode == 0, ended.stderr
-        # tantivy takes a lock in its folder even to read.
-        ended = levada("search", "istanbul", "--data", data, cwd=data.parent, through=_without_the_rights_of_root())
-        assert "Permission denied" in one_line(ended, 1)
     finally:
         for path in (data, *data.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)

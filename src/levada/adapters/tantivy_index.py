@@ -113,7 +113,7 @@ class TantivyIndex:
     def _open_writer(self) -> tantivy.IndexWriter:
         with translated(self._folder.path):
             self._folder.make()
-            self._writer = open_index(self._folder).writer(self._heap_bytes, num_threads=1)
+            self._writer = open_index(self._folder.segments).writer(self._heap_bytes, num_threads=1)
             self._sites = self._folder.read_sites()
             return self._writer
 

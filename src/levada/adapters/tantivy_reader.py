@@ -7,10 +7,12 @@ replaced, so it needs no watching thread and never answers from before a commit 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import tantivy
 
 from levada.adapters.index_folder import IndexFolder, damaged
+from levada.adapters.index_links import IndexLinks, may_write
 from levada.adapters.keeping import PAGE_BITS, nth_of
 from levada.adapters.stemming import LANGUAGES
 from levada.adapters.tantivy_query import tantivy_query, term
@@ -23,9 +25,9 @@ __all__ = ["TantivyReader", "open_index"]
 _FREQUENCY = re.compile(r'"value": ([\d.]+),\s*"description": "freq, occurrences')
 
 
-def open_index(folder: IndexFolder) -> tantivy.Index:
-    """The index in `folder`, made if it is not there; tantivy itself refuses one with other fields."""
-    index = tantivy.Index(schema(), str(folder.segments), reuse=True)
+def open_index(segments: Path) -> tantivy.Index:
+    """The index in `segments`, made if it is not there; tantivy itself refuses one with other fields."""
+    index = tantivy.Index(schema(), str(segments), reuse=True)
     index.config_reader(reload_policy="manual")
     register_analyzers(index)
     return index
@@ -35,6 +37,7 @@ class TantivyReader:
     def __init__(self, folder: IndexFolder) -> None:
         self._folder = folder
         self._index: tantivy.Index | None = None
+        self._links: IndexLinks | None = None
         self._searcher: tantivy.Searcher | None = None
         self._languages: list[str] = []
         self._seen: tuple[int, int] | None = None
@@ -69,6 +72,9 @@ class TantivyReader:
 
     def forget(self) -> None:
         self._index = self._searcher = self._seen = None
+        if self._links is not None:
+            self._links.close()
+            self._links = None
 
     def searcher(self) -> tantivy.Searcher | None:
         """Of the newest commit; None where no index has been made yet."""
@@ -86,12 +92,25 @@ class TantivyReader:
 
     def _load(self) -> None:
         self._folder.read_position()  # raises if the format is not ours
-        if self._index is None:
-            self._index = open_index(self._folder)
-        self._index.reload()
-        searcher = self._index.searcher()
+        searcher = self._newest_searcher() if may_write(self._folder.segments) else self._linked_searcher()
         self._languages = [code for code in LANGUAGES if searcher.doc_freq("language", code)]
         self._searcher = searcher
+
+    def _newest_searcher(self) -> tantivy.Searcher:
+        if self._index is None:
+            self._index = open_index(self._folder.segments)
+        self._index.reload()
+        return self._index.searcher()
+
+    def _linked_searcher(self, tries: int = 3) -> tantivy.Searcher:
+        self.forget()
+        self._links = IndexLinks(self._folder.segments)
+        try:
+            return open_index(self._links.path).searcher()
+        except (ValueError, OSError):  # a segment went away: there is a newer commit
+            if tries == 1:
+                raise
+            return self._linked_searcher(tries - 1)
 
 
 def _posting(
