@@ -6,8 +6,6 @@ is silently ignored is worse than none.
 
 from __future__ import annotations
 
-import tomllib
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -41,6 +39,14 @@ Count = Annotated[int, Meta(ge=1)]
 CountOrNone = Annotated[int, Meta(ge=0)]
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 _MOST_CHARACTERS = 10_000_000  # of a settings file: whatever is longer is something else
+_KINDS = {  # what msgspec calls them, and people do
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text in quotes",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a section of keys",
+}
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -232,6 +238,8 @@ def load_settings(path: Path) -> Settings:
 
 
 def parse_settings(text: str, where: str) -> Settings:
+    import tomllib  # here: most crawls have no settings file
+
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -261,14 +269,18 @@ def _refuse_unknown(values: dict[str, Any], where: str) -> None:
 def _refuse_key(key: str, known: list[str], where: str, what: str) -> None:
     if key in known:
         return
+    from difflib import get_close_matches
+
     near = get_close_matches(key, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
     raise SettingsError(f"{where}: unknown {what} {key!r}; {hint}")
 
 
 def _readable(message: str) -> str:
-    """`Expected `int` - at `$.fetch.slots`` -> `fetch.slots: expected int`."""
+    """`Expected `int` >= 1 - at `$.fetch.slots`` -> `fetch.slots: expected a whole number >= 1`."""
     said, _, place = message.partition(" - at `$.")
+    for kind, word in _KINDS.items():
+        said = said.replace(f"`{kind}`", word)
     said, place = said.replace("`", ""), place.rstrip("`")
     return f"{place}: {said[:1].lower()}{said[1:]}{_choices(place)}" if place else said
 
