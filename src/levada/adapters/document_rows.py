@@ -57,10 +57,13 @@ def stored_version(row: Row, sketch: bytes) -> NewVersion:
 
 
 def change_record(row: Row) -> Change:
-    """Of a row that begins with `seq` and goes on as a document's without its body."""
-    seq, page_id, url, site, *_ = row
-    shown = row[13] and not row[14]
-    return Change(seq, page_id, url, site, document_record(row[1:], b"") if shown else None)
+    """Of a row that begins with `seq` and `arrived`, and goes on as a document's without its body."""
+    seq, arrived, document = row[0], row[1], row[2:]
+    page_id, url, site, version = document[:4]
+    if version is None:  # the page moved to another shard
+        return Change(seq, page_id, url, site, None)
+    is_shown = document[12] and not document[13]
+    return Change(seq, page_id, url, site, document_record(document, b"") if is_shown else None, arrived=arrived)
 
 
 def document_record(row: Row, body_zstd: bytes) -> Document:

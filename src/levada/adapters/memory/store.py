@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
+from levada.adapters.composed_store import ComposedStore
 from levada.adapters.limits import StoreLimits
 from levada.adapters.memory.census import MemoryCensus
 from levada.adapters.memory.documents import MemoryDocuments
@@ -11,93 +10,18 @@ from levada.adapters.memory.frontier import MemoryFrontier
 from levada.adapters.memory.held import Held
 from levada.adapters.memory.notices import MemoryNotices
 from levada.adapters.memory.sites import MemorySites
-from levada.records import (
-    Change,
-    Document,
-    Found,
-    Happening,
-    Lease,
-    Notice,
-    PageRecord,
-    Refusal,
-    Said,
-    Settled,
-    SiteRecord,
-    Standing,
-    VersionInfo,
-)
 
 __all__ = ["MemoryStore"]
 
 
-class MemoryStore:
-    """Frontier, Sites, Documents, Census and Notices of one crawl in memory."""
+class MemoryStore(ComposedStore):
+    """Forgotten with the process."""
 
     def __init__(self, *, limits: StoreLimits | None = None) -> None:
         held = Held(limits or StoreLimits())
-        self._frontier = MemoryFrontier(held)
-        self._sites = MemorySites(held)
-        self._documents = MemoryDocuments(held)
-        self._census = MemoryCensus(held)
-        self._notices = MemoryNotices(held)
+        super().__init__(
+            MemoryFrontier(held), MemorySites(held), MemoryDocuments(held), MemoryCensus(held), MemoryNotices(held)
+        )
 
     def close(self) -> None:
         """Nothing is held that needs closing."""
-
-    def add(self, found: Sequence[Found], refused: Sequence[Refusal], now: float) -> int:
-        return self._frontier.add(found, refused, now)
-
-    def lease(self, now: float, limit: int, seconds: float, due: float | None = None) -> list[Lease]:
-        return self._frontier.lease(now, limit, seconds, due)
-
-    def settle(self, visits: Sequence[Settled]) -> list[bool]:
-        return self._frontier.settle(visits)
-
-    def release(self, leases: Sequence[Lease]) -> None:
-        self._frontier.release(leases)
-
-    def forget_leases(self) -> None:
-        """For whoever knows that it is the only one: pages leased by processes that died are free at once."""
-        self._frontier.forget_leases()
-
-    def page(self, url: str) -> PageRecord | None:
-        return self._frontier.page(url)
-
-    def standing(self, now: float) -> Standing:
-        return self._frontier.standing(now)
-
-    def site(self, site: str) -> SiteRecord | None:
-        return self._sites.site(site)
-
-    def save(self, record: SiteRecord) -> None:
-        self._sites.save(record)
-
-    def sites(self) -> Iterator[SiteRecord]:
-        return self._sites.sites()
-
-    def document(self, url: str, version: int | None = None) -> Document | None:
-        return self._documents.document(url, version)
-
-    def versions(self, url: str) -> list[VersionInfo]:
-        return self._documents.versions(url)
-
-    def changes(self, after: int, limit: int) -> list[Change]:
-        return self._documents.changes(after, limit)
-
-    def happenings(self, after: int, limit: int) -> list[Happening]:
-        return self._documents.happenings(after, limit)
-
-    def scan(self) -> Iterator[Document]:
-        return self._documents.scan()
-
-    def sample(self, one_in: int) -> Iterator[PageRecord]:
-        return self._census.sample(one_in)
-
-    def live_pages(self) -> int:
-        return self._census.live_pages()
-
-    def outdated(self, notices: Sequence[Notice]) -> list[PageRecord]:
-        return self._notices.outdated(notices)
-
-    def bring_forward(self, pages: Sequence[tuple[PageRecord, Said, float | None]]) -> None:
-        self._notices.bring_forward(pages)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec.structs import replace
-
 from levada.adapters.document_rows import change_record, document_record
-from levada.adapters.page_rows import HAPPENED, Row
+from levada.adapters.page_rows import HAPPENED
 from levada.adapters.postgresql.database import Database
 from levada.adapters.postgresql.page_columns import BY_URL, url_rest
 from levada.records import Change, Document, Happening, VersionInfo
@@ -56,7 +54,9 @@ class PostgresqlDocuments:
         return [VersionInfo(*row) for row in self._database.rows(_VERSIONS, (url, url_rest(url)))]
 
     def changes(self, after: int, limit: int) -> list[Change]:
-        return [_change(row) for row in self._database.rows(_CHANGED, {"after": after, "limit": max(0, limit)})]
+        return [
+            change_record(row) for row in self._database.rows(_CHANGED, {"after": after, "limit": max(0, limit)})
+        ]
 
     def happenings(self, after: int, limit: int) -> list[Happening]:
         rows = self._database.rows(_HAPPENINGS, (after, max(0, limit)))
@@ -72,11 +72,3 @@ class PostgresqlDocuments:
             last = rows[-1][0]
             for row in rows:
                 yield document_record(row[:-1], row[-1])
-
-
-def _change(row: Row) -> Change:
-    seq, arrived, *document = row
-    if document[3] is None:  # no version: the page moved to another shard
-        page_id, url, site = document[:3]
-        return Change(seq, page_id, url, site, None)
-    return replace(change_record((seq, *document)), arrived=arrived)

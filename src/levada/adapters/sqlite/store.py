@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from levada.adapters.database_store import DatabaseStore, StoreParts
 from levada.adapters.faults import NoFaults
 from levada.adapters.limits import StoreLimits
-from levada.adapters.moving import MovedPage
 from levada.adapters.sqlite.census import SqliteCensus
 from levada.adapters.sqlite.database import Database
 from levada.adapters.sqlite.documents import SqliteDocuments
@@ -18,31 +17,17 @@ from levada.adapters.sqlite.opening import check
 from levada.adapters.sqlite.outbox import SqliteOutbox
 from levada.adapters.sqlite.sites import SqliteSites
 from levada.ports import Faults
-from levada.records import (
-    Change,
-    Document,
-    Forwarded,
-    Found,
-    Happening,
-    Lease,
-    Notice,
-    PageRecord,
-    Refusal,
-    Said,
-    Settled,
-    SiteRecord,
-    Standing,
-    VersionInfo,
-)
 
 __all__ = ["SqliteStore"]
 
 
-class SqliteStore:
+class SqliteStore(DatabaseStore):
     """One file, WAL, synchronous=FULL. Each write is one transaction: whole, or an error and nothing.
 
     Threads may share an instance (they take turns); other processes open their own.
     """
+
+    _database: Database
 
     def __init__(
         self,
@@ -53,133 +38,27 @@ class SqliteStore:
         read_only: bool = False,
     ) -> None:
         self.path = path
-        self._limits = limits or StoreLimits()
-        self._database = Database(path, self._limits, faults or NoFaults(), read_only=read_only)
-        self._frontier = SqliteFrontier(self._database, self._limits)
-        self._sites = SqliteSites(self._database, self._limits)
-        self._documents = SqliteDocuments(self._database)
-        self._census = SqliteCensus(self._database)
-        self._notices = SqliteNotices(self._database)
-        self._outbox = SqliteOutbox(self._database)
-        self._movers = SqliteMovers(self._database, self._limits)
+        limits = limits or StoreLimits()
+        database = Database(path, limits, faults or NoFaults(), read_only=read_only)
+        super().__init__(
+            database,
+            StoreParts(
+                SqliteFrontier(database, limits),
+                SqliteSites(database, limits),
+                SqliteDocuments(database),
+                SqliteCensus(database),
+                SqliteNotices(database),
+                SqliteOutbox(database),
+                SqliteMovers(database, limits),
+            ),
+        )
 
     @classmethod
     def open_reader(cls, path: Path, *, limits: StoreLimits | None = None) -> SqliteStore:
         """A store that answers questions and refuses to write, beside a writer or alone."""
         return cls(path, limits=limits, read_only=True)
 
-    def close(self) -> None:
-        self._database.close()
-
-    @property
-    def format(self) -> int:
-        """The number of the layout that this store is written in."""
-        return self._database.format()
-
     def check(self) -> None:
         """Read everything once; `StoreDamaged` if the database is not sound."""
         with self._database.read() as connection:
             check(connection, self._database.path)
-
-    def add(self, found: Sequence[Found], refused: Sequence[Refusal], now: float) -> int:
-        return self._frontier.add(found, refused, now)
-
-    def lease(self, now: float, limit: int, seconds: float, due: float | None = None) -> list[Lease]:
-        return self._frontier.lease(now, limit, seconds, due)
-
-    def settle(self, visits: Sequence[Settled]) -> list[bool]:
-        return self._frontier.settle(visits)
-
-    def release(self, leases: Sequence[Lease]) -> None:
-        self._frontier.release(leases)
-
-    def forget_leases(self) -> None:
-        """For whoever knows that it is the only one: pages leased by processes that died are free at once."""
-        self._frontier.forget_leases()
-
-    def page(self, url: str) -> PageRecord | None:
-        return self._frontier.page(url)
-
-    def url_of(self, page_id: int) -> str | None:
-        """The address of the page with this number."""
-        return self._frontier.url_of(page_id)
-
-    def urls_like(self, start: str, limit: int) -> list[str]:
-        """The first addresses, in their order, that begin with `start`: a front page names those of its site."""
-        return self._frontier.urls_like(start, limit)
-
-    def standing(self, now: float) -> Standing:
-        return self._frontier.standing(now)
-
-    def site(self, site: str) -> SiteRecord | None:
-        return self._sites.site(site)
-
-    def save(self, record: SiteRecord) -> None:
-        self._sites.save(record)
-
-    def sites(self) -> Iterator[SiteRecord]:
-        return self._sites.sites()
-
-    def document(self, url: str, version: int | None = None) -> Document | None:
-        return self._documents.document(url, version)
-
-    def versions(self, url: str) -> list[VersionInfo]:
-        return self._documents.versions(url)
-
-    def changes(self, after: int, limit: int) -> list[Change]:
-        return self._documents.changes(after, limit)
-
-    def newest_seq(self) -> int:
-        """The step of the newest change; 0 if nothing was ever stored."""
-        return self._documents.newest_seq()
-
-    def happenings(self, after: int, limit: int) -> list[Happening]:
-        return self._documents.happenings(after, limit)
-
-    def scan(self) -> Iterator[Document]:
-        return self._documents.scan()
-
-    def sample(self, one_in: int) -> Iterator[PageRecord]:
-        return self._census.sample(one_in)
-
-    def live_pages(self) -> int:
-        return self._census.live_pages()
-
-    def outdated(self, notices: Sequence[Notice]) -> list[PageRecord]:
-        return self._notices.outdated(notices)
-
-    def bring_forward(self, pages: Sequence[tuple[PageRecord, Said, float | None]]) -> None:
-        self._notices.bring_forward(pages)
-
-    def waiting(self, now: float, limit: int) -> list[tuple[float, int]]:
-        return self._frontier.waiting(now, limit)
-
-    def follow_seq(self, seq: int) -> None:
-        self._database.seq_base = max(self._database.seq_base, seq)
-
-    def undelivered(self, limit: int) -> list[Forwarded]:
-        return self._outbox.undelivered(limit)
-
-    def delivered(self, ids: Sequence[int]) -> None:
-        self._outbox.delivered(ids)
-
-    def receive(self, links: Sequence[Forwarded]) -> int:
-        return self._frontier.receive(links)
-
-    def fence(self, urls: Sequence[str]) -> list[MovedPage]:
-        return self._movers.fence(urls)
-
-    def take_in(self, pages: Sequence[MovedPage]) -> None:
-        self._movers.take_in(pages)
-
-    def let_go(self, page_ids: Sequence[int]) -> None:
-        self._movers.let_go(page_ids)
-
-    def open_up(self, page_ids: Sequence[int]) -> None:
-        self._movers.open_up(page_ids)
-
-    def fenced(self) -> list[tuple[int, str]]:
-        return self._movers.fenced()
-
-    def urls_after(self, page_id: int, limit: int) -> list[tuple[int, str]]:
-        return self._movers.urls_after(page_id, limit)
