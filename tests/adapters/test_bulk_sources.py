@@ -409,6 +409,22 @@ def test_only_what_is_newer_is_read_the_next_time(postgres_table: Place, table: 
         assert opened.manifest.newest == "2026-01-03 00:00:00+00"
 
 
+def test_a_column_that_is_of_another_type_now_is_read_whole(
+    postgres_table: Place, table: str, tmp_path: Path
+) -> None:
+    url = postgres_table.make(table, [(1, 1), (2, 2)], "bigint", "bigint")
+    with psycopg.connect(url, autocommit=True) as line:
+        line.execute(f"ALTER TABLE {table} ADD at timestamptz DEFAULT '2026-01-01'")
+    request = request_for(url, table, tmp_path, watermark="at")
+    assert loaded(request) == {1: [1], 2: [2]}
+    with psycopg.connect(url, autocommit=True) as line:
+        line.execute(f"ALTER TABLE {table} ALTER v TYPE text USING 'number ' || v")
+        line.execute(f"INSERT INTO {table} VALUES (3, 'number 3', '2026-01-02')")
+    assert loaded(request) == {1: ["number 1"], 2: ["number 2"], 3: ["number 3"]}
+    with Map.open(request.target, "map") as opened:
+        assert opened.manifest.layers == (2,)
+
+
 def test_a_source_that_is_not_there_says_so(tmp_path: Path) -> None:
     plan = LoadRequest("", "t", "k", "v", "map", "").plan
     for url in ("postgresql://me:secret@127.0.0.1:1/x", "mariadb://me:secret@127.0.0.1:1/x"):

@@ -88,8 +88,13 @@ class Starter:
         published = self._published()
         layers = self._layers(published)
         since = published.newest if published is not None and layers else None
-        offer = self._source.share((), since) or ""
-        facts = self._checked(self._source.facts())
+        offer, facts = self._looked_at(since)
+        if published is not None and layers and not _same_kinds(published, facts):
+            layers, since = (
+                (),
+                None,
+            )  # the layers below would answer in the column's old type
+            offer, facts = self._looked_at(None)
         spans = self._spans(facts)  # whatever cannot be is found before anything is written
         expected = standing.record.generation if standing is not None else 0
         generation = max(expected, published.generation if published is not None else 0) + 1
@@ -123,10 +128,12 @@ class Starter:
         ordered = self._source.sample(KeyRange(), _SAMPLE) if way is How.RANGES else []
         return split(facts, ordered, way, collect=self._plan.collect, task_rows=task_rows)
 
-    def _checked(self, facts: TableFacts) -> TableFacts:
+    def _looked_at(self, since: str | None) -> tuple[str, TableFacts]:
+        offer = self._source.share((), since) or ""
+        facts = self._source.facts()
         if not self._plan.collect and (key := self._source.duplicate()) is not None:
             raise DuplicateKey(key)
-        return facts
+        return offer, facts
 
     def _published(self) -> Manifest | None:
         manifest = self._reader.manifest(self._plan.name)
@@ -147,6 +154,10 @@ class Starter:
         for old in self._reader.generations(self._plan.name):
             if old < generation and old not in keep:
                 self._target.remove(self._plan.name, old)
+
+
+def _same_kinds(published: Manifest, facts: TableFacts) -> bool:
+    return (published.key_kind, published.value_kind) == (facts.key_kind, facts.value_kind)
 
 
 def _others(asked: LoadPlan, plan: LoadPlan, does: str) -> str:
