@@ -119,25 +119,6 @@ def test_an_important_page_is_visited_sooner() -> None:
     assert plans[7] < 0.6 * sorted(plans)[25]
 
 
-def test_pages_of_a_site_of_which_nothing_is_known_are_planned_alike_until_the_budget_or_the_site_changes() -> None:
-    revisit = policy(per_hour=60)
-    a_collection(revisit, [1 / HOUR] * 200, seed=3)
-
-    def planned(number: int, site: int = 0) -> float:
-        interval = visited(revisit, a_page(number, site), 9e6, Outcome.FIRST).interval
-        assert interval is not None
-        return interval
-
-    before = planned(1_000)
-    assert [planned(1_001), planned(1_002)] == [before, before]
-    revisit.afford(600)
-    more = planned(1_003)
-    assert more < before
-    revisit.restrain("s0.test", 1 / DAY)
-    assert planned(1_004) > more
-    assert planned(1_005, site=1) < planned(1_006)
-
-
 def test_without_a_budget_each_page_has_so_many_visits_a_day_on_average() -> None:
     revisit = policy(per_page_per_day=6)
     for n in range(100):

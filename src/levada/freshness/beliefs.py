@@ -28,7 +28,7 @@ _COMPARED = (Outcome.FIRST, Outcome.UNCHANGED, Outcome.CHANGED)
 class SiteSums:
     """What the panel's pages of one site say together."""
 
-    __slots__ = ("alike", "counts", "interval", "members", "newcomer", "sums", "unsaid")
+    __slots__ = ("alike", "counts", "members", "newcomer", "sums", "unsaid")
 
     def __init__(self, width: int) -> None:
         self.sums = [0.0] * width
@@ -36,7 +36,6 @@ class SiteSums:
         self.members = 0
         self.unsaid = 1.0  # the share of changes that nobody tells of
         self.newcomer: list[float] = []  # what was believed of the last page of which nothing was known
-        self.interval = 0.0  # and after which it is visited; 0.0: not planned yet
         self.alike = 0  # so many more are taken to be like it
 
     def count(self, new: Sequence[int], old: Sequence[int]) -> None:
@@ -203,7 +202,7 @@ class PageBeliefs:
         if site.alike <= 0 or member.importance != 1.0:
             belief = self._weigh_member(page, visit, evidence)
             if member.importance == 1.0:
-                site.newcomer, site.interval, site.alike = list(belief), 0.0, _NEWCOMERS_ALIKE
+                site.newcomer, site.alike = list(belief), _NEWCOMERS_ALIKE
             return belief
         member.evidence, member.at = evidence, visit.at
         member.belief = list(self._like_the_last(page.site))

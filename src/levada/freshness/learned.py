@@ -55,9 +55,7 @@ class LearnedRevisit:
         self._spent_elsewhere += (elsewhere - self._spent_elsewhere) / _RECENT
         evidence, belief = self.beliefs.seen(page, visit, modified)
         self._look_again -= 1
-        if page.history or any(evidence) or self.beliefs.importance(page.url) != 1.0:
-            return Plan(self._interval(page, belief, 0.0), packed(evidence))
-        return Plan(self._interval_of_newcomer(page, belief), packed(evidence))
+        return Plan(self._interval(page, belief, 0.0), packed(evidence))
 
     def expect(self, page: PageRecord, said: Said) -> float | None:
         if not page.history:
@@ -72,16 +70,12 @@ class LearnedRevisit:
     def restrain(self, site: str, per_second: float) -> None:
         if len(self._limits) >= _MOST_LIMITS:
             self._limits.clear()  # they are told again with the next visits
-        if self._limits.get(site) != per_second:
-            self._limits[site] = per_second
-            self.beliefs.site(site).interval = 0.0
+        self._limits[site] = per_second
 
     def afford(self, per_hour: float) -> None:
         self._per_hour = per_hour
         self._eager = EAGER if per_hour else 1.0
         self._look_again = 0
-        for _, site in self.beliefs.sites():
-            site.interval = 0.0
 
     @property
     def visits_per_second(self) -> float:
@@ -107,13 +101,6 @@ class LearnedRevisit:
     def _price(self, sums: list[float], visits: float) -> float:
         beliefs = self.beliefs
         return price_for(sums, beliefs.kinds, beliefs.scale.prices, self._eager * visits / beliefs.one_in)
-
-    def _interval_of_newcomer(self, page: PageRecord, belief: list[float]) -> float:
-        """Pages of a site of which nothing is known are planned alike, as they are believed alike."""
-        site = self.beliefs.site(page.site)
-        if not site.interval:
-            site.interval = self._interval(page, belief, 0.0)
-        return site.interval
 
     def _interval(self, page: PageRecord, belief: list[float], told: float) -> float:
         beliefs, scale = self.beliefs, self.beliefs.scale
