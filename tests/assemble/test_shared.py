@@ -12,7 +12,8 @@ import pytest
 from levada.adapters.limits import StoreLimits
 from levada.assemble.crawling import open_crawl
 from levada.assemble.folder import DataFolder
-from levada.assemble.resharding import ShardWish, apply_shards, only_mover
+from levada.assemble.moving_lock import only_mover
+from levada.assemble.resharding import ShardWish, apply_shards
 from levada.assemble.shared import folder_workplace, is_shared, server_workplace, share
 from levada.assemble.sharing import make_collection_name
 from levada.assemble.stores import open_reading_store, open_store, place_if_new, shard_places

@@ -27,8 +27,10 @@ from levada.adapters.exports.whole_file import CountingOutput, whole_file
 from levada.adapters.exports.xml import file_name, write_xml
 from levada.adapters.sqlite import SqliteStore
 from levada.assemble.folder import DataFolder
+from levada.assemble.moving_lock import nobody_moves, only_mover
+from levada.assemble.resharding import ShardWish, apply_shards
 from levada.cli import export as export_module
-from levada.errors import LevadaError, StoreFull, UsageError
+from levada.errors import LevadaError, StoreFull, StoreLocked, UsageError
 from levada.records import Document
 from tests.cli.collection import ESCAPE, FRONT, PLAIN, SCRIPT, VAPUR, command
 
@@ -412,3 +414,17 @@ def test_what_is_exported_is_what_is_stored(data: Path) -> None:
     finally:
         store.close()
     assert exported_urls(data) == stored
+
+
+def test_no_page_is_exported_while_pages_move_and_none_moves_while_they_are_exported(
+    data: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "pages.jsonl"
+    with only_mover(DataFolder(data)):
+        answer = export("--jsonl", "--out", target, "--data", data)
+        assert (answer.code, target.exists()) == (1, False)
+        assert "wait until that has ended" in answer.said
+    with nobody_moves(DataFolder(data)):
+        with pytest.raises(StoreLocked, match="moved or exported"):
+            apply_shards(DataFolder(data), ShardWish(shards=2))
+        assert export("--jsonl", "--out", target, "--data", data).code == 0, "any number may export"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from secrets import token_bytes
 
 import msgspec
@@ -19,6 +17,7 @@ from levada.adapters.sharded.reshard_run import begin_move, finish_move, move_pa
 from levada.adapters.sharded.resharding import Moved
 from levada.adapters.sharded.shard import Shard
 from levada.assemble.folder import DataFolder
+from levada.assemble.moving_lock import only_mover
 from levada.assemble.sharing import make_collection_name
 from levada.assemble.stores import open_shard, places_for, writing_plan
 from levada.errors import StoreLocked
@@ -26,7 +25,7 @@ from levada.ports import Faults
 from levada.sharding.pages import KEYS, page_placement
 from levada.sharding.placement import Placement, Ranges
 
-__all__ = ["Resharded", "ShardWish", "apply_shards", "key_name", "only_mover"]
+__all__ = ["Resharded", "ShardWish", "apply_shards", "key_name"]
 
 _PAUSE = 0.2  # before pages that somebody visits are asked for again
 
@@ -161,16 +160,3 @@ def _forget_dead_leases(folder: DataFolder, record: PlacementRecord, shards: Seq
     with suppress(StoreLocked), folder.locked():
         for shard in shards:
             shard.forget_leases()
-
-
-@contextmanager
-def only_mover(folder: DataFolder) -> Iterator[None]:
-    """Nobody else moves pages meanwhile, or changes where they lie."""
-    descriptor = os.open(folder.path / "moving.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise StoreLocked(f"pages are being moved in {folder.path} already: wait until that has ended") from None
-    finally:
-        os.close(descriptor)

@@ -11,7 +11,6 @@ import msgspec
 
 from levada.adapters.limits import StoreLimits
 from levada.assemble.folder import DataFolder
-from levada.assemble.resharding import only_mover
 from levada.assemble.sharing import collection_name, make_collection_name
 from levada.assemble.stores import CollectionStore, open_store, plan_of, sharded_store
 from levada.errors import NotFound, StoreError, StoreLocked, UsageError
@@ -83,6 +82,8 @@ def share(folder: DataFolder, settings: Settings) -> None:
         return
     with closing(file):
         if not file.read().home and all(file.read().shards[number].server for number in _owners(file.read())):
+            from levada.assemble.moving_lock import only_mover
+
             try:
                 with only_mover(folder):
                     _publish(folder, file)

@@ -59,11 +59,13 @@ def export(
     form = _form(jsonl, parquet, warc, xml is not None)
     _check_target(form, out, json)
     from levada.assemble.folder import DataFolder
+    from levada.assemble.moving_lock import nobody_moves
     from levada.assemble.reading import open_collection
     from levada.cli.export_progress import shown_progress
 
     target = str(xml) if xml is not None else out
-    with open_collection(DataFolder(data)) as collection:
+    folder = DataFolder(data)
+    with open_collection(folder) as collection, nobody_moves(folder):
         pages = _Pages(collection, site, since)
         total = collection.store.standing(collection.clock.now()).stored
         with shown_progress(total, lambda: pages.seen):
