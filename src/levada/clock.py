@@ -8,9 +8,12 @@ they stay in the machine's own seconds, inside the adapters that hold them.
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
 
 __all__ = ["ManualClock", "ScaledClock", "SystemClock"]
 
@@ -25,7 +28,7 @@ class SystemClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(max(0.0, seconds))
+        await _pass(max(0.0, seconds))
 
 
 class ScaledClock:
@@ -46,7 +49,7 @@ class ScaledClock:
         return self._offset + time.monotonic() * self.speed
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(max(0.0, seconds) / self.speed)
+        await _pass(max(0.0, seconds) / self.speed)
 
 
 class ManualClock:
@@ -72,8 +75,10 @@ class ManualClock:
                 sleeper.set_result(None)
 
     async def sleep(self, seconds: float) -> None:
+        import asyncio
+
         if seconds <= 0:
-            await asyncio.sleep(0)
+            await _pass(0.0)
             return
         sleeper = asyncio.get_running_loop().create_future()
         self._count += 1
@@ -85,3 +90,9 @@ class ManualClock:
         while self._sleepers and self._sleepers[0][2].done():
             heapq.heappop(self._sleepers)
         return self._sleepers[0][0] if self._sleepers else None
+
+
+async def _pass(seconds: float) -> None:
+    import asyncio  # here: who only asks what time it is need not wait for it to load
+
+    await asyncio.sleep(seconds)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from levada.adapters.keeping import brought_forward
 from levada.adapters.page_rows import Row
@@ -12,8 +13,7 @@ from levada.records import PageRecord, Said
 __all__ = ["Planned", "changed_plans", "earliest_by_site"]
 
 
-@dataclass
-class Planned:
+class Planned(msgspec.Struct):
     """What is planned for a page that nobody holds."""
 
     id: int

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -51,6 +50,8 @@ class IndexFolder:
 
     def wipe(self) -> None:
         """Leave an empty index, whatever was there, unless a writer holds it."""
+        import shutil  # here: most writers never wipe
+
         with self._lock():
             self.path.mkdir(parents=True, exist_ok=True)
             # In this order a crash at any point leaves an index that is behind, or empty: never one that is ahead.

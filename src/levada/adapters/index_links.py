@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 __all__ = ["IndexLinks", "may_write"]
 
@@ -24,6 +23,8 @@ class IndexLinks:
     """Its `path` stands for `segments`, as of now; gone with `close`."""
 
     def __init__(self, segments: Path) -> None:
+        from tempfile import TemporaryDirectory  # here: most folders may be written
+
         self._folder = TemporaryDirectory(prefix="levada-index-")
         self.path = Path(self._folder.name)
         (self.path / _COMMIT).write_bytes((segments / _COMMIT).read_bytes())

@@ -6,6 +6,7 @@ Enumerations are stored by the numbers given here, which must never change their
 from __future__ import annotations
 
 import struct
+from functools import cache
 from typing import Any
 
 from levada.adapters.keeping import met_content, remember
@@ -48,7 +49,7 @@ STATE_CODE = {state: code for code, state in enumerate(STATES)}
 
 _VISIT = struct.Struct("<dBBB")
 _OUTCOMES = tuple(Outcome)
-_SAID = tuple(map(Said, range(256)))
+_said = cache(Said)
 
 
 def packed_history(history: tuple[Visit, ...]) -> bytes:
@@ -110,6 +111,6 @@ def visit_row(settled: Settled) -> Row:
 
 def _history(packed: bytes) -> tuple[Visit, ...]:
     return tuple(
-        Visit(at, _OUTCOMES[outcome], step / 255, _SAID[said])
+        Visit(at, _OUTCOMES[outcome], step / 255, _said(said))
         for at, outcome, step, said in _VISIT.iter_unpack(packed)
     )

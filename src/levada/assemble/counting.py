@@ -8,11 +8,11 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from levada.adapters.memory_trends import ForgottenTrends
-from levada.adapters.sharded.shard import Shard
 from levada.adapters.sqlite_trends import SqliteTrends
 from levada.assemble.folder import DataFolder
 from levada.assemble.following import Follower, begin_following, follow
@@ -29,6 +29,9 @@ from levada.grouping.keys import Hasher
 from levada.grouping.methods import grouping_named
 from levada.grouping.routing import Routing
 from levada.ports import Documents, Faults, Trends
+
+if TYPE_CHECKING:
+    from levada.adapters.sharded.shard import Shard
 
 __all__ = ["CountChild", "count_up", "latest_change", "main", "measure_balance", "open_trends"]
 

@@ -21,31 +21,20 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from socket import gethostname
+from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import structs
 
 from levada.errors import NotFound, StoreError, StoreFull, StoreLocked, UsageError
-from levada.flow.live import LiveStatus
-from levada.flow.settings import Settings
+
+if TYPE_CHECKING:  # the children of a crawl open its folder too, and need not load what they do not read there
+    from levada.flow.live import LiveStatus
+    from levada.flow.settings import Settings
 
 __all__ = ["DataFolder"]
-
-
-_SILENT = 10.0  # seconds after which a crawl of another machine, which writes every second, is taken for dead
-
-
-class _Written(LiveStatus, frozen=True, kw_only=True):
-    host: str
-
-
-class _Host(msgspec.Struct):
-    host: str = ""
 
 
 class DataFolder:
@@ -137,10 +126,12 @@ class DataFolder:
 
     def save_live(self, status: LiveStatus) -> None:
         """Whole or not at all; a disk that is full costs nobody but who looks."""
+        from levada.assemble.live_file import live_content
+
         self._must_be_written()
         fresh = self._live.with_suffix(".new")
         with suppress(OSError):
-            fresh.write_bytes(msgspec.json.encode(_Written(host=gethostname(), **structs.asdict(status))))
+            fresh.write_bytes(live_content(status))
             fresh.replace(self._live)
 
     def _must_be_written(self) -> None:
@@ -160,20 +151,14 @@ class DataFolder:
 
     def live(self) -> LiveStatus | None:
         """How the crawl that runs here stands, a second ago; None if none runs."""
-        try:
-            content, written_at = self._live.read_bytes(), self._live.stat().st_mtime
-            status, host = (
-                msgspec.json.decode(content, type=LiveStatus),
-                msgspec.json.decode(content, type=_Host).host,
-            )
-        except (OSError, msgspec.MsgspecError):
-            return None
-        if host not in ("", gethostname()):  # another machine shares the folder: its processes cannot be looked up
-            return status if time.time() - written_at < _SILENT else None
-        return status if _is_alive(status.pid) else None
+        from levada.assemble.live_file import read_live
+
+        return read_live(self._live)
 
     def settings(self) -> Settings:
         """Those of the latest crawl; the defaults if there was none."""
+        from levada.flow.settings import Settings
+
         try:
             return msgspec.json.decode(self._settings.read_bytes(), type=Settings)
         except (FileNotFoundError, NotADirectoryError):
@@ -189,17 +174,6 @@ def _inode(path: str) -> int:
         return os.stat(path).st_ino
     except OSError:
         return 0
-
-
-def _is_alive(pid: int) -> bool:
-    """A crawl that was killed leaves its last words behind."""
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return True
 
 
 def _folder_error(path: Path, error: OSError) -> StoreError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from levada.adapters.sharded.plan_file import PlanFile
 from levada.assemble.folder import DataFolder
 from levada.assemble.following import Follower
 from levada.flow.balance import MethodLoad
@@ -22,6 +21,8 @@ class FollowerTeam:
     """Shards that a move adds while the crawl runs are followed from the next change on."""
 
     def __init__(self, folder: DataFolder, follow: Callable[[DataFolder], Follower]) -> None:
+        from levada.adapters.sharded.plan_file import PlanFile  # here: most collections have one shard and no plan
+
         self._folder = folder
         self._follow = follow
         self._members: list[Follower] = []

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 import select
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,6 +22,9 @@ from levada.adapters.child_signals import leave_signals_to_parent, signals_held_
 from levada.assemble.parts import calm_collector
 from levada.flow.balance import MethodLoad
 from levada.records import Crew
+
+if TYPE_CHECKING:
+    import subprocess
 
 __all__ = ["CatchUp", "Follower", "begin_following", "follow"]
 
@@ -102,6 +105,8 @@ class Follower:
         return None if is_done else self._trouble or "its process ended before it was done"
 
     def _start(self) -> None:
+        import subprocess  # here: the child starts nobody
+
         with signals_held_back():
             self._process = subprocess.Popen(  # noqa: S603
                 self._command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -8,14 +8,17 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from levada.adapters.tantivy_index import TantivyIndex
 from levada.assemble.folder import DataFolder
 from levada.assemble.following import Follower, begin_following, follow
 from levada.assemble.stores import open_shard_reader
 from levada.errors import LevadaError, StoreLocked
 from levada.flow.index import catch_up
-from levada.flow.settings import IndexSettings
+
+if TYPE_CHECKING:
+    from levada.adapters.tantivy_index import TantivyIndex
+    from levada.flow.settings import IndexSettings
 
 __all__ = ["IndexerChild", "main", "open_writer"]
 
@@ -32,6 +35,9 @@ class IndexerChild(Follower):
 
 def open_writer(folder: DataFolder, heap: int) -> TantivyIndex:
     """The index to write to; waited for if a dying writer still holds it."""
+    # Here: the crawl, which starts this process, never writes the index itself.
+    from levada.adapters.tantivy_index import TantivyIndex
+
     deadline = time.monotonic() + _LOCK_SECONDS
     while True:
         try:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from levada.clock import ScaledClock, SystemClock
 from levada.errors import SettingsError
-from levada.flow.settings import ClockSettings, ParseSettings, Settings
-from levada.freshness import RULES, LearnedRevisit, PageBeliefs, RuleRevisit, Scale
-from levada.ports import Census, Clock, Fetcher, RevisitPolicy
 
 if TYPE_CHECKING:
     from levada.adapters.parser_pool import ParserPool
+    from levada.flow.settings import ClockSettings, ParseSettings, Settings
+    from levada.freshness import LearnedRevisit, RuleRevisit
+    from levada.ports import Census, Clock, Fetcher, RevisitPolicy
 
 __all__ = [
     "calm_collector",
@@ -44,6 +44,8 @@ def make_clock(settings: ClockSettings) -> Clock:
 
 
 def make_policy(settings: Settings) -> LearnedRevisit | RuleRevisit:
+    from levada.freshness import RULES, LearnedRevisit, PageBeliefs, RuleRevisit, Scale
+
     revisit, budget = settings.revisit, settings.budget
     floor = max(1.0, revisit.floor)
     scale = Scale.between(floor, max(revisit.ceiling, 2 * floor))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from contextlib import suppress
 
 from levada.assemble.folder import DataFolder
@@ -26,6 +25,8 @@ def make_collection_name(folder: DataFolder) -> str:
     """The one that is there, or a new one; of several who ask at the same time, all get the same."""
     with suppress(NotFound):
         return collection_name(folder)
+    import secrets  # here: it is named once in its life
+
     path = folder.path / "collection"
     name = secrets.token_hex(8)
     fresh = path.with_suffix(f".{name}")

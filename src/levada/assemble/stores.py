@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import ceil
-from secrets import token_bytes
 from typing import TYPE_CHECKING, Protocol, cast
 
 from msgspec.structs import replace
@@ -14,13 +13,13 @@ from levada.adapters.sqlite import SqliteStore
 from levada.assemble.folder import DataFolder
 from levada.assemble.sharing import collection_name, make_collection_name
 from levada.errors import SettingsError, StoreError
-from levada.flow.settings import StoreSettings
 from levada.ports import Census, Documents, Faults, Frontier, Notices, Sites
 from levada.records import Happening
 
 if TYPE_CHECKING:
     from levada.adapters.sharded.plan_file import PlanFile, PlanKeeper, ShardPlace
     from levada.adapters.sharded.shard import Shard
+    from levada.flow.settings import StoreSettings
 
 __all__ = [
     "CollectionStore",
@@ -228,6 +227,8 @@ def place_if_new(folder: DataFolder, settings: StoreSettings) -> None:
     """Where a new collection is to lie, if it is not to be one file."""
     if folder.exists() or (settings.shards == 1 and not settings.servers):
         return
+    from secrets import token_bytes
+
     from levada.adapters.sharded.plan import ShardPlan
     from levada.adapters.sharded.plan_file import PlanFile, new_record
     from levada.sharding.pages import page_placement

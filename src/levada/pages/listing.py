@@ -10,7 +10,6 @@ import codecs
 import zlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 from xml.parsers import expat
 
@@ -97,7 +96,7 @@ def time_of(text: str) -> float | None:
     text = text.strip()[:64]
     padded = text + {4: "-01-01", 7: "-01"}.get(len(text), "")
     moment = None
-    for read in (datetime.fromisoformat, parsedate_to_datetime):
+    for read in (datetime.fromisoformat, _mail_date):
         try:
             moment = read(padded)
             break
@@ -110,6 +109,12 @@ def time_of(text: str) -> float | None:
     except (OverflowError, ValueError):
         return None
     return seconds if EARLIEST <= seconds <= LATEST else None
+
+
+def _mail_date(text: str) -> datetime:
+    from email.utils import parsedate_to_datetime  # here: few children ever meet such a date
+
+    return parsedate_to_datetime(text)
 
 
 class _Reader:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -37,8 +36,7 @@ _PULL_TURN = """UPDATE sites SET due_at = max(?1, turn_at, rest_until)
 _encode = msgspec.msgpack.Encoder().encode
 
 
-@dataclass
-class SiteRow:
+class SiteRow(msgspec.Struct):
     id: int
     pages: int
     admitted: bool

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from levada.adapters.document_rows import version_row
 from levada.adapters.keeping import first_token, nth_of
@@ -33,8 +34,7 @@ _INSERT_VISITED = """INSERT INTO visited
 _INSERT_VERSION = "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-@dataclass
-class _Site:
+class _Site(msgspec.Struct):
     id: int
     pages: int
     numbered: int
