@@ -11,6 +11,8 @@ from typing import Any
 
 import pycurl
 
+from levada.adapters.web.sockets import sockets_of_curl
+
 __all__ = ["CurlDriver"]
 
 Done = Callable[[Any, int, str], None]
@@ -22,7 +24,7 @@ class CurlDriver:
     def __init__(self, loop: asyncio.AbstractEventLoop, done: Done, *, keep_connections: int) -> None:
         self._loop = loop
         self._done = done
-        self._watched: dict[int, int] = {}  # file descriptor -> what curl waits for
+        self._sockets = sockets_of_curl(loop, self._act)
         self._running = 0
         self._soon: asyncio.Handle | None = None
         self._alarm: asyncio.Handle | None = None
@@ -30,7 +32,7 @@ class CurlDriver:
         self._deadline: float | None = None
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_MAXCONNECTS, keep_connections)
-        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._sockets.watch)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_alarm)
 
     def start(self, handle: Any) -> None:
@@ -45,27 +47,10 @@ class CurlDriver:
     def close(self) -> None:
         """Close every connection; all handles were stopped before."""
         self._multi.close()
-        for fd in tuple(self._watched):
-            self._watch(pycurl.POLL_REMOVE, fd, None, None)
+        self._sockets.close()
         for timer in (self._soon, self._alarm):
             if timer is not None:
                 timer.cancel()
-
-    def _watch(self, wanted: int, fd: int, _multi: object, _data: object) -> None:
-        before = self._watched.pop(fd, 0)
-        now = 0 if wanted == pycurl.POLL_REMOVE else wanted
-        if now:
-            self._watched[fd] = now
-        if (now ^ before) & pycurl.POLL_IN:
-            if now & pycurl.POLL_IN:
-                self._loop.add_reader(fd, self._act, fd, pycurl.CSELECT_IN)
-            else:
-                self._loop.remove_reader(fd)
-        if (now ^ before) & pycurl.POLL_OUT:
-            if now & pycurl.POLL_OUT:
-                self._loop.add_writer(fd, self._act, fd, pycurl.CSELECT_OUT)
-            else:
-                self._loop.remove_writer(fd)
 
     def _set_alarm(self, milliseconds: int) -> None:
         if milliseconds <= 0:
