@@ -13,10 +13,13 @@ from pathlib import Path
 
 import pytest
 import tantivy
+from hypothesis import given
+from hypothesis import strategies as st
 
 from levada.adapters.faults import FaultAt
 from levada.adapters.index_folder import IndexFolder
 from levada.adapters.index_links import IndexLinks
+from levada.adapters.stemming import word_forms
 from levada.adapters.tantivy_errors import translated
 from levada.adapters.tantivy_forms import FormsBook
 from levada.adapters.tantivy_index import TantivyIndex
@@ -306,3 +309,14 @@ def test_a_form_is_written_down_once() -> None:
     assert book.new_terms("tr", "ferry", None) != []
     book.forget()
     assert book.new_terms("en", "ferry", None) == ["en\x1fferri\x1fferry"]
+
+
+@given(st.text("abIİıiŞş’'-.,_09é ", max_size=40), st.sampled_from(["tr", "en", "fr"]))
+def test_the_forms_in_a_text_are_those_of_what_stands_between_its_spaces(text: str, language: str) -> None:
+    chunks = {pair for chunk in text.split() for pair in word_forms(language, chunk)}
+    found = {tuple(term.split("\x1f")[1:]) for term in FormsBook().new_terms(language, text, None)}
+    assert {pair for pair in found ^ chunks if not pair[1].isdecimal()} == set()
+
+
+def test_a_turkish_capital_without_a_dot_is_not_taken_for_one_with_it() -> None:
+    assert FormsBook().new_terms("tr", "ISLIKLARI", None) == FormsBook().new_terms("tr", "ıslıkları", None)

@@ -9,7 +9,9 @@ in what the writer remembers, and only those that it does not know are stemmed.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from itertools import filterfalse
+from string import ascii_uppercase
 
 import tantivy
 
@@ -23,37 +25,45 @@ LONGEST_FORM = 2 * LONGEST_WORD + 16  # bytes
 
 _SEPARATOR = "\x1f"
 _MOST_FORMS = 2_000  # of one stem that are sought
-_MOST_REMEMBERED = 200_000  # chunks of text (what stands between two spaces), some 20 MB
-_LONGEST_REMEMBERED = 40  # characters: what is longer hardly comes again
-_AROUND = ".,;:!?()[]{}\"'“”‘’«»…–—-*/"
+_MOST_REMEMBERED = 200_000  # words, some 20 MB
+_LONGEST_REMEMBERED = 40  # bytes: what is longer hardly comes again
+_MARKS = bytes(code for code in range(128) if not chr(code).isalnum())
+_CAPITALS = ascii_uppercase.encode()
+_TURKISH = frozenset({"tr", "az"})
 
 
 class FormsBook:
     """What a writer has met since it was opened."""
 
     def __init__(self) -> None:
-        self._known: dict[str, set[str]] = {}
+        self._known: dict[str, set[bytes]] = {}
 
     def new_terms(self, language: str, text: str, searcher: tantivy.Searcher | None) -> list[str]:
         """Terms for the forms in a text that neither the writer has met nor the index holds already."""
         if sum(map(len, self._known.values())) > _MOST_REMEMBERED:
             self.forget()
         known = self._known.setdefault(language, set())
+        words = text.encode("utf-8", "replace").translate(_plain(language in _TURKISH)).split()
         found: set[tuple[str, str]] = set()
-        for chunk in set(filterfalse(known.__contains__, text.split())):
-            word = chunk.strip(_AROUND)
-            if word.isdecimal():
+        for word in set(filterfalse(known.__contains__, words)):
+            if word.isdigit():
                 continue  # it has no other forms and hardly comes again, and a page has dozens
-            if word not in known:
-                found |= word_forms(language, word)
-            if len(chunk) <= _LONGEST_REMEMBERED and not word[:1].isdecimal():
-                known.update((chunk, word))
+            found |= word_forms(language, word.decode())
+            if len(word) <= _LONGEST_REMEMBERED and not word[:1].isdigit():
+                known.add(word)
         terms = [_SEPARATOR.join((language, *pair)) for pair in found]
         return [term for term in terms if searcher is None or not searcher.doc_freq(FORMS, term)]
 
     def forget(self) -> None:
         """What was met last may not have reached the index."""
         self._known.clear()
+
+
+@cache
+def _plain(turkish: bool) -> bytes:
+    """Marks are spaces, ASCII letters in lower case: but not the I, which Turkish has another small letter for."""
+    capitals = _CAPITALS.replace(b"I", b"") if turkish else _CAPITALS
+    return bytes.maketrans(_MARKS + capitals, b" " * len(_MARKS) + capitals.lower())
 
 
 def forms_of(searcher: tantivy.Searcher, language: str, stems: Iterable[str]) -> set[str]:
