@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["CatchUp", "Follower", "begin_following", "follow"]
 
 _STARTS = 3  # after so many ends in a row that nobody asked for, no more are tried
+_FIRST_GATHERING = 0.5  # seconds: whoever has just begun wants to see something
 _MOST_LINE = 4_000  # bytes: less than a pipe takes in one piece
 
 
@@ -188,15 +189,16 @@ CatchUp = Callable[[Callable[[int], None]], object]
 def follow(
     catch_up: CatchUp, gather_seconds: float, balance: Callable[[], MethodLoad | None] = lambda: None
 ) -> None:
-    """Catch up whenever the crawl says so, at most every so many seconds, until it ends."""
-    said, diary = b"\n", _Diary(balance)
+    """Catch up whenever the crawl says so, in the end at most every so many seconds, until it ends."""
+    said, diary, seconds = b"\n", _Diary(balance), min(_FIRST_GATHERING, gather_seconds)
     while said:
         diary.begin(_told(said))
         catch_up(diary.went_on)
         diary.end()
         if b"q" in said:
             return
-        said = _next_words(gather_seconds)
+        said = _next_words(seconds)
+        seconds = min(2 * seconds, gather_seconds)
 
 
 class _Diary:
