@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+from io import StringIO
+from pathlib import Path
 
-from levada.cli.demo_story import Story, told
-from levada.cli.screen import summary
+import pytest
+from msgspec.structs import replace
+from rich.console import Console
+
+from levada.assemble.folder import DataFolder
+from levada.assemble.reading import open_collection
+from levada.cli.demo_doing import doing
+from levada.cli.demo_story import Story, changed_page
+from levada.cli.demo_words import told_crawl, told_rest
+from levada.cli.screen import screen, summary
 from levada.demo.child import Web
 from levada.demo.truth import Truth
 from levada.flow.balance import CountReport, MethodLoad
-from levada.flow.progress import Report
+from levada.flow.progress import Report, StageSummary
 from levada.flow.trending import Trend
 from levada.searching import Hit, Hits
+from tests.cli.collection import FRONT, SCRIPT, VAPUR, build
+from tests.flow.world import World
 
 REPORT = Report(
     pages=1144,
@@ -30,6 +42,7 @@ REPORT = Report(
 )
 OURS = Truth(1046, 8576, 0.954, 0.9, 1877, 1250, 60.0)
 TURNS = Truth(1046, 8576, 0.919, 0.9, 1877, 900, 60.0)
+STAGE = StageSummary("fetch", 9000, 4, 12.3, 64, 140, 60, why="why")
 HIT = Hit("http://a.localhost/", "a.localhost", "[bold]İstanbul", 1.0, "tr", 0.0)
 
 
@@ -53,30 +66,93 @@ def story() -> Story:
     return Story(web, REPORT, OURS, TURNS, 0.967, hits, page, "demo-data", (trend,), counting)
 
 
+def told(story: Story, capsys: pytest.CaptureFixture[str]) -> str:
+    told_crawl(story)
+    told_rest(story)
+    return capsys.readouterr().out
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 100 columns, as far as anybody can tell."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+
+
 def test_what_is_believed_stands_beside_the_truth(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
-    told(story)
-    shown = capsys.readouterr().out
+    shown = told(story, capsys)
     assert "Current in the end: believed 98.7% of the stored pages, by the truth 96.7%." in shown
-    assert (
-        "Fresh, by the truth: 95.4% of the time; round robin with as many fetches (8,576): 91.9% (+3.5 points)."
-        in shown
-    )
+    assert "The web's own 1,046 pages: 1,877 changes, 1,250 caught by 8,576 of the fetches." in shown
+    assert "Fresh, by the truth: 95.4% of the time; round robin with as many fetches: 91.9% (+3.5 points)." in shown
     assert "levada why --budget --data demo-data" in shown
     assert "[bold]İstanbul" in shown
-    assert len(shown.splitlines()) <= 25
+
+
+def test_what_stays_fits_a_terminal_of_100_columns_in_24_lines(
+    story: Story, terminal: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    many = {f"some-reason-{number}": 1000 - number for number in range(30)}
+    report = replace(REPORT, refused=many, failed=many, stages=(STAGE, STAGE))
+    lines = told(replace(story, report=report, trends=story.trends * 4), capsys).splitlines()
+    assert len(lines) <= 24
+    assert all(len(plain(each)) <= 100 for each in lines)
+    assert any("some-reason-0 1,000" in each and "other reasons" in each for each in lines)
+
+
+def test_nothing_is_cut_when_piped(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
+    many = {f"some-reason-{number}": 1 for number in range(30)}
+    long = "http://a.localhost/" + "x" * 200
+    hits = Hits(1, (replace(HIT, url=long),))
+    shown = told(replace(story, hits=hits, report=replace(REPORT, refused=many)), capsys)
+    assert long in shown
+    assert "some-reason-29 1." in shown
+
+
+def test_pages_are_compared_only_if_one_changed(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "levada diff http://a.localhost/x --data demo-data" in told(story, capsys)
+    shown = told(replace(story, changed=""), capsys)
+    assert "levada diff" not in shown
+    assert f"levada why {HIT.url} --data" in shown
+
+
+def test_a_page_to_compare_has_two_versions(tmp_path: Path) -> None:
+    with open_collection(DataFolder(build(tmp_path))) as collection:
+        kept = {url: len(collection.store.versions(url)) for url in (FRONT, VAPUR, SCRIPT)}
+        assert set(kept.values()) > {1}
+        chosen = changed_page(collection.store, kept)
+        assert kept[chosen] > 1
+        assert changed_page(collection.store, ["https://example.org/sitemap.xml"]) == ""
 
 
 def test_what_is_trending_and_how_the_counting_was_shared_out_are_a_line_each(
     story: Story, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told(story)
-    shown = capsys.readouterr().out
+    shown = told(story, capsys)
     assert "Trending, by the changes that added it: kimlik (tr, 31 of 279)." in shown
-    assert "The terms once more, shared out over 2 workers: the fullest 1.041 x the mean, 1.15 workers per" in shown
-    assert "(by key 1.041 x the mean" in shown
+    assert "Terms on 2 workers: fullest 1.04 x mean, a term on 1.15 (key 1.04 and 1.15, partial 1.04 and" in shown
     assert "levada trends --data demo-data" in shown
     assert story.summary()["trends"][0]["term"] == "kimlik"
     assert story.summary()["counting"]["records"] == 3
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def test_what_is_being_done_is_said_unless_a_program_listens(capsys: pytest.CaptureFixture[str]) -> None:
+    with doing("counting", quiet=True):
+        assert capsys.readouterr().err == ""
+    with doing("counting", quiet=False):
+        assert capsys.readouterr().err == "counting ...\n"
+
+
+def test_the_screen_does_not_say_that_a_demo_goes_on() -> None:
+    console = Console(file=StringIO(), width=100, height=50)
+    console.print(screen(World(staff=()).make_crawl(), 1.0, "Ctrl-C ends it early"))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "Ctrl-C ends it early" in shown
+    assert "goes on" not in shown
 
 
 def test_programs_are_told_both_too(story: Story) -> None:

@@ -8,8 +8,9 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from levada.cli.demo_story import Story, told
-from levada.cli.screen import PlainLines, screen
+from levada.cli.demo_story import Story
+from levada.cli.demo_words import told_crawl
+from levada.cli.screen import PlainLines, screen, summary
 from levada.flow.crawl import Crawl
 from levada.flow.progress import StageSummary
 from levada.flow.staffing import StageView
@@ -54,18 +55,35 @@ def test_the_screen_says_that_a_crawl_is_paused(work: Crawl) -> None:
     assert "paused by an order" in drawn(work)
 
 
-def test_plain_lines_say_the_same(work: Crawl, capsys: pytest.CaptureFixture[str]) -> None:
-    PlainLines().show(work, 1.0)
-    said = capsys.readouterr().err
-    assert "fetch 5 -> 32 (queue 28, busy 5: 206/s arrive" in said
-    assert "index 1 (queue 3, busy 1: 1 at most)" in said
+def test_plain_lines_are_short_and_speak_of_workers_only_when_their_number_changes(
+    work: Crawl, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = PlainLines()
+
+    def said() -> list[str]:
+        lines.show(work, 1.0)
+        return capsys.readouterr().err.splitlines()
+
+    first, workers = said()
+    assert first.startswith("visits 0 (0/s)  stored 7  new 0  due 0")
+    assert workers == "workers: fetch 32, parse 1, index 1"
+    assert said() == [first]
+    monkeypatch.setattr(work, "stage_views", lambda: (replace(VIEWS[0], wanted=8, queue=1, busy=2), *VIEWS[1:]))
+    assert said() == [first, f"workers: fetch 32 -> 8 ({VIEWS[0].why})"]
+    assert said() == [first]
+    assert len(first) <= 120
+
+
+@pytest.mark.parametrize(("pages", "told"), [(1, "1 page stored in d;"), (2, "2 pages stored in d;")])
+def test_a_summary_counts_one_page_as_one(story: Story, pages: int, told: str) -> None:
+    assert summary(replace(story.report, pages=pages), "d").startswith(told)
 
 
 def test_the_demo_ends_with_how_the_stages_grew_and_shrank(
     story: Story, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stages = (StageSummary("fetch", 9000, 4, 12.3, 64, 140, 60, why="why"),)
-    told(replace(story, report=replace(story.report, stages=stages)))
+    told_crawl(replace(story, report=replace(story.report, stages=stages)))
     shown = capsys.readouterr().out
     assert "Workers: fetch 4 to 64 (mean 12.3, 60 decisions)." in shown
     assert len(shown.splitlines()) <= 25

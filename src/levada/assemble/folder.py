@@ -11,6 +11,8 @@
     queries.jsonl   what the server was asked, if it was told to write that down
     settings.json   the settings of the latest crawl, so that later commands see its clock
     live.json       how the crawl that runs stands just now; gone when it has ended
+    demo.json       says that levada demo made this collection, and may replace it
+    moving.lock     held by whoever moves pages between shards, or exports them
     lock            held by the one crawl that writes here
 
 The lock is the kernel's: it goes with its process, however that ends.

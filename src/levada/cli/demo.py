@@ -33,7 +33,8 @@ def demo(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="S", help="Another seed, another web.")] = 1,
     data: Annotated[
-        Path, typer.Option("--data", metavar="DIR", help="Where its collection goes; replaced each time.")
+        Path,
+        typer.Option("--data", metavar="DIR", help="Where its collection goes; an earlier demo's is replaced."),
     ] = Path("levada-demo-data"),
     serve_only: Annotated[bool, typer.Option("--serve-only", help="Only serve the web, until Ctrl-C.")] = False,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, metavar="P", help="For --serve-only.")] = 0,
@@ -67,14 +68,18 @@ def demo(
         from levada.demo.server import main as serve
 
         raise typer.Exit(serve(_server_options(speed or 1.0, pages, seed, page_bytes, hostile, bool(burst), port)))
-    from levada.cli.demo_story import tell, told
+    from levada.cli.demo_story import crawl_web, look_closer
+    from levada.cli.demo_words import told_crawl, told_rest
 
     options = _server_options(speed or 500.0, pages, seed, page_bytes, hostile, burst is not False, 0)
-    story = tell(data, seconds, options, quiet=json, serve=not no_open and not json)
+    story = crawl_web(data, seconds, options, quiet=json, serve=not no_open and not json)
+    if not json:
+        told_crawl(story)
+    story = look_closer(story, quiet=json)
     if json:
         print_json(story.summary())
     else:
-        told(story)
+        told_rest(story)
 
 
 def _server_options(

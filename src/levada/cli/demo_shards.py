@@ -78,13 +78,11 @@ def shard_story(folder: DataFolder, seed: int) -> ShardStory | None:
 
 
 def told_shards(story: ShardStory) -> str:
-    """For a terminal, in three lines."""
+    """For a terminal, in one line: how many shards a question is put to, by both keys."""
     before, after = story.before, story.after
     return (
-        f"Shards: {story.questions} questions to {SHARDS} shards by {before.key} touch "
-        f"{before.shards_per_query:.2f} each, {before.one_shard:.0%} only one.\n"
-        f"  Advised from them: {after.key}. {story.moved:,} pages moved there in {story.seconds:.1f} s.\n"
-        f"  Now they touch {after.shards_per_query:.2f}, {after.one_shard:.0%} only one."
+        f"Shards: {story.questions} questions ask {before.shards_per_query:.2f} of {SHARDS} by {before.key}. "
+        f"Advised from them: {after.key}: {after.shards_per_query:.2f}."
     )
 
 

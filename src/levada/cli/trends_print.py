@@ -9,10 +9,10 @@ from levada.telling.duration import iso, moment
 
 if TYPE_CHECKING:
     from levada.counts import TrendQuery
-    from levada.flow.balance import CountReport, MethodLoad
+    from levada.flow.balance import CountReport
     from levada.flow.trending import Trend
 
-__all__ = ["balance_line", "print_balance", "print_trends", "trend_facts", "trend_words"]
+__all__ = ["print_balance", "print_trends", "trend_facts", "trend_words"]
 
 
 def trend_facts(query: TrendQuery, found: list[Trend], report: CountReport) -> dict[str, Any]:
@@ -64,17 +64,3 @@ def print_balance(report: CountReport) -> None:
         )
     hot = ", ".join(f"{harmless(each.term)} {each.records:,} ({each.workers})" for each in report.balance[0].hot)
     out.print(f"busiest terms, with their workers: {hot}")
-
-
-def balance_line(report: CountReport) -> str:
-    """One line: how evenly the workers were loaded and how widely terms were spread, by each method."""
-    ours, *others = report.balance
-    beside = "; ".join(f"by {load.method} {_short(load)}" for load in others)
-    return (
-        f"The terms once more, shared out over {plural(len(ours.loads), 'worker')}: the fullest {_short(ours)}"
-        f"{f' ({beside})' if beside else ''}."
-    )
-
-
-def _short(load: MethodLoad) -> str:
-    return f"{load.max_over_mean:.3f} x the mean, {load.distribution_cost:.2f} workers per term"
