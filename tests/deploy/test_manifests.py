@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema
 import kubernetes_validate
 import pytest
+import typer
 import yaml
 
 from levada.cli.root import app
@@ -25,8 +26,7 @@ def resources(path: Path) -> list[dict[str, Any]]:
 
 
 def commands() -> set[str]:
-    named = {each.name or each.callback.__name__ for each in app.registered_commands if each.callback}
-    return named | {str(each.typer_instance.info.name) for each in app.registered_groups if each.typer_instance}
+    return set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 
 
 def test_the_compose_file_fits_its_schema() -> None:

@@ -9,6 +9,11 @@ import sys
 import pytest
 import typer
 
+from levada.cli.contents import CONTENTS
+from levada.cli.root import app
+from tests.house.tree import SOURCE
+
+LINES = {name: line for panel in CONTENTS.values() for name, line in panel.items()}
 HEAVY = {"pyarrow", "pycurl", "selectolax", "sqlite3", "tantivy", "trafilatura", "uvloop", "warcio", "zstandard"}
 
 _HELP = """
@@ -23,29 +28,59 @@ print(json.dumps([status, sorted(sys.modules)]), file=sys.stderr)
 """
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["crawl", "--help"], ["search", "--help"]], ids=" ".join
-)
-def test_help_loads_no_engine(arguments: list[str]) -> None:
+def loaded_by(arguments: list[str]) -> set[str]:
     code = _HELP.format(arguments=arguments)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     status, loaded = json.loads(done.stderr.splitlines()[-1])
     assert status == 0
-    assert HEAVY & {name.split(".")[0] for name in loaded} == set()
+    return set(loaded)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["crawl", "--help"], ["search", "--help"]], ids=" ".join
+)
+def test_help_loads_no_engine(arguments: list[str]) -> None:
+    assert HEAVY & {name.split(".")[0] for name in loaded_by(arguments)} == set()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needed"),
+    [
+        (["--help"], set()),
+        (["--version"], set()),
+        (["crawl", "--help"], {"crawl"}),
+        (["shard", "capture", "--help"], {"shard"}),
+    ],
+)
+def test_no_command_is_loaded_that_was_not_asked_for(arguments: list[str], needed: set[str]) -> None:
+    loaded = loaded_by(arguments)
+    assert {name for name in LINES if f"levada.cli.{name}" in loaded} == needed
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["crawl", "-h"], ["shard", "advise", "--help"]])
+def test_help_checks_no_values_and_loads_nothing_to_check_them(arguments: list[str]) -> None:
+    assert "pydantic" not in loaded_by(arguments)
 
 
 def test_help_names_every_command() -> None:
-    from levada.cli.root import app
-
     done = subprocess.run([sys.executable, "-m", "levada", "--help"], capture_output=True, text=True, check=True)
-    assert all(command.callback.__name__ in done.stdout for command in app.registered_commands if command.callback)
+    first = [line.strip("\u2502 ").split(" ")[0] for line in done.stdout.splitlines()]
+    assert [word for word in first if word in LINES] == list(LINES)
 
 
-def test_help_has_every_command_in_a_panel() -> None:
-    from levada.cli.root import _PANELS, app
+@pytest.mark.parametrize("name", LINES)
+def test_the_contents_say_of_a_command_what_it_says_itself(name: str) -> None:
+    command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
+    assert command.name == name
+    first_paragraph = (command.short_help or command.help).partition("\n\n")[0]
+    assert LINES[name] == " ".join(first_paragraph.split("\n"))
 
-    placed = [name for names in _PANELS.values() for name in names]
-    assert sorted(placed) == sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+
+def test_every_module_that_registers_a_command_of_levada_is_in_the_contents() -> None:
+    """A part of a family (`shard advise`) is registered by the family."""
+    registering = {path.stem for path in (SOURCE / "cli").glob("*.py") if "\ndef register(" in path.read_text()}
+    alone = {name for name in registering if not any(name.startswith(f"{family}_") for family in LINES)}
+    assert alone == set(LINES)
 
 
 def test_told_to_end_a_command_takes_its_children_along() -> None:
@@ -68,3 +103,17 @@ def test_a_command_that_is_not_there_is_wrong_usage() -> None:
     done = subprocess.run([sys.executable, "-m", "levada", "fly"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "fly" in done.stderr
+
+
+def test_a_command_that_is_nearly_there_is_named() -> None:
+    done = subprocess.run([sys.executable, "-m", "levada", "crwal"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "Did you mean 'crawl'?" in done.stderr
+
+
+def test_a_wrong_value_before_the_command_is_wrong_usage() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "levada", "--log", "xml", "doctor"], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "--log" in done.stderr

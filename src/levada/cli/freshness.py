@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from levada.cli.family import Family
 from levada.cli.options import JsonOption, print_json
 from levada.cli.printing import printer, shortened
 from levada.errors import UsageError
@@ -22,7 +23,10 @@ _WORDS = {1: "unchanged", 2: "changed"}
 
 def register(app: typer.Typer) -> None:
     freshness = typer.Typer(
-        name="freshness", help="When would a rule come back to a page?", no_args_is_help=True, add_completion=False
+        cls=Family,
+        name="freshness",
+        no_args_is_help=True,
+        add_completion=False,
     )
     freshness.callback()(_family)
     freshness.command()(intervals)
@@ -30,7 +34,15 @@ def register(app: typer.Typer) -> None:
 
 
 def _family() -> None:
-    """When would a rule come back to a page?"""
+    """When would a rule come back to a page?
+
+    Examples:
+
+    ```
+    levada freshness intervals --outcomes 1,2,1,1
+    levada freshness intervals --policy nutch-22 --first 60 --outcomes 2,2,1 --json
+    ```
+    """
 
 
 def intervals(

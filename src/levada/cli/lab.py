@@ -5,14 +5,13 @@ from __future__ import annotations
 import typer
 
 from levada.cli import lab_freshness, lab_grouping, lab_sharding, lab_stages
+from levada.cli.family import Family
 
 __all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
-    lab = typer.Typer(
-        name="lab", help="Reruns the tables of the sources, and ours beside them.", no_args_is_help=True
-    )
+    lab = typer.Typer(cls=Family, name="lab", no_args_is_help=True)
     lab.callback()(_family)
     for module in (lab_freshness, lab_grouping, lab_stages, lab_sharding):
         module.register(lab)
@@ -20,4 +19,12 @@ def register(app: typer.Typer) -> None:
 
 
 def _family() -> None:
-    """Reruns the tables of the sources, and ours beside them."""
+    """Reruns the tables of the sources, and ours beside them.
+
+    Examples:
+
+    ```
+    levada lab freshness
+    levada lab grouping --json
+    ```
+    """

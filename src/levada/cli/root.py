@@ -1,8 +1,8 @@
 """The command `levada`: its subcommands, and how their errors reach the user.
 
-Exit status: 0 done, 1 failed, 2 wrong usage, 3 nothing found or refused. Command modules import what they need
-inside the command, so that `levada --help` answers at once. A command that is told to end (Ctrl-C, SIGTERM) before
-it listens to that itself ends with 130 or 143, as shells say it.
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 nothing found or refused. The module of a command is imported when
+it is asked for, and imports what it needs inside the command, so that `levada --help` answers at once. A command
+that is told to end (Ctrl-C, SIGTERM) before it listens to that itself ends with 130 or 143, as shells say it.
 """
 
 from __future__ import annotations
@@ -10,33 +10,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 import typer
-from typer.core import TyperGroup
 
 from levada import __version__
-from levada.cli import (
-    control,
-    crawl,
-    demo,
-    diff,
-    doctor,
-    export,
-    freshness,
-    group,
-    lab,
-    load,
-    postings,
-    search,
-    serve,
-    shard,
-    simulate,
-    trends,
-    warm,
-    why,
-    work,
-)
+from levada.cli.on_demand import MARKUP, OnDemandGroup
 from levada.cli.standard_streams import open_missing_streams
 from levada.errors import LevadaError
 
@@ -44,36 +23,13 @@ __all__ = ["app", "main"]
 
 _TERMINATED = 143  # 128 and the number of the signal
 
-# What one collection needs, in the order in which it is met; then the parts alone, and how they were measured.
-_PANELS = {
-    "A collection": ("demo", "crawl", "serve", "doctor"),
-    "Ask it": ("search", "postings", "diff", "why", "trends", "export"),
-    "Several machines": ("control", "work", "warm", "load", "shard"),
-    "The parts alone": ("freshness", "group", "simulate", "lab"),
-}
-
-
-class _InPanels(TyperGroup):
-    """Groups would otherwise stand after all commands, whatever they are about."""
-
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        for panel, names in _PANELS.items():
-            for name in names:
-                setattr(self.commands[name], "rich_help_panel", panel)  # noqa: B010 -- only some kinds declare it
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        placed = [name for names in _PANELS.values() for name in names]
-        return [*placed, *(name for name in self.commands if name not in placed)]
-
-
 app = typer.Typer(
     name="levada",
-    cls=_InPanels,
+    cls=OnDemandGroup,
     help="Keeps a large collection of web pages fresh and searchable within a fetch budget.",
     epilog="Start with: levada demo    (offline, about a minute)",
     no_args_is_help=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode=MARKUP,
     pretty_exceptions_enable=False,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -107,30 +63,6 @@ def levada(
     ] = "text",
 ) -> None:
     """Keeps a large collection of web pages fresh and searchable within a fetch budget."""
-
-
-for module in (
-    demo,
-    crawl,
-    search,
-    serve,
-    postings,
-    trends,
-    diff,
-    why,
-    freshness,
-    group,
-    simulate,
-    control,
-    work,
-    shard,
-    lab,
-    load,
-    warm,
-    export,
-    doctor,
-):
-    module.register(app)
 
 
 def _end(_number: int, _frame: object) -> NoReturn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from levada.cli import shard_advise, shard_apply, shard_capture, shard_replay, shard_script, shard_warm_up
+from levada.cli.family import Family
 
 __all__ = ["register"]
 
@@ -12,7 +13,7 @@ _MEMBERS = (shard_capture, shard_advise, shard_script, shard_apply, shard_replay
 
 
 def register(app: typer.Typer) -> None:
-    family = typer.Typer(name="shard", no_args_is_help=True)
+    family = typer.Typer(name="shard", cls=Family, no_args_is_help=True)
     family.callback()(shard)
     for member in _MEMBERS:
         member.register(family)
@@ -20,4 +21,13 @@ def register(app: typer.Typer) -> None:
 
 
 def shard() -> None:
-    """Captures what a store is asked, and finds the key that splits its documents the way they are asked for."""
+    """Captures what a store is asked, and finds the key that splits its documents the way they are asked for.
+
+    Examples:
+
+    ```
+    levada shard advise queries.jsonl ads.jsonl --keep advised.json
+    levada shard script mongodb advised.json > shard.js
+    levada shard apply --shards 4 --data news
+    ```
+    """

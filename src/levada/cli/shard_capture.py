@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from levada.cli.family import Family
 from levada.cli.options import JsonOption
 from levada.cli.shard_capture_options import (
     ForceOption,
@@ -22,7 +23,7 @@ _STDOUT = "-"
 
 
 def register(app: typer.Typer) -> None:
-    family = typer.Typer(name="capture", no_args_is_help=True)
+    family = typer.Typer(name="capture", cls=Family, no_args_is_help=True)
     family.callback()(capture)
     family.command()(mongo)
     family.command()(pcap)
