@@ -121,3 +121,22 @@ def test_a_word_that_stands_nowhere_is_status_3(data: Path) -> None:
 @pytest.mark.parametrize("typed", ["two words", "", "!"])
 def test_postings_take_one_word(data: Path, typed: str) -> None:
     assert postings(typed, "--data", data).code == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (("istanbul", "-otel"), "'-otel' reads like an option: write options first and then --, as in"),
+        (("istanbul", "-otel"), "levada search -- istanbul -otel"),
+        (("--limit", "5", "-hotel"), "levada search -- -hotel"),
+        (('-"old town"', "ferry"), """levada search -- '-"old town"' ferry"""),
+    ],
+)
+def test_a_minus_that_reads_like_an_option_is_told_how_to_be_written(typed: tuple[str, ...], told: str) -> None:
+    answer = search(*typed)
+    assert answer.code == 2
+    assert told in answer.said
+
+
+def test_after_two_dashes_a_minus_is_a_part_of_the_query(data: Path) -> None:
+    assert "1 found" in search("--data", data, "--", "ferry", "-times").out

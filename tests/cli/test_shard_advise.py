@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -184,6 +185,20 @@ def test_a_kept_placement_becomes_scripts(files: tuple[str, str], tmp_path: Path
     assert made.exit_code == 0, made.output
     assert sorted(path.name for path in out.iterdir()) == ["coordinator.sql", "server0.sql", "server1.sql"]
     assert "-- server0.sql" in shard("script", "postgresql", str(kept), *servers, "--columns", "a int").stdout
+
+
+def test_scripts_come_as_json_too(files: tuple[str, str], tmp_path: Path) -> None:
+    kept = tmp_path / "placement.json"
+    shard("advise", *files, "--shards", "2", "--keep", str(kept))
+    text = shard("script", "mongodb", str(kept)).stdout
+    told = json.loads(shard("script", "mongodb", str(kept), "--json").stdout)
+    assert told == {"collection": "board.ads", "shards": ["shard0", "shard1"], "script": text}
+    asked = ("script", "postgresql", str(kept), "--server", "postgresql://a", "--server", "postgresql://b")
+    out = tmp_path / "scripts"
+    written = json.loads(shard(*asked, "--columns", "_id bigint", "--out", str(out), "--json").stdout)
+    assert {path.name: path.read_text() for path in out.iterdir()} == written["scripts"]
+    assert written["folder"] == str(out)
+    assert json.loads(shard(*asked, "--columns", "_id bigint", "--json").stdout) == {**written, "folder": None}
 
 
 def test_scripts_refuse_what_does_not_fit(files: tuple[str, str], tmp_path: Path) -> None:

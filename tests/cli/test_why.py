@@ -145,9 +145,13 @@ def test_other_rules_name_themselves() -> None:
     assert "the rule 'nutch' came to an interval of 1 h" in told
 
 
-def test_an_address_that_leads_elsewhere_says_so() -> None:
-    record = page([(0.0, Outcome.FIRST)], state=PageState.ELSEWHERE, reason=Reason.REDIRECTED)
-    assert "its content is kept under another address: looked at again after 1 h" in account(record, EMA, NOW)
+@pytest.mark.parametrize(
+    ("reason", "leads"),
+    [(Reason.REDIRECTED, "it redirects to another address"), (Reason.DUPLICATE, "it is a copy of another page")],
+)
+def test_an_address_that_leads_elsewhere_says_so(reason: Reason, leads: str) -> None:
+    record = page([(0.0, Outcome.FIRST)], state=PageState.ELSEWHERE, reason=reason)
+    assert f"{leads}: looked at again after 1 h" in account(record, EMA, NOW)
 
 
 def test_an_account_is_one_sentence() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import subprocess
@@ -43,6 +44,23 @@ def test_being_told_to_end_is_no_failure(tmp_path: Path, number: signal.Signals)
         process.send_signal(number)
         assert process.wait(30) == 0
         assert process.stderr.read() == ""
+
+
+def test_a_program_reads_the_address_from_the_first_line_and_no_secret(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*SERVE, "--port", "0", "--data", str(tmp_path / "none"), "--json"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"LEVADA_TOKEN": "a-secret-of-ours", "PYTHONUTF8": "1"},
+    ) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        told = json.loads(line)
+        _wait_for_answer(told.pop("url"))
+        assert told == {"data": str(tmp_path / "none"), "collection": False, "token": True}
+        assert "secret" not in line
+        process.terminate()
+        assert process.wait(30) == 0
 
 
 def test_beside_a_crawl_that_was_killed_nobody_goes_on_serving(tmp_path: Path) -> None:

@@ -103,7 +103,9 @@ def test_the_api_says_these_sentences(api: TestClient) -> None:
     assert message(api.put(f"{v1}/budget", json={"perhour": 1})) == (
         "'perhour' is not known here; did you mean 'per_hour'?"
     )
-    assert message(api.post(f"{v1}/seeds", json={"urls": ["a b"]})) == "not an address: 'a b'"
+    assert message(api.post(f"{v1}/seeds", json={"urls": ["a b"]})) == (
+        "not an address: 'a b'; write it like https://example.org"
+    )
     json = {"content-type": "application/json"}
     deep = '{"urls": ' + "[" * 500_000
     assert message(api.post(f"{v1}/seeds", content=deep, headers=json)) == "urls[0] must be text"

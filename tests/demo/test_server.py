@@ -207,7 +207,8 @@ def test_a_taken_port_is_one_clear_line() -> None:
         with _start("--port", port) as second:
             _, errors = second.communicate(timeout=10)
             assert second.returncode == 1
-            assert errors.decode().startswith(f"cannot serve on port {port}: ")
+            assert errors.decode().startswith(f"levada: cannot serve on port {port}: ")
+            assert "name another with --port" in errors.decode()
             assert errors.count(b"\n") == 1
         process.terminate()
         process.communicate(timeout=10)

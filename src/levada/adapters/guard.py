@@ -121,5 +121,7 @@ def _exception(text: str) -> tuple[IPv4Address | IPv6Address, int]:
         if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
             raise ValueError
     except ValueError:
-        raise SettingsError(f'the guard can only allow an exact "ip:port", not {text!r}') from None
+        raise SettingsError(
+            f'guard.allow in the settings takes an exact "ip:port" such as "127.0.0.1:8080", not {text!r}'
+        ) from None
     return address, int(port)

@@ -76,7 +76,8 @@ class IndexFolder:
             raise damaged(self.path, f"cannot be read ({error})") from error
         if state.format > self._format:
             raise StoreTooNew(
-                f"the index in {self.path} was written by a newer Levada: update Levada, or rebuild it"
+                f"the index in {self.path} was written by a newer Levada: update Levada, or delete that folder "
+                "and the next crawl builds it anew from the documents"
             )
         if state.format < self._format or state.position < 0:
             raise damaged(self.path, "was written by an older Levada")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Protocol
 
 from rich.console import Console, Group, RenderableType
@@ -12,7 +13,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from levada.cli.printing import harmless
+from levada.cli.printing import harmless, plural
 from levada.flow.crawl import Crawl
 from levada.flow.progress import Report
 from levada.flow.staffing import StageView
@@ -22,6 +23,7 @@ from levada.telling.duration import duration
 __all__ = ["LiveScreen", "PlainLines", "Watcher", "screen", "summary"]
 
 _BAR = 16  # workers that are drawn
+_HINT = "Ctrl-C stops; the same command goes on"
 _STYLE = {"changed": "yellow", "first": "green", "unchanged": "dim"}
 
 
@@ -36,18 +38,24 @@ class LiveScreen:
     every = 0.25
 
     def __init__(self) -> None:
+        self.hint = _HINT
         self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
         self._live.start()
 
     def show(self, work: Crawl, now: float) -> None:
-        self._live.update(screen(work, now), refresh=True)
+        self._live.update(screen(work, now, self.hint), refresh=True)
 
     def close(self) -> None:
         self._live.stop()
 
 
 class PlainLines:
+    """A line every few seconds; one about workers only where a stage is to have another number of them."""
+
     every = 5.0
+
+    def __init__(self) -> None:
+        self._wanted: dict[str, int] = {}  # by stage, as last told
 
     def show(self, work: Crawl, now: float) -> None:
         progress, standing = work.progress, work.standing
@@ -62,23 +70,25 @@ class PlainLines:
             file=sys.stderr,
             flush=True,
         )
-        if said := "; ".join(map(_stage_words, work.stage_views())):
-            print(f"  {said}", file=sys.stderr, flush=True)
+        for news in self._staff_news(work.stage_views()):
+            print(news, file=sys.stderr, flush=True)
 
     def close(self) -> None:
         pass
 
+    def _staff_news(self, views: Sequence[StageView]) -> list[str]:
+        before, self._wanted = self._wanted, {view.name: view.wanted for view in views}
+        if before.keys() != self._wanted.keys():
+            return [f"workers: {', '.join(f'{name} {wanted}' for name, wanted in self._wanted.items())}"]
+        moved = [view for view in views if view.wanted != before[view.name]]
+        return [f"workers: {each.name} {before[each.name]} -> {each.wanted} ({each.why})" for each in moved]
 
-def _stage_words(view: StageView) -> str:
-    moved = "" if view.on == view.wanted else f" -> {view.wanted}"
-    return f"{view.name} {view.on}{moved} (queue {view.queue}, busy {view.busy}: {view.why})"
 
-
-def screen(work: Crawl, now: float) -> RenderableType:
+def screen(work: Crawl, now: float, hint: str = _HINT) -> RenderableType:
     return Panel(
         Group(_headline(work, now), "", _stages(work), "", _sites(work), "", _trouble(work), "", _recent(work)),
         title="levada",
-        subtitle=_state(work),
+        subtitle=_state(work, hint),
         border_style="cyan",
     )
 
@@ -115,7 +125,9 @@ def _headline(work: Crawl, now: float) -> Table:
 
 def _stages(work: Crawl) -> Table:
     """How many workers each stage has, as a bar with the busy ones filled, and why."""
-    table = Table("stage", "queue", "busy", "workers", "", "why", box=None, header_style="dim", pad_edge=False)
+    # A decision goes by means over its last looks; queue and busy are of this moment.
+    columns = ("stage", "queue", "busy", "workers", "", "why (means)")
+    table = Table(*columns, box=None, header_style="dim", pad_edge=False)
     for view in work.stage_views():
         number = str(view.on) if view.on == view.wanted else f"{view.on} → {view.wanted}"
         colour = "green" if view.wanted > view.on else "yellow" if view.wanted < view.on else "cyan"
@@ -135,10 +147,10 @@ def _bar(view: StageView) -> str:
     return "■" * min(view.busy, shown) + "□" * (shown - min(view.busy, shown))
 
 
-def _state(work: Crawl) -> str:
+def _state(work: Crawl, hint: str) -> str:
     if work.paused:
         return "paused by an order: nothing is fetched until another one says so"
-    return "held back: a queue is full" if work.held else "Ctrl-C stops; the same command goes on"
+    return "held back: a queue is full" if work.held else hint
 
 
 def _idle(work: Crawl) -> str:
@@ -175,7 +187,8 @@ def _recent(work: Crawl) -> Table:
 def summary(report: Report, folder: str) -> str:
     """The few lines that stay."""
     lines = [
-        f"{report.pages:,} pages stored in {folder}; {report.fetched:,} fetched in {duration(report.seconds)}: "
+        f"{plural(report.pages, 'page')} stored in {folder}; "
+        f"{report.fetched:,} fetched in {duration(report.seconds)}: "
         f"{report.new:,} first, {report.changed:,} changed, {report.unchanged:,} unchanged, {report.gone:,} gone.",
     ]
     for name, counts in (("failed", report.failed), ("refused", report.refused)):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from levada.cli.minus_words import MinusWordsCommand
 from levada.cli.options import DataOption, JsonOption, print_json
 from levada.errors import NotFound
 
@@ -21,7 +22,7 @@ __all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
-    app.command()(search)
+    app.command(cls=MinusWordsCommand)(search)
 
 
 def search(
@@ -37,7 +38,7 @@ def search(
     """Finds stored pages by their words, the best first.
 
     Words are found in all their forms, whatever their case and accents. Put the whole query in single quotes if it
-    holds a minus or double quotes.
+    holds a minus or double quotes, and -- before it if it begins with a minus.
 
     ```
     "sea bus"               these words in this order, as they stand

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from levada.cli.options import DataOption
+from levada.cli.options import DataOption, print_json
 from levada.errors import UsageError
 
 if TYPE_CHECKING:
+    from levada.assemble.folder import DataFolder
     from levada.dashboard.access import Tokens
 
 __all__ = ["register"]
@@ -44,6 +45,9 @@ def serve(
     capture: Annotated[
         bool, typer.Option("--capture", help="Write down what is asked: a shard key is advised from it.")
     ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="One JSON object for programs, once it listens, instead of text.")
+    ] = False,
 ) -> None:
     """Opens the dashboard and the API, beside a running crawl or alone.
 
@@ -55,11 +59,11 @@ def serve(
     ```
     levada serve
     levada serve --data news --port 9000
+    levada serve --port 0 --json
     LEVADA_TOKEN=$(openssl rand -hex 16) levada serve --host 0.0.0.0 --name levada.example.org
     ```
     """
     from levada.assemble.folder import DataFolder
-    from levada.cli.printing import printer
     from levada.dashboard.serving import listen, serve
 
     tokens = _tokens(token_file)
@@ -69,17 +73,27 @@ def serve(
     door = listen(host, port, tokens)
     shown = "[::1]" if host == "::1" else host
     address = f"http://{shown}:{door.getsockname()[1]}/"
-    out = printer()
     starter = os.environ.pop(BESIDE, "")  # ours alone: nobody whom this process starts is to read it
     beside = int(starter) if starter.isdecimal() else None
 
     def ready() -> None:
-        out.print(f"Levada serves {data} at {address}")
-        if not folder.exists():
-            out.print(f"There is no collection in {data} yet: 'levada crawl URL --data {data}' starts one.")
+        if json:
+            needed = bool(tokens)  # not which: what is printed here may end in a log
+            print_json({"url": address, "data": str(data), "collection": folder.exists(), "token": needed})
+        else:
+            _say(folder, address)
 
     with door:
         serve(folder, door, tokens, names, ready, capture=capture, beside=beside)
+
+
+def _say(folder: DataFolder, address: str) -> None:
+    from levada.cli.printing import printer
+
+    out, data = printer(), folder.path
+    out.print(f"Levada serves {data} at {address}")
+    if not folder.exists():
+        out.print(f"There is no collection in {data} yet: 'levada crawl URL --data {data}' starts one.")
 
 
 def _tokens(path: Path | None) -> Tokens:

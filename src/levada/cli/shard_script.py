@@ -8,6 +8,8 @@ from urllib.parse import unquote, urlsplit
 
 import typer
 
+from levada.cli.family import Family
+from levada.cli.options import JsonOption, print_json
 from levada.errors import LevadaError, UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ PlacementArgument = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    family = typer.Typer(name="script", no_args_is_help=True)
+    family = typer.Typer(name="script", cls=Family, no_args_is_help=True)
     family.callback()(script)
     family.command()(mongodb)
     family.command()(postgresql)
@@ -30,7 +32,15 @@ def register(app: typer.Typer) -> None:
 
 
 def script() -> None:
-    """Writes what a database must be told to shard by an advised key. Nothing is run."""
+    """Writes what a database must be told to shard by an advised key. Nothing is run.
+
+    Examples:
+
+    ```
+    levada shard advise queries.jsonl ads.jsonl --shards 3 --keep advised.json
+    levada shard script mongodb advised.json --shard rs0 --shard rs1 --shard rs2 > shard.js
+    ```
+    """
 
 
 def mongodb(
@@ -45,6 +55,7 @@ def mongodb(
     collection: Annotated[
         str | None, typer.Option("--collection", metavar="DB.NAME", help="Default: the one that was advised on.")
     ] = None,
+    json: JsonOption = False,
 ) -> None:
     """Prints a script for mongosh: the key, first chunks, zones for hot values, and the server's own check of it.
 
@@ -54,7 +65,7 @@ def mongodb(
 
     ```
     levada shard script mongodb advised.json --shard rs0 --shard rs1 --shard rs2 > shard.js
-    levada shard script mongodb advised.json --current category_id:hashed
+    levada shard script mongodb advised.json --current category_id:hashed --json
     ```
     """
     from levada.cli.shard_advise_keep import read_placement
@@ -68,7 +79,11 @@ def mongodb(
     name = collection or kept.collection
     if "." not in name.strip("."):
         raise UsageError(f"--collection: a database and a name are needed, such as shop.ads, not {name[:50]!r}")
-    _print(mongodb_script(name, kept.placement, names, _parts(current)))
+    made = mongodb_script(name, kept.placement, names, _parts(current))
+    if json:
+        print_json({"collection": name, "shards": names, "script": made})
+    else:
+        _print(made)
 
 
 def postgresql(
@@ -86,6 +101,7 @@ def postgresql(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Files there, one for each server, instead of text.")
     ] = None,
+    json: JsonOption = False,
 ) -> None:
     """Prints SQL for each server and a coordinator: declarative partitions, kept on the servers by postgres_fdw.
 
@@ -104,14 +120,17 @@ def postgresql(
     if len(server) != count:
         raise UsageError(f"--server: the placement has {count} shards, and {len(server)} were named")
     servers = [_server(each) for each in server]
-    made = postgresql_script(table or kept.collection, columns, kept.placement, servers, kept.values)
+    name = table or kept.collection
+    made = postgresql_script(name, columns, kept.placement, servers, kept.values)
     files = {f"server{number}.sql": text for number, text in enumerate(made.shards)}
     files["coordinator.sql"] = made.coordinator
-    for name, text in files.items():
-        if out is None:
-            _print(f"-- {name}\n{text}")
-        else:
-            _write(out / name, text)
+    if out is not None:
+        for file, text in files.items():
+            _write(out / file, text)
+    if json:
+        print_json({"table": name, "scripts": files, "folder": None if out is None else str(out)})
+    elif out is None:
+        _print("".join(f"-- {file}\n{text}" for file, text in files.items()))
 
 
 def _parts(typed: str) -> tuple[KeyPart, ...]:

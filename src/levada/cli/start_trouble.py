@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from shlex import quote
 
 from levada.assemble.folder import DataFolder
 from levada.assemble.reading import open_collection
@@ -42,24 +43,29 @@ def tell_trouble(folder: DataFolder, start: Sequence[Found]) -> None:
         raise UsageError(f"no page is known in {folder.path}: where to start? levada crawl https://example.org")
     troubled = [page for page in known if page.state in _TROUBLED]
     if known and len(troubled) == len(known):
-        raise _error(troubled)
+        raise _error(folder, troubled)
     if known and not standing.stored and all(page.visits for page in known):
-        raise LevadaError("the start addresses lead on, but nothing could be stored: levada why URL says more")
+        more = _says_more(folder, known[0])
+        raise LevadaError(f"the start addresses lead on, but nothing could be stored: {more}")
     for page in troubled[:_TOLD]:
-        tell(_sentence(page), logging.WARNING)
+        tell(_sentence(folder, page), logging.WARNING)
     if len(troubled) > _TOLD:
         tell(f"and {len(troubled) - _TOLD} more of the start addresses", logging.WARNING)
 
 
-def _error(troubled: list[PageRecord]) -> LevadaError:
+def _error(folder: DataFolder, troubled: list[PageRecord]) -> LevadaError:
     others = len(troubled) - 1
     more = f" (and {others} more of the start addresses)" if others else ""
     kind = LevadaError if any(page.state is PageState.FAILED for page in troubled) else Refused
-    return kind(_sentence(troubled[0]) + more)
+    return kind(_sentence(folder, troubled[0]) + more)
 
 
-def _sentence(page: PageRecord) -> str:
+def _sentence(folder: DataFolder, page: PageRecord) -> str:
     advice = _ADVICE.get(page.reason) if page.reason else None
-    return f"nothing is stored of {shortened(page.url, 200)} ({page.reason}): " + (
-        advice or "levada why URL says more"
-    )
+    known = f"nothing is stored of {shortened(page.url, 200)} ({page.reason})"
+    return f"{known}: {advice or _says_more(folder, page)}"
+
+
+def _says_more(folder: DataFolder, page: PageRecord) -> str:
+    """A command that can be typed as it stands."""
+    return f"levada why {quote(page.url)} --data {quote(str(folder.path))} says more"

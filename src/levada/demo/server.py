@@ -165,7 +165,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with contextlib.suppress(KeyboardInterrupt):
             uvloop.run(_run(options, folder))
     except OSError as error:
-        print(f"cannot serve on port {options.port}: {error.strerror or error}", file=sys.stderr)
+        why = os.strerror(error.errno).lower() if error.errno else str(error)
+        advice = "name another with --port, or none for any that is free"
+        print(f"levada: cannot serve on port {options.port}: {why}; {advice}", file=sys.stderr)
         return 1
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -6,6 +6,7 @@ is silently ignored is worse than none.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -39,6 +40,7 @@ Count = Annotated[int, Meta(ge=1)]
 CountOrNone = Annotated[int, Meta(ge=0)]
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 _MOST_CHARACTERS = 10_000_000  # of a settings file: whatever is longer is something else
+_PAIR = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9.]+):[0-9]{1,5}")
 _KINDS = {  # what msgspec calls them, and people do
     "int": "a whole number",
     "float": "a number",
@@ -107,6 +109,11 @@ class GuardSettings(_Section, frozen=True):
     """Which addresses that are not public may be dialled all the same? Exact `ip:port` pairs only."""
 
     allow: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for each in self.allow:  # whether the numbers make an address, the guard says
+            if not _PAIR.fullmatch(each):
+                raise ValueError(f'allow takes an exact "ip:port" such as "127.0.0.1:8080", not {each!r}')
 
 
 class ParseSettings(_Section, frozen=True):
@@ -259,21 +266,32 @@ def convert_settings(values: dict[str, Any], where: str) -> Settings:
 def _refuse_unknown(values: dict[str, Any], where: str) -> None:
     sections = {field.name: field.type for field in msgspec.structs.fields(Settings)}
     for name, section in values.items():
-        _refuse_key(name, list(sections), where, "section")
+        what = f"section {name!r}" if isinstance(section, dict) else f"key {name!r} outside the sections"
+        _refuse_key(name, list(sections), where, what)
         if isinstance(section, dict):
             known = [field.name for field in msgspec.structs.fields(sections[name])]
             for key in section:
-                _refuse_key(key, known, f"{where}, [{name}]", "key")
+                _refuse_key(key, known, f"{where}, [{name}]", f"key {key!r}")
+
+
+def _homes(key: str) -> list[str]:
+    """The sections that have this key, which may only stand in the wrong place."""
+    sections = msgspec.structs.fields(Settings)
+    return [f"[{each.name}]" for each in sections if key in each.type.__struct_fields__]
 
 
 def _refuse_key(key: str, known: list[str], where: str, what: str) -> None:
-    if key in known:
-        return
+    if key not in known:
+        raise SettingsError(f"{where}: unknown {what}; {_meant(key, known)}")
+
+
+def _meant(key: str, known: list[str]) -> str:
     from difflib import get_close_matches
 
+    if homes := _homes(key):
+        return f"did you mean {key} in {' or '.join(homes)}?"
     near = get_close_matches(key, known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-    raise SettingsError(f"{where}: unknown {what} {key!r}; {hint}")
+    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
 
 
 def _readable(message: str) -> str:

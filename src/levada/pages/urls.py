@@ -32,6 +32,7 @@ _PATH_SESSION = re.compile(r";(?:jsessionid|phpsessid|sid)=[^/?;]*", re.IGNORECA
 _TO_TIDY = re.compile(r"[%?;#]|\.(?=[:/])")
 _AROUND = "".join(map(chr, range(33)))
 _INSIDE = str.maketrans("", "", "\t\n\r")
+_WRITE_IT = "write it like https://example.org"
 
 
 def canonical(href: str, base: str | None = None) -> str:
@@ -127,16 +128,18 @@ def _settle(address: str) -> str:
         if tidied == settled:
             return settled
         settled = _parse(tidied)
-    raise BadUrl(f"not an address that settles: {address[:200]!r}")
+    raise BadUrl(f"not an address that settles: {address[:200]!r}; {_WRITE_IT}")
 
 
 def _parse(address: str) -> str:
     try:
         url = can_ada.parse(address)
     except (ValueError, TypeError) as error:  # TypeError: lone surrogates
-        raise BadUrl(f"not an address: {address[:200]!r}") from error
+        raise BadUrl(f"not an address: {address[:200]!r}; {_WRITE_IT}") from error
     if url.has_credentials():
-        raise BadUrl(f"an address with a user name or password in it: {url.protocol}//...@{url.host}")
+        raise BadUrl(
+            f"an address with a user name or password in it: leave them out, as in {url.protocol}//{url.host}"
+        )
     href: str = url.href
     return href
 
@@ -185,5 +188,5 @@ def seed_address(typed: str) -> str:
             raise
         raise BadUrl(str(error).replace("'https://", "'")) from None  # which nobody has typed
     if not address.startswith(("http://", "https://")):
-        raise BadUrl(f"{typed[:200]!r} is not an http or https address: write it like https://example.org")
+        raise BadUrl(f"{typed[:200]!r} is not an http or https address: {_WRITE_IT}")
     return address

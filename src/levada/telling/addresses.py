@@ -8,6 +8,7 @@ from levada.assemble.reading import Collection
 from levada.errors import BadUrl, NotFound
 from levada.pages.urls import canonical, front_page, scheme_of, site_of
 from levada.records import PageRecord
+from levada.telling.refused import refusal_words
 from levada.telling.words import shortened
 
 __all__ = ["known_page", "spellings", "url_of"]
@@ -36,13 +37,15 @@ def spellings(typed: str) -> list[str]:
 
 
 def known_page(collection: Collection, addresses: list[str]) -> PageRecord:
-    """What is known of the page at one of these addresses; `NotFound` names addresses like it."""
+    """What is known of the page at one of these addresses; `NotFound` says why not, or names addresses like it."""
     for url in addresses:
         if page := collection.store.page(url):
             return page
+    missing = f"no page {addresses[0]} is known in {collection.folder.path}"
+    if refused := refusal_words(collection, addresses):
+        raise NotFound(f"{missing}: {refused}")
     near = _near(collection, addresses)
-    hint = f"; known there: {', '.join(near)}" if near else ""
-    raise NotFound(f"no page {addresses[0]} is known in {collection.folder.path}{hint}")
+    raise NotFound(f"{missing}; known there: {', '.join(near)}" if near else missing)
 
 
 def url_of(collection: Collection, page_id: int) -> str | None:

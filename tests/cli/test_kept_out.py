@@ -1,0 +1,47 @@
+"""Why is an address not known at all? By what it is kept out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from levada.adapters.sqlite import SqliteStore
+from levada.assemble.folder import DataFolder
+from levada.cli import diff as diff_module
+from levada.cli import why as why_module
+from levada.reasons import Reason
+from levada.records import Refusal
+from tests.cli.collection import NOW, build, command
+
+why = command(why_module.register)
+diff = command(diff_module.register)
+
+HIDDEN = "https://example.org/account/1"
+
+
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = build(tmp_path_factory.mktemp("refusing") / "levada-data")
+    store = SqliteStore(DataFolder(path).database)
+    try:
+        store.add([], [Refusal(HIDDEN, "example.org", Reason.NOFOLLOW)], NOW)
+    finally:
+        store.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        (HIDDEN, "it was refused when it was found: nofollow"),
+        ("https://example.org/private/y", "robots.txt of example.org does not allow it"),
+        ("exmaple.org", "exmaple.org is none of the start sites"),
+        ("https://example.org/a/a/a/a/a/a", "an address like this is not followed (repeating-path)"),
+    ],
+)
+def test_an_address_that_is_kept_out_says_by_what(refusing: Path, url: str, told: str) -> None:
+    for ask in (why, diff):
+        answer = ask(url, "--data", refusing)
+        assert answer.code == 3
+        assert told in answer.said
