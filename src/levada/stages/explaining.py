@@ -18,10 +18,14 @@ def explain(rule: SizingRule, row: Sequence[float], rate: float, service: float,
         if abs(spare) >= 0.5:
             reason += f", {spare:+.0f} spare" if spare > 0.0 else f", {-spare:.0f} short"
     else:
-        reason = f"{row[BUSY]:.0f} busy of {row[ON]:.0f}"
+        reason = f"{_mean(row[BUSY])} busy of {_mean(row[ON])}"
     if row[QUEUE] >= 1.0:
         reason += f", {row[QUEUE]:.0f} waiting"
     return reason + _limit(rule, wanted)
+
+
+def _mean(workers: float) -> str:
+    return f"{workers:.1f}".removesuffix(".0")
 
 
 def _seconds(service: float) -> str:
