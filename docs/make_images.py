@@ -72,7 +72,7 @@ async def _watch(work: Crawl, seconds: float, title: str, pictures: list[str]) -
 
 def _picture(work: Crawl, title: str) -> str:
     console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True)
-    console.print(screen(work, time.monotonic()))
+    console.print(screen(work, time.monotonic(), "Ctrl-C ends it early"))
     return console.export_svg(title=title)
 
 

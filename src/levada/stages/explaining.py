@@ -13,7 +13,7 @@ __all__ = ["explain"]
 def explain(rule: SizingRule, row: Sequence[float], rate: float, service: float, wanted: int) -> str:
     """By arrivals and service times where the rule knows them, otherwise by what waits and what is in work."""
     if rate > 0.0 and service > 0.0:
-        reason = f"{rate:.3g}/s arrive, {_seconds(service)} each: {rate * service:.1f} busy"
+        reason = f"{_rate(rate)}/s arrive, {_seconds(service)} each: {rate * service:.1f} busy"
         spare = wanted - rate * service
         if abs(spare) >= 0.5:
             reason += f", {spare:+.0f} spare" if spare > 0.0 else f", {-spare:.0f} short"
@@ -22,6 +22,10 @@ def explain(rule: SizingRule, row: Sequence[float], rate: float, service: float,
     if row[QUEUE] >= 1.0:
         reason += f", {row[QUEUE]:.0f} waiting"
     return reason + _limit(rule, wanted)
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 100.0 else f"{rate:.3g}"
 
 
 def _mean(workers: float) -> str:
