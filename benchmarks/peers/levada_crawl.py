@@ -10,10 +10,11 @@ from pathlib import Path
 import uvloop
 from queue_frontier import QueueFrontier
 
+from levada.adapters.calm_memory import calm_memory
 from levada.adapters.parser_pool import ParserPool
 from levada.assemble.crawling import open_crawl, seeds
 from levada.assemble.folder import DataFolder
-from levada.assemble.parts import calm_collector, make_clock, make_fetcher, make_policy
+from levada.assemble.parts import make_clock, make_fetcher, make_policy
 from levada.flow.crawl import Crawl, CrawlPorts
 from levada.flow.progress import Report
 from levada.flow.settings import (
@@ -40,7 +41,7 @@ def settings_for(starts: list[str]) -> Settings:
 
 
 async def in_memory(starts: list[str]) -> Report:
-    calm_collector()
+    calm_memory()
     settings = settings_for(starts)
     clock = make_clock(settings.clock)
     store = QueueFrontier()

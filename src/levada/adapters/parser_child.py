@@ -6,17 +6,15 @@ the process even inside C code; the memory limit is the address space.
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import resource
 import signal
 import socket
 import sys
-from contextlib import suppress
 from time import perf_counter
 
 import msgspec
 
+from levada.adapters.calm_memory import calm_memory
 from levada.adapters.child_signals import leave_signals_to_parent
 from levada.adapters.parser_bookmark import Turner
 from levada.adapters.parser_inbox import Inbox
@@ -27,8 +25,6 @@ from levada.records import PageKind, ParsedPage, RawPage
 
 __all__ = ["main"]
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
-_KEPT_BYTES = 32 * 1024 * 1024
 _HELD_BYTES = 256 * 1024  # of answers that wait for others
 _TRIAL = RawPage("http://invalid/", b"<title>ready</title><p>" + b"words and more " * 10_000, "text/html")
 
@@ -38,9 +34,7 @@ def main(arguments: list[str]) -> None:
     leave_signals_to_parent()
     resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)  # a page makes many objects and hardly a cycle
-    _keep_freed_memory()
+    calm_memory()
     limits = msgspec.convert({"main_text": main_text}, ParseLimits)
     with socket.socket(fileno=int(descriptor)) as parent:
         parse_page(_TRIAL, limits)  # a child that cannot read this under its limits is not ready
@@ -61,13 +55,6 @@ def _answer_all(parent: socket.socket, limits: ParseLimits, cpu_seconds: float, 
             parent.sendall(b"".join(answers))
             answers.clear()
             held = 0
-
-
-def _keep_freed_memory() -> None:
-    """Every page needs a tree of some megabytes; giving that back each time costs a third of the CPU."""
-    with suppress(AttributeError, OSError):  # another C library: only slower
-        for option in (_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD):
-            ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
 
 
 def _answer(message: memoryview, limits: ParseLimits, cpu_seconds: float) -> bytearray:

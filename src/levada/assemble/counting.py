@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from levada.adapters.calm_memory import calm_memory
 from levada.adapters.memory_trends import ForgottenTrends
 from levada.adapters.sqlite_trends import SqliteTrends
 from levada.assemble.folder import DataFolder
 from levada.assemble.following import Follower, begin_following, follow
-from levada.assemble.parts import calm_collector
 from levada.assemble.reading import Collection, open_collection
 from levada.assemble.stores import collection_folder, open_shard_reader, shard_folders
 from levada.errors import LevadaError, NotFound, StoreDamaged
@@ -60,7 +60,7 @@ def open_trends(
     folder: DataFolder, on_progress: Callable[[int], None] = lambda seq: None
 ) -> Iterator[tuple[Collection, Trends, CountReport]]:
     """The stored pages and their counts, caught up if we may write there; and how the latest counting went."""
-    calm_collector()
+    calm_memory()
     with open_collection(folder) as collection, ExitStack() as closing:
         shards = [
             _shard_trends(shard, collection.settings.trends, on_progress, closing)

@@ -6,13 +6,14 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 
+from levada.adapters.calm_memory import calm_memory
 from levada.assemble.folder import DataFolder
 from levada.assemble.follower_team import followers
 from levada.assemble.following import Follower
 from levada.assemble.indexer import IndexerChild
 from levada.assemble.limits import store_limits
 from levada.assemble.ordering import open_orders
-from levada.assemble.parts import calm_collector, make_clock, make_fetcher, make_parser, make_policy, remember_pages
+from levada.assemble.parts import make_clock, make_fetcher, make_parser, make_policy, remember_pages
 from levada.assemble.shared import is_shared
 from levada.assemble.staff import changed_documents, staff
 from levada.assemble.stores import open_store
@@ -53,7 +54,7 @@ async def open_crawl(
     parser = make_parser(settings.parse, settings.fetch.slots)
     stage_rule("parse", settings.stages, parser.most)
     fetch = fetcher or make_fetcher(settings)
-    calm_collector()
+    calm_memory()
     folder.make()
     with folder.locked(), closing(open_orders(folder, settings)) as orders:
         store = open_store(folder, settings.store, store_limits(settings), faults)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from levada.adapters.calm_memory import calm_memory
 from levada.adapters.child_signals import leave_signals_to_parent, signals_held_back
-from levada.assemble.parts import calm_collector
 from levada.flow.balance import MethodLoad
 from levada.records import Crew
 
@@ -177,7 +177,7 @@ class Follower:
 def begin_following() -> None:
     """In the child, first of all."""
     leave_signals_to_parent()
-    calm_collector()
+    calm_memory()
     os.nice(10)  # pages come first: what is taken in a little later is taken in larger batches
     os.set_blocking(sys.stdout.fileno(), False)  # a crawl that does not listen holds nobody up
 

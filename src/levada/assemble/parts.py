@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable
 from math import inf
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from levada.ports import Census, Clock, Fetcher, RevisitPolicy
 
 __all__ = [
-    "calm_collector",
     "make_clock",
     "make_fetcher",
     "make_parser",
@@ -28,13 +26,6 @@ __all__ = [
 ]
 
 _PANEL = 2_000  # pages whose beliefs are kept in memory
-
-
-def calm_collector() -> None:
-    """Let the garbage collector look less often: a crawl makes many objects and hardly a cycle, and looking after
-    every 700 of them costs a tenth of its CPU."""
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
 
 
 def make_clock(settings: ClockSettings) -> Clock:

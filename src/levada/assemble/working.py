@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager, suppress
 
 import msgspec
 
+from levada.adapters.calm_memory import calm_memory
 from levada.adapters.rabbitmq_jobs import Job, RabbitmqJobs
 from levada.assemble.limits import store_limits
 from levada.assemble.parts import (
-    calm_collector,
     make_clock,
     make_fetcher,
     make_parser,
@@ -101,7 +101,7 @@ class StageWorker:
 @asynccontextmanager
 async def open_worker(place: WorkPlace, stage: str, url: str) -> AsyncIterator[StageWorker]:
     names = QueueNames(place.name)
-    calm_collector()
+    calm_memory()
     jobs = RabbitmqJobs(url, SystemClock(), queue_capacities(names))
     opened = _fetching if stage == "fetch" else _cataloguing
     try:
