@@ -1,6 +1,6 @@
 """CPU per page of Levada and of a tuned Scrapy, on the same local web, in the same run.
 
-    python benchmarks/crawl.py [--json] [--pages 6000] [--rounds 3]
+    python benchmarks/crawl.py [--json] [--pages 6000] [--rounds 5]
 
 The programs take turns. What is counted is the CPU of the whole program and its children, start-up included,
 per page; the web runs beside them and does not count. Both read pages with the same function: a plain one
@@ -69,7 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--pages", type=int, default=6000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     costs: dict[tuple[str, bool], list[float]] = {peer: [] for peer in PEERS}
     crawled: dict[tuple[str, bool], int] = {}
