@@ -16,7 +16,7 @@ from string import ascii_uppercase
 import tantivy
 
 from levada.adapters.stemming import word_forms
-from levada.pages.folding import LONGEST_WORD
+from levada.pages.folding import LONGEST_WORD, TURKISH
 
 __all__ = ["FORMS", "LONGEST_FORM", "FormsBook", "forms_of"]
 
@@ -29,7 +29,6 @@ _MOST_REMEMBERED = 200_000  # words, some 20 MB
 _LONGEST_REMEMBERED = 40  # bytes: what is longer hardly comes again
 _MARKS = bytes(code for code in range(128) if not chr(code).isalnum())
 _CAPITALS = ascii_uppercase.encode()
-_TURKISH = frozenset({"tr", "az"})
 
 
 class FormsBook:
@@ -43,7 +42,7 @@ class FormsBook:
         if sum(map(len, self._known.values())) > _MOST_REMEMBERED:
             self.forget()
         known = self._known.setdefault(language, set())
-        words = text.encode("utf-8", "replace").translate(_plain(language in _TURKISH)).split()
+        words = text.encode("utf-8", "replace").translate(_plain(language in TURKISH)).split()
         found: set[tuple[str, str]] = set()
         for word in set(filterfalse(known.__contains__, words)):
             if word.isdigit():

@@ -13,7 +13,7 @@ import unicodedata
 from functools import cache
 from typing import NamedTuple
 
-__all__ = ["LONGEST_WORD", "fold", "is_indexed", "lowercase", "words"]
+__all__ = ["LONGEST_WORD", "TURKISH", "fold", "is_indexed", "lowercase", "words"]
 
 LONGEST_WORD = 127  # bytes of UTF-8; what is longer is no word, and is neither indexed nor found
 
@@ -53,7 +53,7 @@ _WHOLE_LETTERS = str.maketrans(
 _ALPHABETS = ("latin-1", "cp1254", "cp1250", "cp1251", "cp1253", "cp1257")
 _MOST_REMEMBERED = 1 << 16  # chunks of text (what stands between two spaces)
 _LONGEST_REMEMBERED = 40  # characters: a hostile page must not fill the memory with long ones
-_TURKISH = frozenset({"tr", "az"})
+TURKISH = frozenset({"tr", "az"})
 _TURKISH_CAPITALS = str.maketrans({"İ": "i", "I": "ı"})
 
 
@@ -82,7 +82,7 @@ def is_indexed(word: str) -> bool:
 def lowercase(text: str, language: str) -> str:
     """Lower case as written in `language`, composed: "ISI" is "ısı" in Turkish and "isi" elsewhere."""
     text = unicodedata.normalize("NFC", text)
-    if language in _TURKISH:
+    if language in TURKISH:
         return text.translate(_TURKISH_CAPITALS).lower()
     return text.replace("İ", "i").lower()
 
