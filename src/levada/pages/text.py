@@ -46,7 +46,6 @@ _plain_spaces = WideReplacement(
 )
 _HEART = "h1,main,article"
 _HEADINGS = "h1,h2,h3"
-_ROOTS = 'main,article,[role="main"]'
 _BLOCKS = "p h1 h2 h3 h4 h5 h6 div ul ol dl table pre blockquote section article figure figcaption address header"
 _AROUND = frozenset(_BLOCKS.split())
 _BEFORE = frozenset(("li", "dt", "dd", "tr", "br", "hr", "caption", "option"))
@@ -58,7 +57,7 @@ def main_text(tree: LexborHTMLParser, html: bytes) -> bytes:
     body = tree.body
     if body is None:
         return b""
-    root = _own_root(body)
+    root = _own_root(tree)
     best = _read(root or body, _FRAME)
     if len(best) >= _BYTES * ENOUGH:
         return best
@@ -96,13 +95,12 @@ def _spaces_and_ends(ends: bytes) -> bytes:
     return bytes.maketrans(_NARROW_SPACES + ends, b" " * len(_NARROW_SPACES) + b"\n")
 
 
-def _own_root(body: LexborNode) -> LexborNode | None:
+def _own_root(tree: LexborHTMLParser) -> LexborNode | None:
     """What the page itself says is its heart, if it says so once."""
-    found = body.css(_ROOTS)
-    mains = [node for node in found if node.tag != "article"]
-    if mains:
+    if mains := tree.tags("main") or tree.css('[role="main"]'):
         return mains[0]
-    return found[0] if len(found) == 1 else None
+    articles = tree.tags("article")
+    return articles[0] if len(articles) == 1 else None
 
 
 def _read(root: LexborNode, unwanted: frozenset[str]) -> bytes:
