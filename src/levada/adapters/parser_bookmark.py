@@ -10,6 +10,8 @@ import mmap
 import os
 from struct import Struct
 
+from levada.adapters.shared_file import shared_file
+
 __all__ = ["Bookmark", "Turner"]
 
 _COUNT = Struct("<I")
@@ -22,10 +24,7 @@ class Bookmark:
     """The parent's end."""
 
     def __init__(self) -> None:
-        import tempfile  # here: the child, which starts anew after every death, has no use for it
-
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
-        self._file.truncate(mmap.PAGESIZE)
+        self._file = shared_file(mmap.PAGESIZE)
 
     def fileno(self) -> int:
         return self._file.fileno()

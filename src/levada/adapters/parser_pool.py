@@ -14,17 +14,18 @@ import asyncio
 import socket
 from collections import deque
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 
 from levada.adapters.parser_bookmark import Bookmark
+from levada.adapters.parser_desk import Desk
 from levada.adapters.parser_process import Job, ParserProcess, death, spawn
-from levada.adapters.parser_wire import frame
 from levada.errors import LevadaError
 from levada.records import Crew, ParsedPage, RawPage
 
 __all__ = ["ParserPool"]
 
 _AHEAD = 32  # pages that a child is given before it has answered
-_BURST = 16  # pages that are handed out together: a child that is woken for each one runs on cold caches
+_BURST = 16  # pages that are handed out together
 _GATHER_SECONDS = 0.01  # that a page waits for others
 _STARTS = 3  # failed starts in a row after which no more are tried
 _SOCKET_BYTES = 1024 * 1024  # on their way to a child, or back: a burst goes out in one piece
@@ -62,7 +63,7 @@ class ParserPool:
         if self._closed:
             raise LevadaError("the parser is closed")
         answer: asyncio.Future[ParsedPage] = asyncio.get_running_loop().create_future()
-        self._waiting.append(Job(page.url, frame(page), answer))
+        self._waiting.append(Job(page, answer))
         self._arrived += 1
         if len(self._waiting) >= _BURST:
             self._hand_out()
@@ -138,6 +139,11 @@ class ParserPool:
         self._hand_out()
 
     def _hand_out(self) -> None:
+        self._divide()
+        for child in self._children:
+            child.send()
+
+    def _divide(self) -> None:
         while self._waiting:
             if not self._children and not self._starting:
                 self._keep_one()
@@ -155,7 +161,7 @@ class ParserPool:
             if job.answer.done():  # its asker was cancelled meanwhile
                 self._done += 1
             else:
-                child.send(job)
+                child.give(job)
 
     def _start_if_allowed(self) -> None:
         if not self._starting and not self._closed and len(self._children) < max(1, self._wanted):
@@ -168,18 +174,11 @@ class ParserPool:
         task.add_done_callback(self._tasks.discard)
 
     async def _start(self) -> None:
-        ours, theirs = socket.socketpair()
-        bookmark = Bookmark()
         try:
-            with theirs:
-                for end in (ours, theirs):
-                    end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BYTES)
-                process = spawn(self._program, (theirs.fileno(), bookmark.fileno()), self._arguments)
-            child = ParserProcess(process, bookmark, self)
-            await asyncio.get_running_loop().create_connection(lambda: child, sock=ours)
+            with ExitStack() as if_it_fails:
+                child = await self._meet(if_it_fails)
+                if_it_fails.pop_all()
         except OSError as error:
-            ours.close()
-            bookmark.close()
             self._failed_starts += 1
             self._fail_waiting(LevadaError(f"the parser child cannot be started: {error}"))
             return
@@ -188,6 +187,19 @@ class ParserPool:
         if not child.ended.done():  # one that died on the way is counted as lost already
             self._children.append(child)
         self._hand_out()
+
+    async def _meet(self, if_it_fails: ExitStack) -> ParserProcess:
+        ours, theirs = map(if_it_fails.enter_context, socket.socketpair())
+        bookmark = if_it_fails.enter_context(closing(Bookmark()))
+        desk = if_it_fails.enter_context(closing(Desk()))
+        with theirs:
+            for end in (ours, theirs):
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BYTES)
+            shared = (theirs.fileno(), bookmark.fileno(), desk.fileno())
+            process = spawn(self._program, shared, self._arguments)
+        child = ParserProcess(process, bookmark, desk, self)
+        await asyncio.get_running_loop().create_connection(lambda: child, sock=ours)
+        return child
 
     def ready(self) -> None:
         self._failed_starts = 0
@@ -211,7 +223,7 @@ class ParserPool:
             return
         if jobs and child.is_ready:
             guilty = jobs.pop(child.reading())
-            self._fail([guilty], death(status, guilty.url))
+            self._fail([guilty], death(status, guilty.page.url))
         elif not child.is_ready and not child.has_left:
             self._failed_starts += 1
         self._waiting.extendleft(reversed(jobs))

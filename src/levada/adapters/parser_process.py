@@ -15,9 +15,10 @@ import msgspec
 
 from levada.adapters.child_signals import signals_held_back
 from levada.adapters.parser_bookmark import Bookmark
-from levada.adapters.parser_wire import HEAD, decode_parsed
+from levada.adapters.parser_desk import Desk
+from levada.adapters.parser_wire import HEAD, decode_parsed, errand, frame
 from levada.errors import ParserDied
-from levada.records import ParsedPage
+from levada.records import ParsedPage, RawPage
 
 __all__ = ["Job", "ParserProcess", "death", "spawn"]
 
@@ -25,12 +26,12 @@ _MOST_ANSWER = 256 * 1024 * 1024  # bytes: no page has that much on it
 
 
 class Job:
-    __slots__ = ("answer", "message", "url")
+    __slots__ = ("answer", "lies_on_desk", "page")
 
-    def __init__(self, url: str, message: bytearray, answer: asyncio.Future[ParsedPage]) -> None:
-        self.url = url
-        self.message = message
+    def __init__(self, page: RawPage, answer: asyncio.Future[ParsedPage]) -> None:
+        self.page = page
         self.answer = answer
+        self.lies_on_desk = False
 
 
 class _Pool(Protocol):
@@ -40,7 +41,7 @@ class _Pool(Protocol):
 
 
 class ParserProcess(asyncio.Protocol):
-    def __init__(self, process: subprocess.Popen[bytes], bookmark: Bookmark, pool: _Pool) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], bookmark: Bookmark, desk: Desk, pool: _Pool) -> None:
         self.process = process
         self.jobs: deque[Job] = deque()
         self.is_ready = False
@@ -49,6 +50,8 @@ class ParserProcess(asyncio.Protocol):
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self._pool = pool
         self._bookmark = bookmark
+        self._desk = desk
+        self._outgoing: list[bytearray] = []
         self._started = self._loop.time()
         self._seconds = 0.0
         self._answered = 0
@@ -72,9 +75,18 @@ class ParserProcess(asyncio.Protocol):
             self._seconds = max(self._seconds, min(said, self._loop.time() - self._started))
         return self._seconds
 
-    def send(self, job: Job) -> None:
+    def give(self, job: Job) -> None:
+        """One page more, once it is sent."""
+        place = self._desk.put(job.page.body)
+        job.lies_on_desk = place is not None
         self.jobs.append(job)
-        self._transport.write(job.message)
+        self._outgoing.append(frame(errand(job.page, place)))
+
+    def send(self) -> None:
+        """What was given goes out together: a child that is woken for each page runs on cold caches."""
+        if self._outgoing:
+            self._transport.write(b"".join(self._outgoing))
+            self._outgoing.clear()
 
     def leave(self) -> None:
         """It has nothing left to do."""
@@ -123,6 +135,8 @@ class ParserProcess(asyncio.Protocol):
         parsed = decode_parsed(message)
         job = self.jobs.popleft()
         self._answered += 1
+        if job.lies_on_desk:
+            self._desk.take_oldest()
         if not job.answer.done():
             job.answer.set_result(parsed)
 
@@ -130,6 +144,7 @@ class ParserProcess(asyncio.Protocol):
         self.process.kill()
         self._pool.lost(self, self.process.wait())
         self._bookmark.close()
+        self._desk.close()
         if not self.ended.done():
             self.ended.set_result(None)
 

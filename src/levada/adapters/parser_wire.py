@@ -1,4 +1,7 @@
-"""How do parent and parser child talk? Length, then MessagePack; nothing that could run code."""
+"""How do parent and parser child talk? Length, then MessagePack; nothing that could run code.
+
+A page's bytes lie on the desk (`parser_desk`) if there is room.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,40 @@ from struct import Struct
 
 import msgspec
 
-from levada.records import ParsedPage, RawPage
+from levada.adapters.parser_desk import DeskReader, Place
+from levada.records import PageKind, ParsedPage, RawPage
 
-__all__ = ["HEAD", "READY", "decode_page", "decode_parsed", "frame"]
+__all__ = ["HEAD", "READY", "Errand", "decode_errand", "decode_parsed", "errand", "frame", "page_of"]
 
 HEAD = Struct("<I")
 READY = HEAD.pack(0)  # what a child says first
+
+
+class Errand(msgspec.Struct, frozen=True, array_like=True):
+    """A page to be read, and where its bytes are."""
+
+    url: str
+    body: Place | bytes
+    content_type: str
+    kind: PageKind
+    known_text: bytes | None
+
+
 _encoder = msgspec.msgpack.Encoder()
-decode_page = msgspec.msgpack.Decoder(RawPage).decode
+decode_errand = msgspec.msgpack.Decoder(Errand).decode
 decode_parsed = msgspec.msgpack.Decoder(ParsedPage).decode
 
 
-def frame(message: RawPage | ParsedPage) -> bytearray:
+def errand(page: RawPage, place: Place | None) -> Errand:
+    return Errand(page.url, page.body if place is None else place, page.content_type, page.kind, page.known_text)
+
+
+def page_of(errand: Errand, desk: DeskReader) -> RawPage:
+    body = errand.body if isinstance(errand.body, bytes) else desk.page(errand.body)
+    return RawPage(errand.url, body, errand.content_type, errand.kind, errand.known_text)
+
+
+def frame(message: Errand | ParsedPage) -> bytearray:
     buffer = bytearray(HEAD.size)
     _encoder.encode_into(message, buffer, HEAD.size)
     HEAD.pack_into(buffer, 0, len(buffer) - HEAD.size)
