@@ -24,5 +24,9 @@ def lean_parse(page: RawPage, limits: ParseLimits | None = None) -> ParsedPage:
     tree.strip_tags(UNREAD)
     text = tree.body.text(separator=" ", strip=True) if tree.body else ""
     return ParsedPage(
-        PageKind.PAGE, head.title, text_digest=content_digest(text.encode("utf-8", "replace")), links=links.links()
+        PageKind.PAGE,
+        head.title,
+        text_digest=content_digest(text.encode("utf-8", "replace")),
+        links=links.links(),
+        marked=links.marked(),
     )

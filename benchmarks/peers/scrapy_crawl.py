@@ -134,10 +134,10 @@ class Spider(scrapy.Spider):
         self.pages += 1
         if self._shelf is not None:
             self._shelf.keep(response.url, page, body_digest)
-        for link in page.links:
-            if link.url not in self._seen and link.url.startswith(self._origins):
-                self._seen.add(link.url)
-                yield scrapy.Request(link.url, dont_filter=True)
+        for url in (*page.links, *(link.url for link in page.marked)):
+            if url not in self._seen and url.startswith(self._origins):
+                self._seen.add(url)
+                yield scrapy.Request(url, dont_filter=True)
 
 
 def main() -> None:

@@ -121,7 +121,7 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 class Link(msgspec.Struct, frozen=True, array_like=True):
-    """An address that a page names, already canonical."""
+    """An address that a page names, already canonical, and what is known of it; by default, nothing."""
 
     url: str
     how: How = How.LINK
@@ -239,7 +239,11 @@ class RawPage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ParsedPage(msgspec.Struct, frozen=True, array_like=True):
-    """What is on a page."""
+    """What is on a page.
+
+    Of nearly all addresses that a page names nothing more is known, and nearly all of them were named before:
+    `links` are therefore bare addresses, and only what is more than that is a `Link`. No address is in both.
+    """
 
     kind: PageKind
     title: str = ""
@@ -251,7 +255,8 @@ class ParsedPage(msgspec.Struct, frozen=True, array_like=True):
     sketch: bytes = b""
     words: int = 0
     distinct_words: int = 0
-    links: tuple[Link, ...] = ()
+    links: tuple[str, ...] = ()  # canonical, each once, in the order of the page
+    marked: tuple[Link, ...] = ()  # the same, where more is known: nofollow, a feed, an entry of a sitemap or feed
     refused: tuple[Refusal, ...] = ()  # links that are not even addresses we may ask
     canonical: str | None = None
     noindex: bool = False

@@ -32,6 +32,7 @@ from levada.records import (
     PageKind,
     PageRecord,
     PageState,
+    Refusal,
     Response,
     Settled,
     Visit,
@@ -140,17 +141,43 @@ def test_failures_counted_at_the_same_time_are_all_counted() -> None:
 
 def test_a_link_is_taken_once_and_again_if_the_visit_that_named_it_was_refused() -> None:
     sieve = LinkSieve(CrawlSettings(scope="any"), [])
-    link = Link("http://b.test/deep")
+    link = "http://b.test/deep"
     for _ in range(2):
-        found, _ = sieve.sift(PAGE, [link], 0.0, nofollow=False)
+        found, _ = sieve.sift(PAGE, [link], [], 0.0, nofollow=False)
         assert [each.url for each in found] == ["http://b.test/", "http://b.test/deep"]
-        assert sieve.sift(PAGE, [link], 0.0, nofollow=False) == ([], [])
+        assert sieve.sift(PAGE, [link], [], 0.0, nofollow=False) == ([], [])
         sieve.withdraw(found)
-    found, _ = sieve.sift(PAGE, [link], 0.0, nofollow=False)
+    found, _ = sieve.sift(PAGE, [link], [], 0.0, nofollow=False)
     sieve.stored(found)
-    assert sieve.sift(PAGE, [link], 0.0, nofollow=False) == ([], [])
-    found, _ = sieve.sift(PAGE, [Link("http://b.test/other")], 0.0, nofollow=False)
+    assert sieve.sift(PAGE, [link], [], 0.0, nofollow=False) == ([], [])
+    found, _ = sieve.sift(PAGE, ["http://b.test/other"], [], 0.0, nofollow=False)
     assert [each.url for each in found] == ["http://b.test/other"]
+
+
+def test_of_plain_and_of_marked_links_only_the_new_ones_are_taken() -> None:
+    sieve = LinkSieve(CrawlSettings(), ["a.test"])
+    pages = [f"http://a.test/{n}" for n in range(4)]
+    feeds = [Link(f"http://a.test/feed{n}", kind=PageKind.FEED) for n in range(2)]
+    sieve.sift(PAGE, pages[:2], feeds[:1], 0.0, nofollow=False)
+    assert sieve.sift(PAGE, pages[:2], feeds[:1], 0.0, nofollow=False) == ([], [])
+    ad = Link("http://a.test/ad", nofollow=True)
+    found, refused = sieve.sift(PAGE, pages, [*feeds, ad], 0.0, nofollow=False)
+    assert [(each.url, each.kind) for each in found] == [
+        ("http://a.test/feed1", PageKind.FEED),
+        ("http://a.test/2", PageKind.PAGE),
+        ("http://a.test/3", PageKind.PAGE),
+    ]
+    assert refused == [Refusal("http://a.test/ad", PAGE.site, Reason.NOFOLLOW)]
+    found, _ = sieve.sift(PAGE, [ad.url], [], 0.0, nofollow=False)
+    assert [each.url for each in found] == [ad.url]  # another page vouches for it
+
+
+def test_a_page_that_asks_for_it_has_none_of_its_links_followed() -> None:
+    sieve = LinkSieve(CrawlSettings(), ["a.test"])
+    feed = Link("http://a.test/feed", kind=PageKind.FEED)
+    found, refused = sieve.sift(PAGE, ["http://a.test/1"], [feed], 0.0, nofollow=True)
+    assert (found, {each.reason for each in refused}) == ([], {Reason.NOFOLLOW})
+    assert {each.url for each in refused} == {"http://a.test/1", "http://a.test/feed"}
 
 
 def test_what_a_sieve_remembers_is_bounded() -> None:
@@ -165,11 +192,12 @@ def test_what_a_sieve_remembers_is_bounded() -> None:
 def test_an_address_is_refused_each_time_and_told_once(reason: Reason) -> None:
     sieve = LinkSieve(CrawlSettings(max_depth=1), ["a.test"])
     site = "b.test" if reason is Reason.SCOPE else "a.test"
-    links = [Link(f"http://{site}/{n}", nofollow=reason is Reason.NOFOLLOW) for n in range(10)]
+    urls = [f"http://{site}/{n}" for n in range(10)]
+    links, marked = ([], [Link(url, nofollow=True) for url in urls]) if reason is Reason.NOFOLLOW else (urls, [])
     page = replace(PAGE, depth=1) if reason is Reason.DEPTH else PAGE
-    found, refused = sieve.sift(page, links, 0.0, nofollow=False)
+    found, refused = sieve.sift(page, links, marked, 0.0, nofollow=False)
     assert (found, [each.reason for each in refused]) == ([], [reason] * 10)
-    assert sieve.sift(page, links, 0.0, nofollow=False) == ([], [])
+    assert sieve.sift(page, links, marked, 0.0, nofollow=False) == ([], [])
 
 
 def test_a_robots_txt_counts_as_read_only_once_its_sitemaps_are_held() -> None:

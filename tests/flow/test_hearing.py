@@ -10,7 +10,7 @@ from levada.flow.hearing import HearingStep
 from levada.flow.saying import notices_of, said_of
 from levada.flow.storekeeper import Storekeeper
 from levada.freshness import LearnedRevisit, PageBeliefs, Scale
-from levada.records import Link, Notice, Outcome, PageKind, ParsedPage, Request, Response, Said
+from levada.records import How, Link, Notice, Outcome, PageKind, ParsedPage, Request, Response, Said
 from tests.flow.test_settling import known, stored
 from tests.flow.world import DAY, HOUR, START, World, page, run_simulated, status
 
@@ -98,10 +98,11 @@ def test_what_the_server_says_is_read_from_its_answer() -> None:
 
 
 def test_dates_that_cannot_be_are_no_notices() -> None:
-    links = tuple(Link(f"http://a.test/{n}", lastmod=at) for n, at in enumerate([None, -5.0, START, START + DAY]))
-    told = notices_of(ParsedPage(PageKind.SITEMAP, links=links), START + 1.0)
+    dates = [None, -5.0, START, START + DAY]
+    entries = tuple(Link(f"http://a.test/{n}", How.SITEMAP, lastmod=at) for n, at in enumerate(dates))
+    told = notices_of(ParsedPage(PageKind.SITEMAP, marked=entries), START + 1.0)
     assert [notice.at for notice in told] == [START]
-    assert notices_of(ParsedPage(PageKind.PAGE, links=links), START) == ()
+    assert notices_of(ParsedPage(PageKind.PAGE, marked=entries), START) == ()
 
 
 def test_a_server_that_says_304_to_everything_is_found_out_and_asked_for_whole_pages() -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
+
 from levada.pages.links import LinkCollector
 from levada.reasons import Reason
 from levada.records import How, Link, PageKind
@@ -21,7 +25,7 @@ def test_links_are_kept_once_in_order() -> None:
     links = collector()
     for href in ("b", "/c", "b#x", "./b", "http://example.org/c"):
         links.add(href)
-    assert [link.url for link in links.links()] == ["http://example.org/a/b", "http://example.org/c"]
+    assert links.links() == ("http://example.org/a/b", "http://example.org/c")
 
 
 def test_an_href_that_other_pages_wrote_too_is_read_by_the_page_that_it_stands_on() -> None:
@@ -30,7 +34,7 @@ def test_an_href_that_other_pages_wrote_too_is_read_by_the_page_that_it_stands_o
         links = LinkCollector(base, "", max_links=10, max_refused=5, max_length=300)
         for href in ("page", "/top", "?q=1", "http://c.org/", "//d.org/"):
             links.add(href)
-        found[base] = [link.url for link in links.links()]
+        found[base] = list(links.links())
     both = ["http://c.org/", "http://d.org/"]
     assert found == {
         "http://example.org/a/x": [
@@ -66,7 +70,7 @@ def test_what_depends_on_a_page_alone_means_another_page_beside_it() -> None:
     for base in ("http://index.example/a/", "http://index.example/a/x"):  # the first is its own directory
         links = LinkCollector(base, "", max_links=10, max_refused=5, max_length=300)
         links.add_all(("", "?q=1", "#top"))
-        found.append([link.url for link in links.links()])
+        found.append(list(links.links()))
     assert found == [
         ["http://index.example/a/", "http://index.example/a/?q=1"],
         ["http://index.example/a/x", "http://index.example/a/x?q=1"],
@@ -94,22 +98,76 @@ def test_many_links_at_once_are_taken_like_one_by_one() -> None:
             if not one_by_one.full:
                 one_by_one.add(href)
         at_once.add_all(hrefs)
-        assert (at_once.links(), at_once.refused()) == (one_by_one.links(), one_by_one.refused())
+        assert (at_once.links(), at_once.marked()) == (one_by_one.links(), one_by_one.marked())
+        assert at_once.refused() == one_by_one.refused()
 
 
-def test_one_link_without_nofollow_is_enough() -> None:
-    links = collector()
+B = "http://example.org/a/b"
+
+
+def nofollow(links: LinkCollector) -> None:
     links.add_as("b", How.LINK, nofollow=True)
-    assert links.links()[0].nofollow
+
+
+def plain(links: LinkCollector) -> None:
     links.add("b")
-    assert links.links() == (Link("http://example.org/a/b"),)
+
+
+def plain_among_others(links: LinkCollector) -> None:
+    links.add_all(["b"])
+
+
+def feed(links: LinkCollector) -> None:
+    links.add_as("b", How.LINK, kind=PageKind.FEED)
+
+
+@pytest.mark.parametrize("vouch", [plain, plain_among_others])
+def test_one_link_without_nofollow_is_enough(vouch: Callable[[LinkCollector], None]) -> None:
+    before, after = collector(), collector()
+    nofollow(before)
+    assert (before.links(), before.marked()) == ((), (Link(B, nofollow=True),))
+    vouch(before)
+    vouch(after)
+    nofollow(after)
+    for links in (before, after):
+        assert (links.links(), links.marked()) == ((B,), ())
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kept"),
+    [
+        (nofollow, feed, (Link(B, kind=PageKind.FEED),)),
+        (feed, nofollow, (Link(B, kind=PageKind.FEED),)),
+        (feed, plain, (Link(B, kind=PageKind.FEED),)),
+        (feed, plain_among_others, (Link(B, kind=PageKind.FEED),)),
+        (nofollow, nofollow, (Link(B, nofollow=True),)),
+    ],
+)
+def test_an_address_is_never_plain_and_marked(
+    first: Callable[[LinkCollector], None], second: Callable[[LinkCollector], None], kept: tuple[Link, ...]
+) -> None:
+    links = collector()
+    first(links)
+    second(links)
+    assert (links.links(), links.marked()) == ((), kept)
+
+
+def test_plain_and_marked_links_are_each_in_the_order_of_the_page() -> None:
+    links = collector()
+    links.add_as("/feed", How.LINK, kind=PageKind.FEED)
+    links.add_as("/next", How.LINK)  # more could be known of it, but nothing is
+    links.add_all(["/z", "/y"])
+    links.add_as("/ad", How.LINK, nofollow=True)
+    links.add_all(["/x", "/y", "/feed"])
+    assert links.links() == tuple(f"http://example.org/{name}" for name in ("next", "z", "y", "x"))
+    assert [link.url for link in links.marked()] == ["http://example.org/feed", "http://example.org/ad"]
 
 
 def test_what_is_no_page_is_no_link_and_the_rest_has_a_reason() -> None:
     links = collector()
     for href in ("javascript:void(0)", "mailto:a@b.c", " tel:+90", "JavaScript:x%zz"):
         links.add(href)
-    assert (links.links(), links.refused()) == ((), ())
+    assert (links.links(), links.marked(), links.refused()) == ((), (), ())
     for href in ("file:///etc/passwd", "ftp://example.org/x", "data:text/html,x", "http://[bad/", "/" + "x" * 301):
         links.add(href)
     reasons = [refusal.reason for refusal in links.refused()]
@@ -127,15 +185,25 @@ def test_numbers_are_bounded() -> None:
     assert links.full
 
 
+def test_plain_and_marked_links_share_the_room() -> None:
+    links = collector(max_links=3)
+    links.add_as("/ad", How.LINK, nofollow=True)
+    links.add_as("/feed", How.LINK, kind=PageKind.FEED)
+    links.add_all(["/ad", "/1", "/2"])  # the first takes no room
+    links.add_as("/late", How.LINK, nofollow=True)
+    assert links.links() == ("http://example.org/ad", "http://example.org/1")
+    assert links.marked() == (Link("http://example.org/feed", kind=PageKind.FEED),)
+
+
 def test_a_base_that_is_no_web_address_is_refused_and_ignored() -> None:
     links = collector()
     links.rebase("file:///etc/")
     links.add("passwd")
-    assert [link.url for link in links.links()] == ["http://example.org/a/passwd"]
+    assert links.links() == ("http://example.org/a/passwd",)
     assert links.refused()[0].reason is Reason.SCHEME
 
 
 def test_what_is_known_of_a_link_is_kept() -> None:
     links = collector()
     links.add_as("/s.xml", How.SITEMAP, lastmod=5.0, kind=PageKind.SITEMAP)
-    assert links.links() == (Link("http://example.org/s.xml", How.SITEMAP, False, 5.0, PageKind.SITEMAP),)
+    assert links.marked() == (Link("http://example.org/s.xml", How.SITEMAP, False, 5.0, PageKind.SITEMAP),)

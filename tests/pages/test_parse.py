@@ -55,12 +55,14 @@ def test_a_page_is_read_whole() -> None:
     assert page.text_digest == content_digest(text_of(page).encode())
     assert page.canonical == "http://example.org/news/page"
     assert page.links == (
-        Link("http://example.org/news/page2.html"),
+        "http://example.org/news/page2.html",
+        "http://example.org/",
+        "http://example.org/news/other.html",
+        "http://example.org/map",
+    )
+    assert page.marked == (
         Link("http://example.org/feed.xml", kind=PageKind.FEED),
-        Link("http://example.org/"),
-        Link("http://example.org/news/other.html"),
         Link("http://ad.example/", nofollow=True),
-        Link("http://example.org/map"),
     )
     assert [(refusal.url, refusal.reason) for refusal in page.refused] == [("file:///etc/passwd", Reason.SCHEME)]
     assert page.words > page.distinct_words > 15
@@ -89,9 +91,9 @@ def test_shift_jis_declared_in_the_page() -> None:
 
 def test_a_base_on_the_web_counts_and_one_on_the_disk_does_not() -> None:
     web = parse('<base href="http://other.example/x/"><a href="y">z</a>')
-    assert web.links == (Link("http://other.example/x/y"),)
+    assert web.links == ("http://other.example/x/y",)
     disk = parse('<base href="file:///etc/"><a href="passwd">z</a>')
-    assert disk.links == (Link("http://example.org/news/passwd"),)
+    assert disk.links == ("http://example.org/news/passwd",)
     assert disk.refused[0].reason is Reason.SCHEME
 
 
@@ -122,7 +124,13 @@ def test_robots_in_the_page_are_obeyed(meta: str, noindex: bool, nofollow: bool)
 
 def test_a_page_that_leaves_for_another_links_to_it() -> None:
     page = parse("""<meta http-equiv="Refresh" content="0; URL='/new'"><p>moved""")
-    assert page.links == (Link("http://example.org/new"),)
+    assert page.links == ("http://example.org/new",)
+
+
+def test_a_page_that_names_nothing_but_a_feed_is_not_empty() -> None:
+    page = parse("<link rel=alternate type=application/rss+xml href=/feed>")
+    assert (page.reason, page.links) == (None, ())
+    assert page.marked == (Link("http://example.org/feed", kind=PageKind.FEED),)
 
 
 def test_links_are_bounded_in_number_and_length() -> None:
@@ -151,7 +159,7 @@ def test_megabytes_of_garbage_are_survived(unit: bytes) -> None:
 def test_five_megabytes_of_noise_behind_a_page_do_not_hide_its_links() -> None:
     noise = Random(1).randbytes(5_000_000).replace(b"<", b"")
     page = parse(PAGE.encode() + b"\n" * 1024 + noise)
-    assert len(page.links) == 6
+    assert len(page.links) + len(page.marked) == 6
 
 
 @pytest.mark.parametrize(
@@ -172,7 +180,7 @@ def test_what_is_no_page_says_why(body: bytes, content_type: str, reason: Reason
 
 def test_plain_text_is_a_page_without_links() -> None:
     page = parse("İlk satır\n\nikinci  satır http://example.org/x", "text/plain; charset=utf-8")
-    assert (page.title, text_of(page), page.links) == (
+    assert (page.title, text_of(page), (*page.links, *page.marked)) == (
         "İlk satır",
         "İlk satır\nikinci satır http://example.org/x",
         (),
@@ -191,18 +199,18 @@ def test_a_sitemap_is_known_by_its_content(kind: PageKind, packed: bool) -> None
     data = gzip.compress(SITEMAP.encode()) if packed else SITEMAP.encode()
     page = parse(data, "application/gzip" if packed else "text/xml", kind)
     assert page.kind is PageKind.SITEMAP
-    assert page.links == (Link("http://example.org/a", How.SITEMAP, False, 1710201600.0),)
+    assert (page.links, page.marked) == ((), (Link("http://example.org/a", How.SITEMAP, False, 1710201600.0),))
     assert page.refused[0].reason is Reason.SCHEME
 
 
 def test_an_index_names_more_sitemaps() -> None:
     page = parse("<sitemapindex><sitemap><loc>/s.xml</loc></sitemap></sitemapindex>", "text/xml", PageKind.SITEMAP)
-    assert page.links == (Link("http://example.org/s.xml", How.SITEMAP, kind=PageKind.SITEMAP),)
+    assert page.marked == (Link("http://example.org/s.xml", How.SITEMAP, kind=PageKind.SITEMAP),)
 
 
 def test_an_error_page_in_place_of_a_sitemap_is_no_sitemap() -> None:
     page = parse("<!doctype html><html><p>Not found</p></html>", "text/html", PageKind.SITEMAP)
-    assert (page.reason, page.links) == (Reason.CONTENT_TYPE, ())
+    assert (page.reason, page.links, page.marked) == (Reason.CONTENT_TYPE, (), ())
 
 
 def test_a_feed_is_known_by_its_content() -> None:
@@ -210,18 +218,18 @@ def test_a_feed_is_known_by_its_content() -> None:
     for content_type in ("application/rss+xml", "text/xml", ""):
         page = parse(body, content_type)
         assert page.kind is PageKind.FEED
-        assert page.links == (Link("http://example.org/a", How.FEED),)
+        assert page.marked == (Link("http://example.org/a", How.FEED),)
 
 
 def test_a_bomb_in_place_of_a_sitemap_ends_at_the_limit() -> None:
     bomb = gzip.compress(b"<urlset>" + b" " * 20_000_000)
     page = parse(bomb, "application/gzip", PageKind.SITEMAP, max_unpacked_bytes=1_000_000)
-    assert (page.reason, page.links) == (Reason.CONTENT_TYPE, ())
+    assert (page.reason, page.links, page.marked) == (Reason.CONTENT_TYPE, (), ())
 
 
 def test_a_page_whose_own_address_is_no_address_is_still_read() -> None:
     page = parse_page(RawPage("nonsense", b"<p>text <a href='http://example.org/x'>x</a>", "text/html"))
-    assert page.links == (Link("http://example.org/x"),)
+    assert page.links == ("http://example.org/x",)
 
 
 def test_trafilatura_is_an_option() -> None:
@@ -255,5 +263,6 @@ def test_no_mangled_page_makes_it_raise(cuts: list[tuple[int, int, bytes]]) -> N
     for at, length, noise in cuts:
         body = body[:at] + noise + body[at + length :]
     page = parse(body)
-    assert all(link.url.startswith(("http://", "https://")) for link in page.links)
-    assert len({link.url for link in page.links}) == len(page.links)
+    urls = [*page.links, *(link.url for link in page.marked)]
+    assert all(url.startswith(("http://", "https://")) for url in urls)
+    assert len(set(urls)) == len(urls)

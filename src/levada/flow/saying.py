@@ -34,6 +34,6 @@ def notices_of(parsed: ParsedPage, now: float) -> tuple[Notice, ...]:
         return ()
     return tuple(
         Notice(link.url, link.lastmod, said)
-        for link in parsed.links
+        for link in parsed.marked
         if link.lastmod is not None and 0.0 < link.lastmod <= now + _CLOCKS_DIFFER
     )

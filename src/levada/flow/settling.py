@@ -182,7 +182,7 @@ class Settler:
         """The content lives under another address; this one is looked at again, but holds nothing."""
         page = lease.page
         self._duplicates.forget(page)
-        found, refused = self._sieve.sift(page, [link] if link else [], at, nofollow=False)
+        found, refused = self._sieve.sift(page, (), [link] if link else [], at, nofollow=False)
         revisit = self._settings.revisit
         outcome = Outcome.FIRST if page.interval is None else Outcome.UNCHANGED
         interval = min(2 * page.interval if page.interval else revisit.first, revisit.ceiling)
@@ -216,7 +216,7 @@ class Settler:
             return self._unchanged(lease, at, response, digest, etag, modified)
         if parsed.reason is Reason.PARSE_MEMORY:
             return self._killed_parser(lease, at, parsed.reason)
-        if parsed.reason is not None and not parsed.links:
+        if parsed.reason is not None and not (parsed.links or parsed.marked):
             settled = self.trouble(lease, at, parsed.reason)
             return replace(settled, refused=(*settled.refused, *parsed.refused))
         if target := self._copy_of(page, parsed, at, rival):
@@ -271,7 +271,7 @@ class Settler:
     def _read(self, lease: Lease, at: float, response: Response, parsed: ParsedPage, digest: bytes) -> Settled:
         page = lease.page
         outcome, similarity = judge(page, response.status, digest, parsed)
-        found, refused = self._sieve.sift(page, parsed.links, at, parsed.nofollow)
+        found, refused = self._sieve.sift(page, parsed.links, parsed.marked, at, parsed.nofollow)
         if outcome is Outcome.CHANGED:
             self._duplicates.forget(page)
         visit = Visit(at, outcome, similarity, said_of(page, response, at))

@@ -8,6 +8,7 @@ before. Taken means on its way to the store; should the store refuse the visit t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import chain, filterfalse
 
 from levada.flow.settings import CrawlSettings
 from levada.pages.traps import TrapLimits, trap
@@ -48,15 +49,20 @@ class LinkSieve:
         self._most_known = most_known
 
     def sift(
-        self, page: PageRecord, links: Iterable[Link], now: float, nofollow: bool
+        self, page: PageRecord, links: Iterable[str], marked: Iterable[Link], now: float, nofollow: bool
     ) -> tuple[list[Found], list[Refusal]]:
-        """What to hold, and what not and why; an address that is refused again and again is told once."""
+        """What to hold, and what not and why; an address that is refused again and again is told once.
+
+        `links` and `marked` are those of a `ParsedPage`.
+        """
         found: list[Found] = []
         refused: list[Refusal] = []
         known, told = self._known, self._told
-        for link in links:
-            if link.url in known:
-                continue
+        # The feeds of a page go first, as in its head. Each is looked up in its turn: what was just taken is known.
+        new = chain(
+            (link for link in marked if link.url not in known), map(Link, filterfalse(known.__contains__, links))
+        )
+        for link in new:
             reason = self._refuses(link, page, now, nofollow)
             if reason is None:
                 known.add(link.url)

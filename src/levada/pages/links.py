@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import islice
 
 from levada.errors import BadUrl
 from levada.pages.urls import Resolver, scheme_of
@@ -26,7 +25,10 @@ SILENT = frozenset(_NO_PAGES.split())
 
 
 class LinkCollector:
-    """The links of one page, each once, in document order, in bounded number."""
+    """The links of one page, each once, in document order, in bounded number.
+
+    Most are plain, an address and nothing more, and no `Link` is made of them; the others are marked. None is both.
+    """
 
     def __init__(self, base: str, site: str, *, max_links: int, max_refused: int, max_length: int) -> None:
         self._site = site
@@ -34,7 +36,8 @@ class LinkCollector:
         self._max_refused = max_refused
         self._max_length = max_length
         self._settle(Resolver(base))
-        self._links: dict[str, Link] = {}
+        self._plain: dict[str, None] = {}  # in order, each once
+        self._marked: dict[str, Link] = {}
         self._refused: dict[tuple[str, Reason], Refusal] = {}
 
     def rebase(self, href: str) -> None:
@@ -47,19 +50,23 @@ class LinkCollector:
 
     def add(self, href: str) -> None:
         """Take one address as it is written on the page."""
-        self._take(href, self._find(href))
+        url = self._find_or_refuse(href)
+        if url is not None:
+            self._take(url, None)
 
     def add_all(self, hrefs: Iterable[str]) -> None:
         """Take addresses in their order, until there is no room for more."""
-        links, met_on_site, met_nearby = self._links, self._on_site.get, self._nearby.get
+        plain, marked, met_on_site, met_nearby = self._plain, self._marked, self._on_site.get, self._nearby.get
+        room = self._max_links - len(marked)
         for href in hrefs:
-            if len(links) >= self._max_links:
+            if len(plain) >= room:
                 break
-            link = met_on_site(href) or met_nearby(href)
-            if link is None:
+            url = met_on_site(href) or met_nearby(href)
+            if url is None or url in marked:
                 self.add(href)
-            elif links.setdefault(link.url, link).nofollow:
-                links[link.url] = link
+                room = self._max_links - len(marked)  # one that was marked may be plain now
+            else:
+                plain[url] = None
 
     def add_as(
         self,
@@ -71,17 +78,22 @@ class LinkCollector:
         kind: PageKind = PageKind.PAGE,
     ) -> None:
         """Take one address of which more is known."""
-        found = self._find(href)
-        if isinstance(found, Link):
-            found = Link(found.url, how, nofollow, lastmod, kind)
-        self._take(href, found)
+        url = self._find_or_refuse(href)
+        if url is not None:
+            plain = how is How.LINK and not nofollow and lastmod is None and kind is PageKind.PAGE
+            self._take(url, None if plain else Link(url, how, nofollow, lastmod, kind))
 
     @property
     def full(self) -> bool:
-        return len(self._links) >= self._max_links
+        return len(self._plain) + len(self._marked) >= self._max_links
 
-    def links(self) -> tuple[Link, ...]:
-        return tuple(islice(self._links.values(), self._max_links))
+    def links(self) -> tuple[str, ...]:
+        """The plain ones."""
+        return tuple(self._plain)
+
+    def marked(self) -> tuple[Link, ...]:
+        """Those of which more is known."""
+        return tuple(self._marked.values())
 
     def refused(self) -> tuple[Refusal, ...]:
         return tuple(self._refused.values())
@@ -89,14 +101,21 @@ class LinkCollector:
     def address(self, href: str) -> str | None:
         """The http or https address that `href` stands for, if it is one."""
         found = self._find(href)
-        return found.url if isinstance(found, Link) else None
+        return None if isinstance(found, Reason) else found
 
-    def _find(self, href: str) -> Link | Reason | None:
-        link = self._on_site.get(href) or self._nearby.get(href)
-        if link is not None:
-            return link
+    def _find_or_refuse(self, href: str) -> str | None:
+        found = self._find(href)
+        if not isinstance(found, Reason):
+            return found
+        self._refuse(href, found)
+        return None
+
+    def _find(self, href: str) -> str | Reason | None:
+        url = self._on_site.get(href) or self._nearby.get(href)
+        if url is not None:
+            return url
         found = _read(href, self._resolve, self._max_length)
-        if isinstance(found, Link) and len(href) <= CACHED_LENGTH:
+        if found is not None and not isinstance(found, Reason) and len(href) <= CACHED_LENGTH:
             self._remember(href, found)
         return found
 
@@ -105,22 +124,24 @@ class LinkCollector:
         self._on_site = _with_room(_met_on_site(resolve.origin, self._max_length))
         self._nearby = _with_room(_met_nearby(resolve.directory, self._max_length))
 
-    def _remember(self, href: str, link: Link) -> None:
+    def _remember(self, href: str, url: str) -> None:
         scope = self._resolve.scope(href)
         if scope is None:
             return
         met = self._on_site if scope == self._resolve.origin else self._nearby
         if len(met) <= CACHED_LINKS:  # a sitemap names thousands
-            met[href] = link
+            met[href] = url
 
-    def _take(self, href: str, found: Link | Reason | None) -> None:
-        if isinstance(found, Reason):
-            self._refuse(href, found)
-        elif found is not None:
-            known = self._links.get(found.url)
-            # One link that vouches for the page is enough.
-            if known is None or (known.nofollow and not found.nofollow):
-                self._links[found.url] = found
+    def _take(self, url: str, link: Link | None) -> None:
+        known = self._marked.get(url)
+        if known is not None and known.nofollow and not (link and link.nofollow):
+            del self._marked[url]  # one link that vouches for the page is enough
+        elif known is not None or url in self._plain or self.full:
+            return
+        if link is None:
+            self._plain[url] = None
+        else:
+            self._marked[url] = link
 
     def _refuse(self, url: str, reason: Reason) -> None:
         if len(self._refused) < self._max_refused:
@@ -128,8 +149,8 @@ class LinkCollector:
             self._refused.setdefault((shown, reason), Refusal(shown, self._site, reason))
 
 
-def _read(href: str, resolve: Resolver, max_length: int) -> Link | Reason | None:
-    """The link that an href is, the reason why it is none, or None where it never meant to be one."""
+def _read(href: str, resolve: Resolver, max_length: int) -> str | Reason | None:
+    """The address that an href stands for, the reason why it is none, or None where it never meant to be one."""
     if len(href) > max_length:
         return None if _is_silent(href) else Reason.URL_LENGTH
     try:
@@ -138,22 +159,22 @@ def _read(href: str, resolve: Resolver, max_length: int) -> Link | Reason | None
         return None if _is_silent(href) else Reason.BAD_URL
     if not url.startswith(("http://", "https://")):
         return None if _is_silent(url) else Reason.SCHEME
-    return Link(url) if len(url) <= max_length else Reason.URL_LENGTH
+    return url if len(url) <= max_length else Reason.URL_LENGTH
 
 
 # What hrefs that pages share have turned out to mean, where they mean the same on each (`Resolver.scope`). Kept
 # apart: a site has many directories, which would soon crowd it out.
 @lru_cache(maxsize=CACHED_SITES)
-def _met_on_site(origin: str, max_length: int) -> dict[str, Link]:
+def _met_on_site(origin: str, max_length: int) -> dict[str, str]:
     return {}
 
 
 @lru_cache(maxsize=CACHED_DIRECTORIES)
-def _met_nearby(directory: str, max_length: int) -> dict[str, Link]:
+def _met_nearby(directory: str, max_length: int) -> dict[str, str]:
     return {}
 
 
-def _with_room(met: dict[str, Link]) -> dict[str, Link]:
+def _with_room(met: dict[str, str]) -> dict[str, str]:
     if len(met) > CACHED_LINKS:
         met.clear()
     return met

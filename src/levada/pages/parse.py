@@ -94,14 +94,14 @@ def _parse_listing(page: RawPage, form: Form, limits: ParseLimits) -> ParsedPage
     links = _collector(page, limits, max_links=limits.max_entries)
     for href, lastmod, is_list in listing.entries:
         links.add_as(href, how, lastmod=lastmod, kind=PageKind.SITEMAP if is_list else PageKind.PAGE)
-    found = links.links()
+    entries = links.marked()
     nothing = Reason.EMPTY if listing.whole else Reason.CONTENT_TYPE
     return ParsedPage(
         kind,
-        text_digest=content_digest("\n".join(f"{link.url} {link.lastmod}" for link in found).encode()),
-        links=found,
+        text_digest=content_digest("\n".join(f"{link.url} {link.lastmod}" for link in entries).encode()),
+        marked=entries,
         refused=links.refused(),
-        reason=None if found else nothing,
+        reason=None if entries else nothing,
     )
 
 
@@ -111,7 +111,7 @@ def _describe(
     profile = profile_of(text)
     digest = content_digest(text)
     known = digest == page.known_text
-    found = links.links()
+    plain, marked = links.links(), links.marked()
     return ParsedPage(
         PageKind.PAGE,
         title=head.title,
@@ -123,12 +123,13 @@ def _describe(
         sketch=profile.sketch,
         words=profile.words,
         distinct_words=profile.distinct,
-        links=found,
+        links=plain,
+        marked=marked,
         refused=links.refused(),
         canonical=links.address(head.canonical) if head.canonical else None,
         noindex=head.noindex,
         nofollow=head.nofollow,
-        reason=None if text or head.title or found else Reason.EMPTY,
+        reason=None if text or head.title or plain or marked else Reason.EMPTY,
     )
 
 
