@@ -86,13 +86,9 @@ def interval_at(
     told: float,
 ) -> float:
     """The interval after which a visit is worth `price`, if with the chance `told` the page surely changed."""
-    low, high = 0, len(intervals) - 1
-    below = told * intervals[low] + (1.0 - told) * mean_at(belief, kinds, worths, low)
-    above = told * intervals[high] + (1.0 - told) * mean_at(belief, kinds, worths, high)
-    if price <= below:
-        return intervals[low]
-    if price >= above:
-        return intervals[high]
+    low, last = 0, len(intervals) - 1
+    high = last
+    below = above = -1.0  # of the ends, which are hardly ever asked for
     while high - low > 1:
         middle = (low + high) // 2
         worth = told * intervals[middle] + (1.0 - told) * mean_at(belief, kinds, worths, middle)
@@ -100,6 +96,14 @@ def interval_at(
             low, below = middle, worth
         else:
             high, above = middle, worth
+    if low == 0:
+        below = told * intervals[0] + (1.0 - told) * mean_at(belief, kinds, worths, 0)
+        if price <= below:
+            return intervals[0]
+    if high == last:
+        above = told * intervals[last] + (1.0 - told) * mean_at(belief, kinds, worths, last)
+        if price >= above:
+            return intervals[last]
     return _between(intervals[low], intervals[high], (price - below) / (above - below))
 
 
