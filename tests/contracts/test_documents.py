@@ -64,6 +64,19 @@ def test_versions_are_numbered_and_old_ones_are_kept_up_to_the_limit(open_store:
     assert store.standing(0.0).versions == 2
 
 
+def test_a_batch_drops_the_old_versions_of_each_of_its_pages(open_store: OpenStore) -> None:
+    store = open_store(StoreLimits(keep_versions=2))
+    store.add(links("a", 3), [], 0.0)
+    store.settle([first(lease, 0.0, "one") for lease in store.lease(0.0, 3, 30.0)])
+    for step, count in enumerate([3, 2, 1], start=1):
+        leases = sorted(store.lease(step * 60.0, 3, 30.0), key=lambda lease: lease.page.id)
+        changes = [changed(lease, step * 60.0, f"text {step}") for lease in leases[:count]]
+        store.settle([*changes, *(unchanged(lease, step * 60.0) for lease in leases[count:])])
+    kept = [[each.version for each in store.versions(found.url)] for found in links("a", 3)]
+    assert kept == [[4, 3], [3, 2], [2, 1]]
+    assert store.standing(0.0).versions == 6
+
+
 def test_changes_come_in_order_each_page_once_with_its_latest_state(store: Store) -> None:
     visited(store, "http://a/", "a", "one", 0.0)
     visited(store, "http://b/", "b", "other", 0.0)

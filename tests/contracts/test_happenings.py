@@ -86,3 +86,13 @@ def test_titles_go_with_their_versions_and_old_entries_with_time(open_store: Ope
     log = store.happenings(0, 1000)
     assert [each.seq for each in log] == list(range(TIDIED_EVERY - 2, TIDIED_EVERY + 3))
     assert [each.title for each in log] == ["", "", "", "", f"Text {TIDIED_EVERY + 1}"]
+
+
+def test_old_entries_go_too_where_the_time_for_it_comes_within_a_batch(open_store: OpenStore) -> None:
+    store = open_store(StoreLimits(keep_happenings=3))
+    store.add(links("a", TIDIED_EVERY + 2), [], 0.0)
+    leases = store.lease(0.0, TIDIED_EVERY + 2, 60.0)
+    store.settle([first(lease, 1.0, f"text {lease.page.id}") for lease in leases])
+    log = store.happenings(0, 1000)
+    assert [each.seq for each in log] == list(range(TIDIED_EVERY - 2, TIDIED_EVERY + 3))
+    assert [each.page_id for each in log] == [lease.page.id for lease in leases[-5:]]

@@ -9,7 +9,7 @@ import msgspec
 from levada.adapters.keeping import example_of, first_site, holdable, is_full, page_number, refused_for
 from levada.adapters.known_urls import KnownUrls
 from levada.adapters.limits import StoreLimits
-from levada.adapters.page_rows import HOW_CODE, KIND_CODE
+from levada.adapters.page_rows import HOW_CODE, KIND_CODE, Row
 from levada.adapters.sqlite.database import Write
 from levada.reasons import Reason
 from levada.records import Found, PageState, Refusal
@@ -69,6 +69,8 @@ class Holding:
         self._limits = limits
         self._known = known
         self._sites: dict[str, SiteRow | None] = {}
+        self._unvisited: list[Row] = []
+        self._forwarded: list[Row] = []
         self._refused: dict[tuple[int, Reason], list[int | str]] = {}
 
     def hold(self, found: Found, found_on: int | None, now: float) -> bool:
@@ -87,20 +89,17 @@ class Holding:
         inserted = self._write.execute(_INSERT_PAGE, (*row, found.priority, now, found_on))
         if inserted.rowcount == 0:
             return False
-        self._write.execute("INSERT INTO unvisited VALUES (?, ?, ?)", (site.id, found.priority, id))
+        self._unvisited.append((site.id, found.priority, id))
         site.pages += 1
         if site.numbered is not None:
             site.numbered += 1
         site.changed = True
         site.due_again(now)
-        self._write.counters.add("unvisited")
-        self._write.counters.add(f"state.{PageState.NEW}")
         return True
 
     def forward(self, found: Found, found_on: int, at: float) -> None:
         """Leave this URL in the outbox, for the shard that is to hold it."""
-        row = (_encode(found), found_on, at)
-        self._write.execute("INSERT INTO outbox (found, found_on, at) VALUES (?, ?, ?)", row)
+        self._forwarded.append((_encode(found), found_on, at))
 
     def refuse(self, refusal: Refusal) -> None:
         site = self.site(refusal.site)
@@ -117,6 +116,11 @@ class Holding:
         return self._sites[name]
 
     def finish(self) -> None:
+        if self._unvisited:
+            self._write.executemany("INSERT INTO unvisited VALUES (?, ?, ?)", self._unvisited)
+            self._write.counters.add("unvisited", len(self._unvisited))
+            self._write.counters.add(f"state.{PageState.NEW}", len(self._unvisited))
+        self._write.executemany("INSERT INTO outbox (found, found_on, at) VALUES (?, ?, ?)", self._forwarded)
         sites = [site for site in self._sites.values() if site is not None]
         self._write.executemany(
             "UPDATE sites SET pages = ?, admitted = ? WHERE id = ?",

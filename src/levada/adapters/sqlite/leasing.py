@@ -35,7 +35,8 @@ _LAPSED = """SELECT coalesce(v.next_visit, p.found_at), p.site_id FROM leases l
     WHERE l.live = 1 AND l.expires_at <= ?"""
 _DUE_OF = """SELECT coalesce(v.next_visit, p.found_at), p.site_id FROM pages p
     LEFT JOIN visited v ON v.page_id = p.id WHERE p.id = ?"""
-_GRANT = """INSERT INTO leases (page_id, token, expires_at) VALUES (?, ?, ?)
+_GRANT = """INSERT INTO leases (page_id, token, expires_at)
+    SELECT value, ?2 + key, ?3 FROM json_each(?1) WHERE true
     ON CONFLICT (page_id) DO UPDATE SET token = excluded.token, expires_at = excluded.expires_at, live = 1"""
 _NEXT_TURN = """UPDATE sites SET turn_at = ?2, taken = taken + ?3, due_at = max(?4, ?2, rest_until)
     WHERE id = ?1"""
@@ -95,13 +96,13 @@ def give_back(write: Write, limits: StoreLimits, leases: Sequence[Lease]) -> Non
 def end_leases(write: Write, leases: Sequence[Lease]) -> list[bool]:
     """The fence and the done-mark in one: False where this is not the newest lease of its page."""
     newest: dict[int, int] = dict(write.execute(_TOKENS, (json.dumps([lease.page.id for lease in leases]),)))
-    ended = []
+    ended, held = [], []
     for lease in leases:
         is_newest = newest.get(lease.page.id) == lease.token
         if is_newest:
             del newest[lease.page.id]  # the same lease again, later in this batch, has ended
+            held.append((lease.page.id,))
         ended.append(is_newest)
-    held = [(lease.page.id,) for lease, is_newest in zip(leases, ended, strict=True) if is_newest]
     write.executemany("DELETE FROM leases WHERE page_id = ?", held)
     return ended
 
@@ -123,8 +124,9 @@ def _lapse(write: Write, now: float) -> None:
 def _grant(write: Write, portions: Sequence[Portion], expires_at: float, base: int) -> list[Lease]:
     ids = [id for portion in portions for id in portion.pages]
     first = write.counters.add("token", len(ids), base) - len(ids) + 1 if ids else 0
-    write.executemany(_GRANT, [(id, first + place, expires_at) for place, id in enumerate(ids)])
-    rows = write.execute(_PAGES, (json.dumps(ids),))
+    listed = json.dumps(ids)
+    write.execute(_GRANT, (listed, first, expires_at))
+    rows = write.execute(_PAGES, (listed,))
     return [Lease(page_record(row), first + place, expires_at) for place, row in enumerate(rows)]
 
 

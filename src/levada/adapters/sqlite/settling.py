@@ -1,7 +1,13 @@
-"""What does a visit leave behind? Page, document, version, links and done-mark, in one transaction."""
+"""What does a visit leave behind? Page, document, version, links and done-mark, in one transaction.
+
+The visits of a batch become rows first, and each statement then runs over all of its rows: a call of its own for
+every row would take longer, and give Python's lock away more often to threads that wait for it.
+"""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -35,8 +41,11 @@ _KEEP_VALIDATORS = """UPDATE pages SET etag = ?2, last_modified = ?3, body_diges
     WHERE id = ?1"""
 _KEEP_DOCUMENT = """UPDATE pages SET etag = ?2, last_modified = ?3, body_digest = ?4, text_digest = ?5,
     version = ?6, seq = ?7, gone = ?8, sketch = ?9 WHERE id = ?1"""
-_LOG = "INSERT INTO happenings VALUES (?, ?, ?, ?, ?, ?)"
+_REMOVE_OR_RETURN = "UPDATE pages SET gone = ?2, seq = ?3 WHERE id = ?1"
 _INSERT_VERSION = "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_DROP_VERSIONS = "DELETE FROM versions WHERE page_id = ? AND version <= ?"
+_LOG = "INSERT INTO happenings VALUES (?, ?, ?, ?, ?, ?)"
+_GONE = "SELECT p.id FROM json_each(?) listed CROSS JOIN pages p ON p.id = listed.value WHERE p.gone"
 
 
 def settle_visits(write: Write, limits: StoreLimits, holding: Holding, visits: Sequence[Settled]) -> list[bool]:
@@ -46,8 +55,11 @@ def settle_visits(write: Write, limits: StoreLimits, holding: Holding, visits: S
     write.reach("page")
     _update_pages(write, holding, kept)
     write.reach("version")
+    gone = _gone_before(write, kept)
+    contents = _Contents(write, limits)
     for settled in kept:
-        _keep_content(write, limits, settled)
+        contents.take(settled, was_gone=settled.lease.page.id in gone)
+    contents.finish()
     write.reach("links")
     for settled in kept:
         _take_links(holding, settled)
@@ -57,84 +69,107 @@ def settle_visits(write: Write, limits: StoreLimits, holding: Holding, visits: S
 
 
 def _update_pages(write: Write, holding: Holding, kept: Sequence[Settled]) -> None:
-    again = [(still_told(settled.visit), *visit_row(settled)) for settled in kept if settled.lease.page.visits]
-    write.executemany(_VISIT_AGAIN, again)
+    first, again, no_longer_new = [], [], []
     for settled in kept:
         page = settled.lease.page
         site = holding.site(page.site)
-        if page.visits == 0 and site is not None:
-            write.execute(_FIRST_VISIT, (*visit_row(settled), site.id))
-            write.execute(_NO_LONGER_NEW, (page.id, site.id))
-            write.counters.add("unvisited", -1)
-        if page.state is not settled.state:
-            write.counters.add(f"state.{page.state}", -1)
-            write.counters.add(f"state.{settled.state}")
+        if page.visits:
+            again.append((still_told(settled.visit), *visit_row(settled)))
+        elif site is not None:
+            first.append((*visit_row(settled), site.id))
+            no_longer_new.append((page.id, site.id))
+    write.executemany(_VISIT_AGAIN, again)
+    if first:
+        write.executemany(_FIRST_VISIT, first)
+        write.executemany(_NO_LONGER_NEW, no_longer_new)
+        write.counters.add("unvisited", -len(first))
+    for (before, after), n in Counter((settled.lease.page.state, settled.state) for settled in kept).items():
+        if before is not after:
+            write.counters.add(f"state.{before}", -n)
+            write.counters.add(f"state.{after}", n)
 
 
-def _keep_content(write: Write, limits: StoreLimits, settled: Settled) -> None:
-    validators = validators_after(settled)
-    row = (settled.lease.page.id, *msgspec.structs.astuple(validators)) if validators else None
-    if settled.version is not None and row is not None:
-        _keep_version(write, limits, settled, settled.version, row)
-        return
-    if row is not None:
-        write.execute(_KEEP_VALIDATORS, row)
-    _keep_or_drop(write, limits, settled)
+def _gone_before(write: Write, kept: Sequence[Settled]) -> set[int]:
+    """Which of these pages were stored and gone? Not those that are live, which spares most batches the lookup."""
+    pages = [settled.lease.page for settled in kept]
+    doubtful = [page.id for page in pages if page.version and page.state is not PageState.LIVE]
+    return {id for (id,) in write.execute(_GONE, (json.dumps(doubtful),))} if doubtful else set()
 
 
-def _keep_version(
-    write: Write, limits: StoreLimits, settled: Settled, version: NewVersion, validators: Row
-) -> None:
-    page = settled.lease.page
-    number = page.version + 1
-    gone = is_removed(settled.state)
-    was_gone = _was_gone(write, settled)
-    was_stored = page.version > 0 and not was_gone
-    write.counters.add("stored", int(not gone) - int(was_stored))
-    seq = write.next_seq()
-    _log(write, limits, settled, seq, was_gone)
-    write.execute(_KEEP_DOCUMENT, (*validators, number, seq, gone, version.sketch))
-    write.execute(_INSERT_VERSION, version_row(page.id, number, settled.visit.at, version))
-    oldest = number - limits.keep_versions
-    dropped = 0
-    if oldest > 0:
-        dropped = write.execute(
-            "DELETE FROM versions WHERE page_id = ? AND version <= ?", (page.id, oldest)
-        ).rowcount
-    write.counters.add("versions", 1 - dropped)
+class _Contents:
+    """What a batch makes of the stored documents; `finish` writes it.
 
+    No page is in a batch twice, since its lease ends only once: in which order pages are written does not matter.
+    """
 
-def _keep_or_drop(write: Write, limits: StoreLimits, settled: Settled) -> None:
-    """A page that is gone leaves search and one that is back returns, its version being as it was."""
-    removed = is_removed(settled.state)
-    if settled.lease.page.version == 0 or not (removed or settled.state is PageState.LIVE):
-        return
-    was_gone = _was_gone(write, settled)
-    if removed == was_gone:
-        return
-    write.counters.add("stored", -1 if removed else 1)
-    seq = write.next_seq()
-    _log(write, limits, settled, seq, was_gone)
-    write.execute("UPDATE pages SET gone = ?, seq = ? WHERE id = ?", (removed, seq, settled.lease.page.id))
+    def __init__(self, write: Write, limits: StoreLimits) -> None:
+        self._write = write
+        self._limits = limits
+        self._validators: list[Row] = []
+        self._documents: list[Row] = []
+        self._removed_or_back: list[Row] = []
+        self._versions: list[Row] = []
+        self._outdated: list[Row] = []  # page, newest version to drop
+        self._happenings: list[Row] = []  # one for each step of change, in order
 
+    def take(self, settled: Settled, *, was_gone: bool) -> None:
+        validators = validators_after(settled)
+        row = (settled.lease.page.id, *msgspec.structs.astuple(validators)) if validators else None
+        if settled.version is not None and row is not None:
+            self._keep_version(settled, settled.version, row, was_gone)
+            return
+        if row is not None:
+            self._validators.append(row)
+        self._keep_or_drop(settled, was_gone)
 
-def _log(write: Write, limits: StoreLimits, settled: Settled, seq: int, was_gone: bool) -> None:
-    what = happened(settled, was_gone)
-    if what is None:
-        return
-    page, version = settled.lease.page, settled.version
-    number, similarity = (page.version + 1, version.similarity) if version else (page.version, 1.0)
-    write.execute(_LOG, (seq, settled.visit.at, HAPPENED_CODE[what], page.id, number, similarity))
-    if seq % TIDIED_EVERY == 0:
-        write.execute("DELETE FROM happenings WHERE seq <= ?", (seq - limits.keep_happenings,))
+    def finish(self) -> None:
+        self._write.executemany(_KEEP_VALIDATORS, self._validators)
+        self._write.executemany(_KEEP_DOCUMENT, self._documents)
+        self._write.executemany(_REMOVE_OR_RETURN, self._removed_or_back)
+        if self._versions:
+            # Old ones go first: the new ones take their room in the file.
+            dropped = self._write.executemany(_DROP_VERSIONS, self._outdated).rowcount
+            self._write.executemany(_INSERT_VERSION, self._versions)
+            self._write.counters.add("versions", len(self._versions) - dropped)
+        if self._happenings:
+            self._write.executemany(_LOG, self._happenings)
+            self._tidy(self._happenings[0][0], self._happenings[-1][0])
 
+    def _keep_version(self, settled: Settled, version: NewVersion, validators: Row, was_gone: bool) -> None:
+        page = settled.lease.page
+        number = page.version + 1
+        gone = is_removed(settled.state)
+        was_stored = page.version > 0 and not was_gone
+        self._write.counters.add("stored", int(not gone) - int(was_stored))
+        seq = self._log(settled, was_gone)
+        self._documents.append((*validators, number, seq, gone, version.sketch))
+        self._versions.append(version_row(page.id, number, settled.visit.at, version))
+        if number > self._limits.keep_versions:
+            self._outdated.append((page.id, number - self._limits.keep_versions))
 
-def _was_gone(write: Write, settled: Settled) -> bool:
-    page = settled.lease.page
-    if page.state is PageState.LIVE or not page.version:
-        return False  # what is live is not gone, nor what was never stored: spares the lookup in the common cases
-    row = write.execute("SELECT gone FROM pages WHERE id = ?", (page.id,)).fetchone()
-    return bool(row and row[0])
+    def _keep_or_drop(self, settled: Settled, was_gone: bool) -> None:
+        """A page that is gone leaves search and one that is back returns, its version being as it was."""
+        page = settled.lease.page
+        removed = is_removed(settled.state)
+        if page.version == 0 or not (removed or settled.state is PageState.LIVE) or removed == was_gone:
+            return
+        self._write.counters.add("stored", -1 if removed else 1)
+        self._removed_or_back.append((page.id, removed, self._log(settled, was_gone)))
+
+    def _log(self, settled: Settled, was_gone: bool) -> int:
+        """The number of this step of change."""
+        seq = self._write.next_seq()
+        what = happened(settled, was_gone)
+        if what is not None:
+            page, version = settled.lease.page, settled.version
+            number, similarity = (page.version + 1, version.similarity) if version else (page.version, 1.0)
+            self._happenings.append((seq, settled.visit.at, HAPPENED_CODE[what], page.id, number, similarity))
+        return seq
+
+    def _tidy(self, first: int, last: int) -> None:
+        tidied = last - last % TIDIED_EVERY
+        if first <= tidied:
+            self._write.execute("DELETE FROM happenings WHERE seq <= ?", (tidied - self._limits.keep_happenings,))
 
 
 def _take_links(holding: Holding, settled: Settled) -> None:
