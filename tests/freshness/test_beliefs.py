@@ -92,6 +92,17 @@ def test_what_is_believed_current_is_current_that_often() -> None:
     assert revisit.beliefs.share(now) == pytest.approx(current / looks / len(pages), abs=0.02)
 
 
+def test_a_few_of_many_pages_tell_what_all_are_like() -> None:
+    """Old and new pages in turn: whoever asked every second one would be far off."""
+    revisit, now = policy(per_hour=60), 30 * DAY
+    for number in range(1_800):
+        visited(revisit, a_page(number, number % 7), now * (number % 2), Outcome.FIRST)
+    members = revisit.beliefs.members()
+    chances = [chance_unchanged(member.belief[: len(RATES)], RATES, now - member.at) for member in members]
+    assert len(chances) == 1_800
+    assert revisit.beliefs.share(now) == pytest.approx(sum(chances) / 1_800, abs=0.03)
+
+
 def test_the_pages_of_a_site_speak_for_a_new_one_of_it() -> None:
     revisit = policy(per_hour=60)
     for site, outcome in ((1, Outcome.CHANGED), (2, Outcome.UNCHANGED)):

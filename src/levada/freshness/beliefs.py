@@ -21,6 +21,7 @@ __all__ = ["Member", "PageBeliefs", "SiteSums"]
 
 _ANOTHER_EVERY = 2  # visits after the first: so often one more page of the panel is weighed anew, in turn
 _NEWCOMERS_ALIKE = 16
+_FEW = 500  # pages whose chances average to that of all within a per cent
 _FRESHLY_MADE = 60.0  # seconds: a page dated younger than this was made for us, and its date says nothing
 _COMPARED = (Outcome.FIRST, Outcome.UNCHANGED, Outcome.CHANGED)
 
@@ -138,15 +139,16 @@ class PageBeliefs:
             self._drop(member)
 
     def share(self, now: float) -> float | None:
-        if not self._members:
+        if not self._ring:
             return None
         rates, kinds = self.scale.rates, self.kinds
+        asked = self._few()
         current = 0.0
-        for member in self._members.values():
+        for member in map(self._members.__getitem__, asked):
             silence = 1.0 if member.told else member.site.unsaid
             elapsed = silence * max(0.0, now - member.at)
             current += (1.0 - member.told) * chance_unchanged(member.belief[:kinds], rates, elapsed)
-        return current / len(self._members)
+        return current / len(asked)
 
     def told(self, page: PageRecord, said: Said) -> float:
         """The chance that a page changed since its last visit, now that somebody says so."""
@@ -157,6 +159,13 @@ class PageBeliefs:
         if member := self._members.get(page.id):
             member.told = told
         return told
+
+    def _few(self) -> list[int]:
+        """The panel, or a sample of it: what they say together is asked for several times a second."""
+        one_in = self.one_in
+        while len(self._ring) * self.one_in > _FEW * one_in:
+            one_in *= 2
+        return [page_id for page_id in self._ring if drawn(page_id, one_in)] or self._ring
 
     def _evidence(self, page: PageRecord, visit: Visit, modified: float | None) -> list[float]:
         rates = self.scale.rates
