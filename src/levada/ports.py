@@ -130,8 +130,11 @@ class Documents(Protocol):
 class Index(Protocol):
     """Where do these words stand?"""
 
-    def apply(self, changes: Sequence[Change]) -> None:
-        """Take these changes in, durably and idempotently, and remember the last one's `seq`."""
+    def apply(self, changes: Iterable[Change]) -> int:
+        """Take these changes in, durably and idempotently, and remember the last one's `seq`; how many there were.
+
+        They need not all be in memory at once, and are none of them taken in if one cannot be had.
+        """
         ...
 
     def position(self) -> int:

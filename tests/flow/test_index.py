@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from levada.adapters.memory import MemoryStore
 from levada.adapters.memory_index import MemoryIndex
@@ -18,9 +18,10 @@ class Commits(MemoryIndex):
         super().__init__()
         self.sizes: list[int] = []
 
-    def apply(self, changes: Sequence[Change]) -> None:
-        super().apply(changes)
-        self.sizes.append(len(changes))
+    def apply(self, changes: Iterable[Change]) -> int:
+        taken = super().apply(changes)
+        self.sizes += [taken] if taken else []
+        return taken
 
 
 def crawl_on(store: MemoryStore, start: int, count: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import msgspec
 
@@ -39,7 +39,8 @@ class MemoryIndex:
         self._forms = _Forms()
         self._position = 0
 
-    def apply(self, changes: Sequence[Change]) -> None:
+    def apply(self, changes: Iterable[Change]) -> int:
+        changes = list(changes)
         for change in changes:
             self._pages.pop(change.page_id, None)
             document = change.document
@@ -50,6 +51,7 @@ class MemoryIndex:
                     self._forms.meet(document)
         if changes:
             self._position = max(self._position, changes[-1].seq)
+        return len(changes)
 
     def position(self) -> int:
         return self._position

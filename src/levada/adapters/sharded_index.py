@@ -7,7 +7,7 @@ others would say of the words can then come from the counts of terms (`Trends`),
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush, merge
 
 from levada.adapters.sharded.plan import PlanSource
@@ -83,7 +83,7 @@ class ShardedIndex:
         """Of the shard that is furthest behind."""
         return min(shard.position() for shard in self._shards)
 
-    def apply(self, changes: Sequence[Change]) -> None:
+    def apply(self, changes: Iterable[Change]) -> int:
         raise StoreError("an index of several shards is written shard by shard")
 
     def clear(self) -> None:

@@ -44,9 +44,8 @@ class FormsBook:
         known = self._known.setdefault(language, set())
         words = text.encode("utf-8", "replace").translate(_plain(language in TURKISH)).split()
         found: set[tuple[str, str]] = set()
-        for word in set(filterfalse(known.__contains__, words)):
-            if word.isdigit():
-                continue  # it has no other forms and hardly comes again, and a page has dozens
+        # A number has no other forms and hardly comes again, and a page has dozens.
+        for word in filterfalse(bytes.isdigit, set(words) - known):
             found |= word_forms(language, word.decode())
             if len(word) <= _LONGEST_REMEMBERED and not word[:1].isdigit():
                 known.add(word)

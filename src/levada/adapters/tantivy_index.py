@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 
 import tantivy
@@ -22,6 +24,8 @@ from levada.records import Change, Document
 from levada.searching import Hit, Hits, Posting, Query
 
 __all__ = ["TantivyIndex"]
+
+_TOGETHER = 32  # documents: their texts are still in the processor's cache when new words are looked for
 
 
 class TantivyIndex:
@@ -53,23 +57,27 @@ class TantivyIndex:
             with suppress(StoreDamaged, StoreTooNew):
                 self._open_writer()
 
-    def apply(self, changes: Sequence[Change]) -> None:
-        if not changes:
-            return
-        position = max(self.position(), changes[-1].seq)
+    def apply(self, changes: Iterable[Change]) -> int:
+        position, taken = self.position(), 0
+        changes = iter(changes)
+        if not (portion := list(islice(changes, _TOGETHER))):
+            return 0
         with self._all_or_nothing() as writer:
-            self._number_sites(changes)
-            for change in changes:
-                writer.delete_documents_by_term("page", change.page_id)
-                if document := _shown(change):
-                    writer.add_document(document_of(document, self._sites[document.site]))
-            if terms := self._new_forms(changes):
+            terms: list[str] = []
+            while portion:
+                self._write(writer, portion)
+                terms += self._new_forms(portion)
+                taken += len(portion)
+                position = max(position, portion[-1].seq)
+                portion = list(islice(changes, _TOGETHER))
+            if terms:
                 writer.add_document(forms_entry(terms))
             self._reach("index.commit")
             writer.commit()
             # The position comes last: a crash before this line repeats the batch, it never skips it.
             self._reach("index.position")
             self._folder.write_position(position)
+        return taken
 
     def position(self) -> int:
         with translated(self._folder.path):
@@ -145,6 +153,13 @@ class TantivyIndex:
             finally:
                 writer.wait_merging_threads()  # lets go of the lock
 
+    def _write(self, writer: tantivy.IndexWriter, changes: Sequence[Change]) -> None:
+        self._number_sites(changes)
+        for change in changes:
+            writer.delete_documents_by_term("page", change.page_id)
+            if document := _shown(change):
+                writer.add_document(document_of(document, self._sites[document.site]))
+
     def _number_sites(self, changes: Sequence[Change]) -> None:
         sites = dict.fromkeys(change.document.site for change in changes if change.document)
         new = [site for site in sites if site not in self._sites]
@@ -154,12 +169,15 @@ class TantivyIndex:
             self._sites |= {site: number for number, site in enumerate(new, len(self._sites) + 1)}
 
     def _new_forms(self, changes: Sequence[Change]) -> list[str]:
+        texts: defaultdict[str, list[str]] = defaultdict(list)
+        for document in map(_shown, changes):
+            if document and document.language in LANGUAGES:
+                texts[document.language] += (document.title, document.text)
         searcher = self._reader.searcher()
         return [
             term
-            for document in map(_shown, changes)
-            if document and document.language in LANGUAGES
-            for term in self._forms.new_terms(document.language, f"{document.title} {document.text}", searcher)
+            for language, parts in texts.items()
+            for term in self._forms.new_terms(language, "\n".join(parts), searcher)
         ]
 
     def _reach(self, point: str) -> None:

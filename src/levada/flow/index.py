@@ -6,12 +6,15 @@ the everyday step are the same loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from levada.errors import StoreDamaged
 from levada.ports import Documents, Index
+from levada.records import Change
 
 __all__ = ["catch_up"]
+
+_READ_TOGETHER = 32  # documents: a commit may have thousands, which are not all held at once
 
 
 def catch_up(
@@ -30,10 +33,19 @@ def catch_up(
 
 def _follow(documents: Documents, index: Index, batch: int, on_progress: Callable[[int], None]) -> int:
     taken = 0
-    while changes := documents.changes(index.position(), batch):
-        index.apply(changes)
-        taken += len(changes)
-        on_progress(changes[-1].seq)
-        if len(changes) < batch:
+    while newly := index.apply(_changes(documents, index.position(), batch)):
+        taken += newly
+        on_progress(index.position())
+        if newly < batch:
             break
     return taken
+
+
+def _changes(documents: Documents, after: int, most: int) -> Iterator[Change]:
+    """What the documents say after `after`, up to what there is now."""
+    while wanted := min(most, _READ_TOGETHER):
+        changes = documents.changes(after, wanted)
+        yield from changes
+        if len(changes) < wanted:
+            return
+        after, most = changes[-1].seq, most - wanted
