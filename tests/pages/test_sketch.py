@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.pages.sketch import SKETCH_SIZE, similarity, sketch
+from levada.pages.sketch import SKETCH_SIZE, are_alike, similarity, sketch
 from levada.pages.words import profile_of
 
 WORDS = st.sets(st.text("abcdefgh", min_size=1, max_size=5), max_size=200)
@@ -32,6 +32,16 @@ def test_similarity_is_symmetric_and_between_0_and_1(one: set[str], two: set[str
 def test_small_pages_are_compared_exactly(one: set[str], two: set[str]) -> None:
     exact = len(one & two) / len(one | two) if one | two else 1.0
     assert abs(similarity(sketch(one), sketch(two)) - exact) < 1e-9
+
+
+@given(WORDS, WORDS, WORDS, st.floats(0, 1))
+def test_pages_are_alike_from_that_similarity_on(
+    both: set[str], one: set[str], two: set[str], least: float
+) -> None:
+    a, b = sketch(both | one), sketch(both | two)
+    found = similarity(a, b)
+    assert are_alike(a, b, least) == (found >= least)
+    assert are_alike(a, b, found)
 
 
 def test_empty_pages_are_alike_and_unlike_all_others() -> None:

@@ -32,7 +32,9 @@ class FetchStep:
 
     async def __call__(self, lease: Lease) -> Fetched:
         page = lease.page
-        conditions = () if self._policy.asks_whole(page) else _conditions(page)
+        conditions = _conditions(page)
+        if conditions and self._policy.asks_whole(page):
+            conditions = ()
         response = await self._fetcher.fetch(Request(page.url, conditions))
         return Fetched(lease, self._clock.now(), response)
 

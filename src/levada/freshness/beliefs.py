@@ -170,14 +170,13 @@ class PageBeliefs:
     def _evidence(self, page: PageRecord, visit: Visit, modified: float | None) -> list[float]:
         rates = self.scale.rates
         age = -1.0 if modified is None or modified > visit.at else visit.at - modified
-        dated = self.trust(page, Speaker.DATE)
         before = next((each for each in reversed(page.history) if each.outcome in _COMPARED), None)
         if visit.outcome is Outcome.FIRST or before is None or not page.memory:
             evidence = [0.0] * self.kinds
             if age >= _FRESHLY_MADE:
-                observe_first(evidence, rates, age, dated)
+                observe_first(evidence, rates, age, self.trust(page, Speaker.DATE))
             return evidence
-        evidence = evidence_of(page.memory)
+        evidence, dated = evidence_of(page.memory), self.trust(page, Speaker.DATE)
         elapsed = max(1.0, visit.at - before.at)  # a clock that was put back has not made the page any older
         if visit.said & Said.EARLY and visit.outcome is Outcome.CHANGED:
             # We came because it had changed: that says once in this time, not at least once.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Set
 from struct import pack, unpack
 from zlib import crc32
 
-__all__ = ["SKETCH_SIZE", "similarity", "sketch", "sketch_of"]
+__all__ = ["SKETCH_SIZE", "are_alike", "similarity", "sketch", "sketch_of"]
 
 SKETCH_SIZE = 32
 _CANDIDATES = 3 * SKETCH_SIZE // 2
@@ -42,6 +42,14 @@ def similarity(a: bytes, b: bytes) -> float:
     # The k smallest of the union are among the k smallest of each.
     union = sorted(first | second)[:SKETCH_SIZE]
     return sum(number in first and number in second for number in union) / len(union) if union else 0.0
+
+
+def are_alike(a: bytes, b: bytes, least: float) -> bool:
+    """Whether the similarity is `least` or more; most pages of a pattern differ so much that this is soon told."""
+    first, second = _read(a), _read(b)
+    larger = max(len(first), len(second))
+    # All hashes in common may count, of at least as many as the larger sketch has.
+    return (not larger or len(first & second) / larger >= least) and similarity(a, b) >= least
 
 
 def _read(packed: bytes) -> frozenset[int]:

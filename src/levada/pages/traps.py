@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import msgspec
 
-from levada.pages.sketch import similarity
+from levada.pages.sketch import are_alike
 from levada.pages.urls import site_of
 from levada.reasons import Reason
 
@@ -74,7 +74,7 @@ class NearDuplicateRun:
         """Take the sketch of a new page; NEAR_DUPLICATES from the page on that completes a run."""
         key = (site_of(url), path_pattern(url))
         length, last = self._runs.pop(key, (0, b""))
-        length = length + 1 if length and similarity(last, sketch) >= self._limits.alike else 1
+        length = length + 1 if length and are_alike(last, sketch, self._limits.alike) else 1
         self._runs[key] = (length, sketch)
         if len(self._runs) > self._limits.patterns:
             self._runs.popitem(last=False)
