@@ -25,7 +25,7 @@ from levada.searching import Hit, Hits, Posting, Query
 
 __all__ = ["TantivyIndex"]
 
-_TOGETHER = 32  # documents: their texts are still in the processor's cache when new words are looked for
+_TOGETHER = 256  # documents: with fewer tantivy's thread wakes and sleeps, with more their texts leave the cache
 
 
 class TantivyIndex:
