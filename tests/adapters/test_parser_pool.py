@@ -193,6 +193,19 @@ def test_an_interpreter_that_is_not_there_is_a_clear_error(monkeypatch: pytest.M
     in_pool(work, ParserPool)
 
 
+def test_no_room_for_the_desk_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room() -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("levada.adapters.parser_pool.Desk", no_room)
+
+    async def work(pool: ParserPool) -> None:
+        with pytest.raises(LevadaError, match=r"cannot be started: .*No space left"):
+            await pool.parse(raw("a"))
+
+    in_pool(work, ParserPool)
+
+
 def test_an_asker_that_is_cancelled_holds_nobody_up() -> None:
     async def work(pool: ParserPool) -> None:
         askers = [asyncio.create_task(pool.parse(raw(f"page{n}"))) for n in range(20)]

@@ -9,12 +9,17 @@ __all__ = ["shared_file"]
 
 
 def shared_file(size: int) -> IO[bytes]:
-    """An open file of `size` zero bytes, in memory where the system can do that."""
-    if hasattr(os, "memfd_create"):
-        file: IO[bytes] = os.fdopen(os.memfd_create("levada"), "r+b", buffering=0)
-    else:
+    """An open file of `size` zero bytes, in memory where the system can and may do that; OSError for no room."""
+    try:
+        file: IO[bytes] = os.fdopen(os.memfd_create("levada"), "w+b")
+    except (AttributeError, OSError):
         import tempfile
 
-        file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - whoever asked closes it
-    file.truncate(size)
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - whoever asked closes it
+    try:
+        file.write(bytes(size))  # not only promised: a map of a file on a full disk would end the process
+        file.flush()
+    except OSError:
+        file.close()
+        raise
     return file
