@@ -8,7 +8,7 @@ itself is not stored (the documents have it); the rest of a hit is.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 
 import msgspec
 import tantivy
@@ -69,11 +69,16 @@ def document_of(document: Document, site_number: int) -> tantivy.Document:
     entry.add_float("changed_at", document.fetched_at)
     title, language = _valid(document.title), document.language
     entry.add_bytes("card", _encode(Card(document.url, document.site, title, language, document.fetched_at)))
-    entry.add_text("within", " ".join(site_names(document.site)))
+    entry.add_text("within", _within(document.site))
     entry.add_text("language", language)
     entry.add_text("title", fold(document.title))
     entry.add_text("text", fold(document.text))
     return entry
+
+
+@lru_cache(maxsize=1024)
+def _within(site: str) -> str:
+    return " ".join(site_names(site))
 
 
 def forms_entry(terms: Iterable[str]) -> tantivy.Document:
