@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from levada.adapters.tantivy_index import TantivyIndex
 from levada.adapters.tantivy_schema import FORMAT
 from levada.errors import StoreDamaged, StoreError, StoreFull, StoreLocked, StoreTooNew
 from levada.ports import Faults
+from levada.records import Change
 from levada.searching import Query
 from tests.indexing import change, removed, urls
 
@@ -61,6 +62,27 @@ def test_a_reader_sees_each_commit_and_a_clear(
         assert (reader.position(), reader.search(Query("bridge")).total) == (0, 0)
         index.apply(BATCH)
         assert urls(reader, "bridge") == {BATCH[1].url}
+
+
+def test_of_long_documents_few_are_held_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("levada.adapters.tantivy_index._TOGETHER", 3)
+    monkeypatch.setattr("levada.adapters.tantivy_index._TEXT_TOGETHER", 100)
+    texts = ["short"] * 5 + ["long " * 30, "long " * 10, "long " * 11, "short"]
+    had: list[int] = []
+    written: list[tuple[list[int], int]] = []
+
+    def read() -> Iterator[Change]:
+        for page, text in enumerate(texts, 1):
+            had.append(page)
+            yield change(page, text)
+
+    def write(_writer: object, portion: Sequence[Change]) -> None:
+        written.append(([each.page_id for each in portion], had[-1]))
+
+    monkeypatch.setattr(TantivyIndex, "_write", staticmethod(write))
+    with closing(writer(tmp_path)) as index:
+        assert index.apply(read()) == len(texts)
+    assert written == [([1, 2, 3], 3), ([4, 5, 6], 6), ([7, 8], 8), ([9], 9)], "none is read before it is needed"
 
 
 def test_a_reader_makes_nothing_and_changes_nothing(tmp_path: Path) -> None:

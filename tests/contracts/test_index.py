@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from levada.adapters.memory_index import MemoryIndex
 from levada.adapters.tantivy_index import TantivyIndex
-from levada.errors import BadQuery
+from levada.errors import BadQuery, StoreError
 from levada.pages.folding import words
 from levada.pages.query import LONGEST_QUERY
 from levada.ports import Index
@@ -43,6 +43,19 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[]
 @pytest.fixture
 def index(make: Callable[[], Index]) -> Index:
     return make()
+
+
+def test_changes_are_taken_in_as_they_are_had_and_all_or_none_of_them(index: Index) -> None:
+    def broken() -> Iterator[Change]:
+        yield from (change(page, f"ferry {page}") for page in range(1, 301))
+        raise StoreError("the documents cannot be read")
+
+    assert index.apply(iter(())) == 0
+    with pytest.raises(StoreError, match="cannot be read"):
+        index.apply(broken())
+    assert (index.position(), index.search(Query("ferry")).total) == (0, 0)
+    assert index.apply(change(page, f"ferry {page}") for page in range(1, 301)) == 300
+    assert (index.position(), index.search(Query("ferries")).total) == (300, 300)
 
 
 HARBOUR = change(1, "The ferry leaves the pier at noon", title="Harbour", site="www.a.org", at=100.0)

@@ -14,6 +14,7 @@ from levada.records import Found, Happened, Notice, Outcome, PageState, Refusal,
 
 __all__ = [
     "DUE_COUNTED",
+    "EXAMPLE_LENGTH",
     "PAGE_BITS",
     "TIDIED_EVERY",
     "Validators",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 
 import tantivy
@@ -26,6 +25,7 @@ from levada.searching import Hit, Hits, Posting, Query
 __all__ = ["TantivyIndex"]
 
 _TOGETHER = 256  # documents: with fewer tantivy's thread wakes and sleeps, with more their texts leave the cache
+_TEXT_TOGETHER = 2_000_000  # characters: of long documents fewer are held at once
 
 
 class TantivyIndex:
@@ -59,17 +59,15 @@ class TantivyIndex:
 
     def apply(self, changes: Iterable[Change]) -> int:
         position, taken = self.position(), 0
-        changes = iter(changes)
-        if not (portion := list(islice(changes, _TOGETHER))):
-            return 0
         with self._all_or_nothing() as writer:
             terms: list[str] = []
-            while portion:
+            for portion in _portions(changes):
                 self._write(writer, portion)
                 terms += self._new_forms(portion)
                 taken += len(portion)
                 position = max(position, portion[-1].seq)
-                portion = list(islice(changes, _TOGETHER))
+            if not taken:
+                return 0
             if terms:
                 writer.add_document(forms_entry(terms))
             self._reach("index.commit")
@@ -183,6 +181,19 @@ class TantivyIndex:
     def _reach(self, point: str) -> None:
         if self._faults is not None:
             self._faults.reach(point)
+
+
+def _portions(changes: Iterable[Change]) -> Iterator[list[Change]]:
+    portion: list[Change] = []
+    characters = 0
+    for change in changes:
+        portion.append(change)
+        characters += len(change.document.text) if change.document else 0
+        if len(portion) >= _TOGETHER or characters >= _TEXT_TOGETHER:
+            yield portion
+            portion, characters = [], 0
+    if portion:
+        yield portion
 
 
 def _shown(change: Change) -> Document | None:

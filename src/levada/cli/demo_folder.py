@@ -28,8 +28,10 @@ def clear(folder: DataFolder) -> None:
     if not folder.path.exists() or not any(folder.path.iterdir()):
         return
     if not _is_of_a_demo(folder):
-        held = "a collection that no demo made" if folder.exists() else "something that is no collection"
-        raise UsageError(f"{folder.path} holds {held}: name another folder with --data, or delete it first")
+        advice = "name another folder with --data"
+        if not folder.exists():
+            raise UsageError(f"{folder.path} holds something that is no collection: {advice}")
+        raise UsageError(f"{folder.path} holds a collection that no demo made: {advice}, or delete it first")
     with folder.locked():
         for shard in folder.path.glob("shard-*"):
             shutil.rmtree(shard, ignore_errors=True)

@@ -14,7 +14,7 @@ from levada.records import Change
 
 __all__ = ["catch_up"]
 
-_READ_TOGETHER = 256  # documents: a commit may have thousands, which are not all held at once
+_READ_TOGETHER = 32  # documents: a commit may have thousands, and some of them may be long
 
 
 def catch_up(

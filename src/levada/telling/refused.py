@@ -5,6 +5,7 @@ The store keeps one example of each reason and site; for the others the rules ar
 
 from __future__ import annotations
 
+from levada.adapters.keeping import EXAMPLE_LENGTH
 from levada.assemble.reading import Collection
 from levada.pages.robots import RobotsRules
 from levada.pages.traps import TrapLimits, trap
@@ -13,8 +14,6 @@ from levada.reasons import Reason
 from levada.records import SiteRecord
 
 __all__ = ["refusal_words"]
-
-_EXAMPLE_LENGTH = 500
 
 
 def refusal_words(collection: Collection, addresses: list[str]) -> str | None:
@@ -26,7 +25,7 @@ def refusal_words(collection: Collection, addresses: list[str]) -> str | None:
 
 
 def _recorded(collection: Collection, url: str) -> Reason | None:
-    example = url[:_EXAMPLE_LENGTH]
+    example = url[:EXAMPLE_LENGTH]
     site = collection.store.site(site_of(url))
     return next((reason for reason, _, shown in site.refused if shown == example), None) if site else None
 
