@@ -21,7 +21,7 @@ from levada.adapters.faults import FaultAt, PointLog
 from levada.adapters.known_urls import KnownUrls
 from levada.adapters.limits import StoreLimits
 from levada.adapters.page_rows import HOWS, KINDS, STATES
-from levada.adapters.sqlite import WRITE_POINTS, SqliteStore
+from levada.adapters.sqlite import WRITE_POINTS, SqliteStore, opening
 from levada.adapters.sqlite.census import DRAWN
 from levada.adapters.sqlite.schema import SCHEMA_VERSION
 from levada.errors import StoreDamaged, StoreError, StoreFull, StoreLocked, StoreTooNew
@@ -385,3 +385,22 @@ def test_a_file_that_may_not_grow_stops_the_store_without_loss(path: Path) -> No
     check_invariants(store)
     assert store.add(links("a", 100, int(held)), [], 0.0) == 100
     store.close()
+
+
+def test_a_store_that_another_process_makes_meanwhile_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "levada.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA journal_mode = WAL")
+        read_marks = opening._marks
+
+        def made_just_then(connection: sqlite3.Connection) -> tuple[int, int]:
+            marks = read_marks(connection)
+            monkeypatch.setattr(opening, "_marks", read_marks)
+            opening._create(other)
+            return marks
+
+        monkeypatch.setattr(opening, "_marks", made_just_then)
+        with closing(SqliteStore(path)) as store:
+            assert store.standing(0.0).known == 0

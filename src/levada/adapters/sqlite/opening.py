@@ -78,8 +78,10 @@ def _prepare(connection: sqlite3.Connection, path: Path, limits: StoreLimits, re
     connection.execute(f"PRAGMA cache_size = -{max(1, limits.cache_bytes >> 10)}")
     if read_only:
         connection.execute("PRAGMA query_only = ON")
+    connection.execute("BEGIN")  # all of one moment: another process may be making the store just now
     application, version = _marks(connection)
     empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    connection.execute("COMMIT")
     if application != APPLICATION_ID and not (empty and application == 0):
         raise StoreDamaged(f"{path} is a database, but not of Levada: name another folder")
     if version > SCHEMA_VERSION:
