@@ -23,7 +23,7 @@ from lean import lean_parse
 from scrapy.crawler import CrawlerProcess
 
 from levada.adapters.tantivy_index import TantivyIndex
-from levada.hashing import content_digest
+from levada.pages.change import answer_mark
 from levada.pages.parse import parse_page
 from levada.pages.urls import site_of
 from levada.records import Change, Document, ParsedPage, RawPage
@@ -127,7 +127,7 @@ class Spider(scrapy.Spider):
             yield scrapy.Request(url, dont_filter=True)
 
     def parse(self, response: Any) -> Iterator[Any]:
-        body_digest = content_digest(response.body)
+        body_digest = answer_mark(response.body)
         kind = response.headers.get("Content-Type", b"").decode()
         read = parse_page if self._shelf is not None else lean_parse
         page = read(RawPage(response.url, response.body, kind))

@@ -1,9 +1,9 @@
 """Which digest stands for these bytes, which number for this term, and which pages stand for all?
 
-Contents come from outsiders, so their digest is collision resistant (BLAKE2b). Sixteen bytes are enough for "is
-this the same page as last time"; eight for a term: an outsider can make two words of his own meet, which then
-share a count, but none that meets a given word. The draw of a sample has no such enemy, and is arithmetic that a
-database can do.
+Contents come from outsiders, so their digest is collision resistant (BLAKE2b). Sixteen bytes are enough for "do
+these pages say the same"; eight for a term: an outsider can make two words of his own meet, which then share a
+count, but none that meets a given word. The draw of a sample has no such enemy, and is arithmetic that a database
+can do.
 """
 
 from __future__ import annotations

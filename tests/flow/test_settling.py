@@ -19,7 +19,7 @@ from levada.flow.sieve import LinkSieve
 from levada.freshness import PageBeliefs, Rule, RuleRevisit, Scale
 from levada.freshness.memory import packed
 from levada.freshness.rates import RATES
-from levada.hashing import content_digest
+from levada.pages.change import answer_mark
 from levada.pages.parse import parse_page
 from levada.ports import RevisitPolicy
 from levada.reasons import Reason
@@ -61,7 +61,7 @@ def stored(url: str = URL, title: str = "old", **facts: object) -> PageRecord:
             "memory": packed([0.0] * len(RATES), [FIRST, 0.0]),
             "history": (Visit(START, Outcome.FIRST, 0.0),),
             "etag": '"old"',
-            "body_digest": content_digest(body),
+            "body_digest": answer_mark(body),
             "text_digest": parsed.text_digest,
             "sketch": parsed.sketch,
             **facts,
@@ -157,7 +157,7 @@ def test_the_same_text_in_other_bytes_is_unchanged_and_its_links_are_taken() -> 
     )
     settled = Judge()(stored(), status(200, body, content_type="text/html"))
     assert (settled.visit.outcome, settled.version) == (Outcome.UNCHANGED, None)
-    assert settled.body_digest == content_digest(body)
+    assert settled.body_digest == answer_mark(body)
     assert [found.url for found in settled.found] == ["http://a.test/n"]
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from levada.hashing import content_digest
-from levada.pages.change import judge, same_bytes
+from levada.pages.change import answer_mark, judge, same_bytes
 from levada.pages.parse import parse_page
 from levada.records import How, Outcome, PageKind, PageRecord, PageState, ParsedPage, RawPage
 
@@ -24,7 +23,7 @@ def record(html: str | None = None) -> PageRecord:
         return blank
     facts = parsed(html)
     return msgspec.structs.replace(
-        blank, body_digest=content_digest(html.encode()), text_digest=facts.text_digest, sketch=facts.sketch
+        blank, body_digest=answer_mark(html.encode()), text_digest=facts.text_digest, sketch=facts.sketch
     )
 
 
@@ -43,7 +42,7 @@ def test_the_same_bytes_need_no_parsing() -> None:
     "html", [f"<p class=x>{TEXT}</p><!-- rendered in 3 ms -->", "<p>" + TEXT.replace(" ", " \n\t ") + "</p>  "]
 )
 def test_markup_and_white_space_are_no_change(html: str) -> None:
-    assert judge(record(f"<p>{TEXT}"), 200, content_digest(html.encode()), parsed(html)) == (Outcome.UNCHANGED, 1.0)
+    assert judge(record(f"<p>{TEXT}"), 200, answer_mark(html.encode()), parsed(html)) == (Outcome.UNCHANGED, 1.0)
 
 
 def test_other_words_are_a_change_and_the_grade_says_how_much() -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from levada.errors import ParserDied
 from levada.flow.fetch import Fetched
-from levada.hashing import content_digest
+from levada.pages.change import answer_mark
 from levada.ports import Parser
 from levada.reasons import Reason
 from levada.records import ParsedPage, RawPage, Response
@@ -35,7 +35,7 @@ class ParseStep:
         if response is None or not _has_content(response):
             return Visited(fetched)
         page = fetched.lease.page
-        digest = content_digest(response.body)
+        digest = answer_mark(response.body)
         if digest == page.body_digest:
             return Visited(fetched, digest)
         raw = RawPage(page.url, response.body, response.header("content-type") or "", page.kind, page.text_digest)

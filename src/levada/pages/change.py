@@ -2,16 +2,21 @@
 
 Source: the order of evidence in the freshness specification. A 304 settles it and is compared with nothing; then
 the bytes; then the main text decides, whose digest is over tidied lines, so that white space alone is no change.
+
+The mark of the bytes need not withstand anybody (XXH3, the fastest there is): it is compared with that of the same
+page's last answer only, so who forges it hides a change of his own page, and could as well answer with the old one.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from xxhash import xxh3_128_digest
+
 from levada.pages.sketch import similarity
 from levada.records import Outcome, PageRecord, ParsedPage
 
-__all__ = ["Judgement", "judge", "same_bytes"]
+__all__ = ["Judgement", "answer_mark", "judge", "same_bytes"]
 
 NOT_MODIFIED = 304
 
@@ -19,6 +24,11 @@ NOT_MODIFIED = 304
 class Judgement(NamedTuple):
     outcome: Outcome
     similarity: float  # to what was stored: 1 the same words, 0 none in common, or nothing stored
+
+
+def answer_mark(body: bytes) -> bytes:
+    """Sixteen bytes that tell whether a page answers as it did the last time."""
+    return xxh3_128_digest(body)
 
 
 def same_bytes(page: PageRecord, status: int, body_digest: bytes | None) -> bool:
