@@ -322,23 +322,34 @@ def test_the_forms_that_an_index_holds_are_not_pages(tmp_path: Path) -> None:
 
 def test_a_form_is_written_down_once() -> None:
     book = FormsBook()
-    assert sorted(book.new_terms("en", "Ferries, (ferries) and 12 345 ferry", None)) == [
+    assert sorted(book.new_terms("en", ["Ferries, (ferries) and 12 345 ferry"], None)) == [
         "en\x1fand\x1fand",
         "en\x1fferri\x1fferries",
         "en\x1fferri\x1fferry",
     ]
-    assert book.new_terms("en", "the ferry", None) == ["en\x1fthe\x1fthe"]
-    assert book.new_terms("tr", "ferry", None) != []
+    assert book.new_terms("en", ["the ferry"], None) == ["en\x1fthe\x1fthe"]
+    assert book.new_terms("tr", ["ferry"], None) != []
     book.forget()
-    assert book.new_terms("en", "ferry", None) == ["en\x1fferri\x1fferry"]
+    assert book.new_terms("en", ["ferry"], None) == ["en\x1fferri\x1fferry"]
 
 
 @given(st.text("abIİıiŞş’'-.,_09é ", max_size=40), st.sampled_from(["tr", "en", "fr"]))
 def test_the_forms_in_a_text_are_those_of_what_stands_between_its_spaces(text: str, language: str) -> None:
     chunks = {pair for chunk in text.split() for pair in word_forms(language, chunk)}
-    found = {tuple(term.split("\x1f")[1:]) for term in FormsBook().new_terms(language, text, None)}
+    found = {tuple(term.split("\x1f")[1:]) for term in FormsBook().new_terms(language, [text], None)}
     assert {pair for pair in found ^ chunks if not pair[1].isdecimal()} == set()
 
 
+@given(st.lists(st.text("abcİıI é", max_size=12), min_size=1, max_size=60))
+def test_each_form_in_many_texts_is_given_once(texts: list[str]) -> None:
+    book = FormsBook()
+    given_so_far: list[str] = []
+    for text in texts:
+        given_so_far += book.new_terms("tr", [text], None)
+    assert set(given_so_far) == set(FormsBook().new_terms("tr", texts, None))
+    met = {chunk for text in texts for chunk in text.split()}
+    assert len(given_so_far) <= sum(len(word_forms("tr", chunk)) for chunk in met)
+
+
 def test_a_turkish_capital_without_a_dot_is_not_taken_for_one_with_it() -> None:
-    assert FormsBook().new_terms("tr", "ISLIKLARI", None) == FormsBook().new_terms("tr", "ıslıkları", None)
+    assert FormsBook().new_terms("tr", ["ISLIKLARI"], None) == FormsBook().new_terms("tr", ["ıslıkları"], None)

@@ -2,13 +2,13 @@
 
 Pages hold words as they stand. So that a word is found in its other forms too, the index holds, once for all
 pages, which folded words are forms of which stem: terms `language, stem, word` of documents that are no pages. A
-search for a stem becomes one for its forms. What is seldom new costs little to keep: a page's words are looked up
-in what the writer remembers, and only those that it does not know are stemmed.
+search for a stem becomes one for its forms. What is seldom new costs little to keep: tantivy passes over the words
+of a page that the writer has met, half as dear as if each became an object here, and only the others are stemmed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import filterfalse
 from string import ascii_uppercase
@@ -25,8 +25,9 @@ LONGEST_FORM = 2 * LONGEST_WORD + 16  # bytes
 
 _SEPARATOR = "\x1f"
 _MOST_FORMS = 2_000  # of one stem that are sought
-_MOST_REMEMBERED = 200_000  # words, some 20 MB
-_LONGEST_REMEMBERED = 40  # bytes: what is longer hardly comes again
+_MOST_REMEMBERED = 200_000  # words, some 30 MB
+_LONGEST_REMEMBERED = 40
+_DEARER = 4  # times as dear is it to have a word passed over from now on as to look it up once
 _MARKS = bytes(code for code in range(128) if not chr(code).isalnum())
 _CAPITALS = ascii_uppercase.encode()
 
@@ -35,26 +36,53 @@ class FormsBook:
     """What a writer has met since it was opened."""
 
     def __init__(self) -> None:
-        self._known: dict[str, set[bytes]] = {}
+        self._met: dict[str, _Met] = {}
 
-    def new_terms(self, language: str, text: str, searcher: tantivy.Searcher | None) -> list[str]:
-        """Terms for the forms in a text that neither the writer has met nor the index holds already."""
-        if sum(map(len, self._known.values())) > _MOST_REMEMBERED:
+    def new_terms(self, language: str, texts: Iterable[str], searcher: tantivy.Searcher | None) -> list[str]:
+        """Terms for the forms in texts that neither the writer has met nor the index holds already."""
+        if sum(len(met.words) for met in self._met.values()) > _MOST_REMEMBERED:
             self.forget()
-        known = self._known.setdefault(language, set())
-        words = text.encode("utf-8", "replace").translate(_plain(language in TURKISH)).split()
+        met = self._met.setdefault(language, _Met())
+        plain = _plain(language in TURKISH)
         found: set[tuple[str, str]] = set()
-        # A number has no other forms and hardly comes again, and a page has dozens.
-        for word in filterfalse(bytes.isdigit, set(words) - known):
-            found |= word_forms(language, word.decode())
-            if len(word) <= _LONGEST_REMEMBERED and not word[:1].isdigit():
-                known.add(word)
+        for text in texts:
+            for word in met.new_words(text.encode("utf-8", "replace").translate(plain).decode()):
+                found |= word_forms(language, word)
         terms = [_SEPARATOR.join((language, *pair)) for pair in found]
         return [term for term in terms if searcher is None or not searcher.doc_freq(FORMS, term)]
 
     def forget(self) -> None:
         """What was met last may not have reached the index."""
-        self._known.clear()
+        self._met.clear()
+
+
+class _Met:
+    """The words of one language that were met."""
+
+    def __init__(self) -> None:
+        self.words: set[str] = set()
+        self._others = _words_but(())
+        self._looked_up = 0  # words that were not passed over
+
+    def new_words(self, text: str) -> set[str]:
+        """Those of a text that were not met before; numbers have no other forms, and a page has dozens."""
+        others = list(filterfalse(str.isdecimal, self._others(text)))
+        new = set(others) - self.words
+        # A number and its unit hardly come again, and neither does what is very long.
+        self.words.update(word for word in new if len(word) <= _LONGEST_REMEMBERED and not word[0].isdecimal())
+        self._looked_up += len(others)
+        if self._looked_up > _DEARER * len(self.words):
+            self._others, self._looked_up = _words_but(self.words), 0
+        return new
+
+
+def _words_but(passed_over: Iterable[str]) -> Callable[[str], list[str]]:
+    """Gives the words between spaces, without some."""
+    words = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
+    analyze: Callable[[str], list[str]] = (
+        words.filter(tantivy.Filter.custom_stopword(list(passed_over))).build().analyze
+    )
+    return analyze
 
 
 @cache

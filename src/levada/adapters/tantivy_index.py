@@ -170,12 +170,10 @@ class TantivyIndex:
         texts: defaultdict[str, list[str]] = defaultdict(list)
         for document in map(_shown, changes):
             if document and document.language in LANGUAGES:
-                texts[document.language] += (document.title, document.text)
+                texts[document.language].append(f"{document.title}\n{document.text}")
         searcher = self._reader.searcher()
         return [
-            term
-            for language, parts in texts.items()
-            for term in self._forms.new_terms(language, "\n".join(parts), searcher)
+            term for language, of_one in texts.items() for term in self._forms.new_terms(language, of_one, searcher)
         ]
 
     def _reach(self, point: str) -> None:
