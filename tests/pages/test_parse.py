@@ -89,6 +89,32 @@ def test_shift_jis_declared_in_the_page() -> None:
     assert "新しい橋" in text_of(page)
 
 
+@pytest.mark.parametrize("where", ["title", "text", "link", "host", "base"])
+def test_a_page_that_is_not_the_utf8_it_says_is_read_as_what_it_is(where: str) -> None:
+    said = dict.fromkeys(("title", "text", "link", "host", "base"), "cafe") | {where: "café"}
+    body = (
+        f"<title>{said['title']}</title><base href='/{said['base']}/'><p>{'words and more ' * 20}{said['text']}</p>"
+        f"<a href='{said['link']}'>x</a><a href='http://{said['host']}.example/'>y</a>"
+    )
+    page = parse(body.encode("cp1252"), "text/html; charset=utf-8")
+    right = parse(body, "text/html; charset=utf-8")
+    assert page.charset == "windows-1252"
+    assert (page.title, text_of(page), page.links) == (right.title, text_of(right), right.links)
+    assert parse(body, "text/html; charset=utf-8").charset == "utf-8"
+
+
+def test_bytes_that_nobody_reads_do_not_tell_the_alphabet() -> None:
+    body = f"<title>Köprü</title><script>/* café */</script><p>{ARTICLE}</p>".encode()
+    page = parse(body.replace("café".encode(), "café".encode("cp1252")), "text/html; charset=utf-8")
+    assert (page.title, page.charset, text_of(page)) == ("Köprü", "utf-8", ARTICLE.strip())
+
+
+def test_a_page_may_hold_the_sign_for_what_cannot_be_read() -> None:
+    page = parse("<title>\ufffd</title><p>a \ufffd <a href='/\ufffd'>é</a>", "text/html; charset=utf-8")
+    assert (page.title, page.charset, text_of(page)) == ("\ufffd", "utf-8", "a \ufffd é")
+    assert page.links == ("http://example.org/%EF%BF%BD",)
+
+
 def test_a_base_on_the_web_counts_and_one_on_the_disk_does_not() -> None:
     web = parse('<base href="http://other.example/x/"><a href="y">z</a>')
     assert web.links == ("http://other.example/x/y",)

@@ -10,12 +10,13 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["Decoded", "codec_of", "declared", "decode"]
+__all__ = ["Decoded", "codec_of", "declared", "decode", "says_utf8"]
 
 PRESCAN = 2048
 LIED = 0.1  # share of the letters outside ASCII that may be wrong before we say that it is another alphabet
 
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_MARKS = tuple(mark for mark, _ in _BOMS)
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';,>]+)", re.IGNORECASE)
 _META = re.compile(rb"<meta\b[^>]{0,400}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:\-]+)", re.IGNORECASE)
 _XML = re.compile(rb"^\s*<\?xml\b[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9_.:\-]+)", re.IGNORECASE)
@@ -88,6 +89,11 @@ def decode(body: bytes, content_type: str = "") -> Decoded:
     if body.isascii():
         return Decoded(body, _NAMES[codec or "utf-8"])
     return _decode_declared(body, codec)
+
+
+def says_utf8(body: bytes, content_type: str = "") -> bool:
+    """Whether somebody says that these bytes are UTF-8 as they stand, whatever they are."""
+    return declared(body, content_type) == "utf-8" and not body.startswith(_MARKS)
 
 
 def declared(body: bytes, content_type: str) -> str | None:

@@ -20,6 +20,7 @@ CACHED_LINKS = 500  # of a site, or of one of its directories
 CACHED_SITES = CACHED_DIRECTORIES = 64
 CACHED_LENGTH = 160  # longer hrefs are rarely met twice, and an outsider picks them
 SHOWN = 300  # characters kept of an address that was refused
+UNREAD = "\ufffd"  # stands for bytes of another alphabet
 _NO_PAGES = "javascript mailto tel sms fax callto skype whatsapp viber tg geo maps market intent about"
 SILENT = frozenset(_NO_PAGES.split())
 
@@ -39,6 +40,7 @@ class LinkCollector:
         self._plain: dict[str, None] = {}  # in order, each once
         self._marked: dict[str, Link] = {}
         self._refused: dict[tuple[str, Reason], Refusal] = {}
+        self.are_garbled = False  # an address had letters that could not be read
 
     def rebase(self, href: str) -> None:
         """From here on addresses are relative to `href`, if that is an http or https address."""
@@ -115,7 +117,9 @@ class LinkCollector:
         if url is not None:
             return url
         found = _read(href, self._resolve, self._max_length)
-        if found is not None and not isinstance(found, Reason) and len(href) <= CACHED_LENGTH:
+        if UNREAD in href:
+            self.are_garbled = True
+        elif found is not None and not isinstance(found, Reason) and len(href) <= CACHED_LENGTH:
             self._remember(href, found)
         return found
 

@@ -9,7 +9,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from levada.errors import BadUrl
 from levada.hashing import content_digest
-from levada.pages.charset import decode
+from levada.pages.charset import Decoded, decode, says_utf8
 from levada.pages.compression import compress
 from levada.pages.extraction import extracted_text
 from levada.pages.feed import parse_feed
@@ -28,6 +28,7 @@ from levada.records import How, PageKind, ParsedPage, RawPage
 
 __all__ = ["ParseLimits", "parse_page"]
 
+UNREAD = "\ufffd".encode()  # stands for bytes of another alphabet
 NOWHERE = "http://invalid/"  # base of a page whose own address cannot be read
 
 
@@ -63,16 +64,26 @@ def parse_page(page: RawPage, limits: ParseLimits = ParseLimits()) -> ParsedPage
 
 
 def _parse_html(page: RawPage, limits: ParseLimits) -> ParsedPage:
-    decoded = decode(page.body[: limits.max_html_bytes], page.content_type)
-    html = decoded.utf8
-    if too_deep(html, limits.max_nesting):
+    body = page.body[: limits.max_html_bytes]
+    # Most pages that are said to be UTF-8 are: lexbor reads them as they stand, and what is not shows as U+FFFD.
+    is_sure = not says_utf8(body, page.content_type)
+    decoded = decode(body, page.content_type) if is_sure else Decoded(body, "utf-8")
+    if too_deep(decoded.utf8, limits.max_nesting):
         return ParsedPage(PageKind.PAGE, charset=decoded.charset, reason=Reason.NESTING)
+    head, text, links = _read_html(page, decoded.utf8, limits)
+    if not is_sure and (links.are_garbled or UNREAD in text or UNREAD.decode() in head.title):
+        decoded = decode(body, page.content_type)
+        head, text, links = _read_html(page, decoded.utf8, limits)
+    return _describe(page, decoded.charset, head, text, links, limits)
+
+
+def _read_html(page: RawPage, html: bytes, limits: ParseLimits) -> tuple[Head, bytes, LinkCollector]:
     tree = LexborHTMLParser(html)
     head = read_head(tree)
     links = _collector(page, limits)
     follow_links(tree, head, links)
     text = main_text(tree, html) if limits.main_text == "builtin" else extracted_text(html) or main_text(tree, html)
-    return _describe(page, decoded.charset, head, text, links, limits)
+    return head, text, links
 
 
 def _parse_plain(page: RawPage, limits: ParseLimits) -> ParsedPage:
