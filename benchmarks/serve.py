@@ -39,7 +39,7 @@ from levada.adapters.tantivy_index import TantivyIndex
 from levada.assemble.folder import DataFolder
 from levada.flow.index import catch_up
 from levada.flow.settings import Settings
-from levada.pages.compression import compress
+from levada.pages.compression import pack_content
 from levada.records import Found, Lease, NewVersion, Outcome, PageState, Settled, Visit
 
 HERE = Path(__file__).parent
@@ -83,8 +83,7 @@ def settled(lease: Lease, text: str) -> Settled:
         charset="utf-8",
         status=200,
         headers=(),
-        text_zstd=compress(text.encode(), 1),
-        body_zstd=compress(text.encode(), 1),
+        content_zstd=pack_content(text.encode(), text.encode(), 1),
         sketch=b"",
         words=WORDS,
         distinct_words=WORDS,

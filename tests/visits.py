@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import zstandard
-
+from levada.pages.compression import pack_content
 from levada.ports import Census, Documents, Frontier, Notices, Sites
 from levada.records import Found, Lease, NewVersion, Outcome, PageState, Settled, Visit
 
@@ -22,16 +21,13 @@ def links(site: str, count: int, start: int = 0) -> list[Found]:
 
 
 def new_version(text: str, *, similarity: float = 0.0, searchable: bool = True) -> NewVersion:
-    packed = zstandard.ZstdCompressor().compress(text.encode())
-    body = zstandard.ZstdCompressor().compress(f"<p>{text}</p>".encode())
     return NewVersion(
         title=text.title(),
         language="en",
         charset="utf-8",
         status=200,
         headers=(("content-type", "text/html"), ("server", "x")),
-        text_zstd=packed,
-        body_zstd=body,
+        content_zstd=pack_content(text.encode(), f"<p>{text}</p>".encode(), 1),
         sketch=text.encode()[:8],
         words=len(text.split()),
         distinct_words=len(set(text.split())),

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import scrapy
-import zstandard
 from lean import lean_parse
 from scrapy.crawler import CrawlerProcess
 
 from levada.adapters.tantivy_index import TantivyIndex
 from levada.pages.change import answer_mark
+from levada.pages.compression import unpack_text
 from levada.pages.parse import parse_page
 from levada.pages.urls import site_of
 from levada.records import Change, Document, ParsedPage, RawPage
@@ -56,15 +56,14 @@ class Shelf:
         self._database = sqlite3.connect(folder / "pages.db", isolation_level=None)
         self._database.execute("PRAGMA journal_mode=WAL")
         self._database.execute("PRAGMA synchronous=FULL")
-        self._database.execute("CREATE TABLE pages (url TEXT PRIMARY KEY, title, digest, text, body)")
+        self._database.execute("CREATE TABLE pages (url TEXT PRIMARY KEY, title, digest, content)")
         self._index = TantivyIndex(folder / "index", writer=True)
-        self._unpack = zstandard.ZstdDecompressor().decompress
         self._waiting: list[tuple[Any, ...]] = []
         self._changes: list[Change] = []
         self._count = 0
 
     def keep(self, url: str, page: ParsedPage, body_digest: bytes) -> None:
-        self._waiting.append((url, page.title, body_digest, page.text_zstd, page.body_zstd))
+        self._waiting.append((url, page.title, body_digest, page.content_zstd))
         self._count += 1
         self._changes.append(self._change(url, page))
         if self._count % 200 == 0:
@@ -79,7 +78,7 @@ class Shelf:
         self._database.close()
 
     def _change(self, url: str, page: ParsedPage) -> Change:
-        text = self._unpack(page.text_zstd).decode() if page.text_zstd else ""
+        text = unpack_text(page.content_zstd).decode()
         document = Document(
             page_id=self._count,
             url=url,
@@ -106,7 +105,7 @@ class Shelf:
 
     def _flush(self) -> None:
         self._database.execute("BEGIN")
-        self._database.executemany("INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?)", self._waiting)
+        self._database.executemany("INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?)", self._waiting)
         self._database.execute("COMMIT")
         self._waiting.clear()
 

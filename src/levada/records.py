@@ -250,8 +250,7 @@ class ParsedPage(msgspec.Struct, frozen=True, array_like=True):
     language: str = ""  # ISO 639-1, "" if unknown
     charset: str = "utf-8"
     text_digest: bytes = b""
-    text_zstd: bytes = b""  # main text, UTF-8
-    body_zstd: bytes = b""
+    content_zstd: bytes = b""  # main text in UTF-8, and body (`levada.pages.compression`)
     sketch: bytes = b""
     words: int = 0
     distinct_words: int = 0
@@ -272,8 +271,7 @@ class NewVersion(msgspec.Struct, frozen=True):
     charset: str
     status: int
     headers: tuple[tuple[str, str], ...]
-    text_zstd: bytes
-    body_zstd: bytes
+    content_zstd: bytes  # as in `ParsedPage`
     sketch: bytes
     words: int
     distinct_words: int

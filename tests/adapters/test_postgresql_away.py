@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from levada.adapters.postgresql import PostgresqlStore
+from levada.adapters.postgresql.schema import SCHEMA_VERSION
 from levada.errors import StoreError
 from tests.invariants import check_invariants
 from tests.servers.postgresql import Cluster, new_cluster, own_folder
@@ -58,7 +59,7 @@ def test_a_connection_that_was_cut_while_nobody_used_it_is_made_anew(cluster: Cl
         assert store.add(links("a", 2), [], 1.0) == 2
         cut(store)
         assert store.standing(1.0).known == 3
-        assert store.format == 1
+        assert store.format == SCHEMA_VERSION
 
 
 @pytest.mark.parametrize("point", ["settle.begun", "settle.fence", "settle.version", "settle.before-commit"])

@@ -13,7 +13,7 @@ from levada.assemble.folder import DataFolder
 from levada.errors import LevadaError
 from levada.flow.settings import ClockSettings, Settings
 from levada.hashing import content_digest
-from levada.pages.compression import compress
+from levada.pages.compression import pack_content
 from levada.pages.urls import site_of
 from levada.reasons import Reason
 from levada.records import (
@@ -109,8 +109,7 @@ def version(title: str, text: str, similarity: float = 0.0, *, language: str = "
         charset="utf-8",
         status=200,
         headers=HEADERS,
-        text_zstd=compress(text.encode(), 3),
-        body_zstd=compress(f"<p>{text}</p>".encode(), 3),
+        content_zstd=pack_content(text.encode(), f"<p>{text}</p>".encode(), 3),
         sketch=b"",
         words=len(text.split()),
         distinct_words=len(set(text.split())),
@@ -146,7 +145,7 @@ def settle(
     found: tuple[Found, ...] = (),
 ) -> None:
     lease = _lease_of(store, url)
-    digest = content_digest(new.text_zstd) if new else None
+    digest = content_digest(new.content_zstd) if new else None
     visit = Visit(at, outcome, new.similarity if new and outcome is Outcome.CHANGED else 1.0)
     settled = Settled(
         lease,

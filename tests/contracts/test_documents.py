@@ -192,6 +192,6 @@ def test_text_that_is_not_unicode_is_stored_with_question_marks(store: Store) ->
 def test_content_that_was_never_packed_is_damage_and_says_so(store: Store) -> None:
     store.add(links("a", 1), [], 0.0)
     (lease,) = store.lease(0.0, 1, 30.0)
-    store.settle([replace(first(lease, 0.0, "x"), version=replace(new_version("x"), text_zstd=b"not packed"))])
+    store.settle([replace(first(lease, 0.0, "x"), version=replace(new_version("x"), content_zstd=b"not packed"))])
     with pytest.raises(StoreDamaged):
         store.document("http://a/0")

@@ -329,7 +329,7 @@ def lease(token: int = 7) -> Lease:
 
 def visited(size: int = 0) -> Visited:
     response = Response("http://a.example/", 200, (("etag", "x"),), b"body")
-    parsed = ParsedPage(PageKind.PAGE, body_zstd=random.Random(1).randbytes(size))
+    parsed = ParsedPage(PageKind.PAGE, content_zstd=random.Random(1).randbytes(size))
     return Visited(Fetched(lease(), START, response), b"digest", parsed)
 
 

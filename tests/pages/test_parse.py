@@ -7,12 +7,12 @@ import sys
 from random import Random
 
 import pytest
-import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.errors import MissingExtra
 from levada.hashing import content_digest
+from levada.pages.compression import unpack_content, unpack_text
 from levada.pages.parse import ParseLimits, parse_page
 from levada.reasons import Reason
 from levada.records import How, Link, PageKind, ParsedPage, RawPage
@@ -38,7 +38,7 @@ def parse(
 
 
 def text_of(page: ParsedPage) -> str:
-    return zstandard.decompress(page.text_zstd).decode()
+    return unpack_text(page.content_zstd).decode()
 
 
 def test_a_page_is_read_whole() -> None:
@@ -51,7 +51,7 @@ def test_a_page_is_read_whole() -> None:
         "utf-8",
     )
     assert text_of(page).split("\n")[:2] == ["Köprü", ARTICLE.strip()]
-    assert zstandard.decompress(page.body_zstd) == PAGE.encode()
+    assert unpack_content(page.content_zstd) == (text_of(page).encode(), PAGE.encode())
     assert page.text_digest == content_digest(text_of(page).encode())
     assert page.canonical == "http://example.org/news/page"
     assert page.links == (
@@ -72,7 +72,7 @@ def test_a_known_text_is_not_packed_again() -> None:
     known = parse(PAGE).text_digest
     page = parse_page(RawPage(URL, PAGE.encode() + b"<!-- other bytes -->", "text/html", known_text=known))
     assert page.text_digest == known
-    assert (page.text_zstd, page.body_zstd) == (b"", b"")
+    assert page.content_zstd == b""
     assert page.links
 
 

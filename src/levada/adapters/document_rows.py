@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from levada.adapters.keeping import plain_text, unpacked
+from levada.adapters.keeping import plain_text, unpacked, unpacked_text
 from levada.adapters.page_rows import Row
 from levada.errors import StoreDamaged
 from levada.records import Change, Document, NewVersion
@@ -31,14 +31,13 @@ def version_row(page_id: int, number: int, at: float, version: NewVersion) -> Ro
         version.similarity,
         version.searchable,
         _encode(headers),
-        version.text_zstd,
-        version.body_zstd,
+        version.content_zstd,
     )
 
 
 def stored_version(row: Row, sketch: bytes) -> NewVersion:
-    """Of title, language, charset, status, headers, text, body, words, distinct words, similarity, searchable."""
-    title, language, charset, status, headers, text_zstd, body_zstd, *counts = row
+    """Of title, language, charset, status, headers, content, words, distinct words, similarity, searchable."""
+    title, language, charset, status, headers, content_zstd, *counts = row
     words, distinct_words, similarity, searchable = counts
     return NewVersion(
         title=title,
@@ -46,8 +45,7 @@ def stored_version(row: Row, sketch: bytes) -> NewVersion:
         charset=charset,
         status=status,
         headers=_headers(headers),
-        text_zstd=text_zstd,
-        body_zstd=body_zstd,
+        content_zstd=content_zstd,
         sketch=sketch,
         words=words,
         distinct_words=distinct_words,
@@ -57,23 +55,26 @@ def stored_version(row: Row, sketch: bytes) -> NewVersion:
 
 
 def change_record(row: Row) -> Change:
-    """Of a row that begins with `seq` and `arrived`, and goes on as a document's without its body."""
+    """Of a row that begins with `seq` and `arrived`, and goes on as a document's; without the body."""
     seq, arrived, document = row[0], row[1], row[2:]
     page_id, url, site, version = document[:4]
     if version is None:  # the page moved to another shard
         return Change(seq, page_id, url, site, None)
     is_shown = document[12] and not document[13]
-    return Change(seq, page_id, url, site, document_record(document, b"") if is_shown else None, arrived=arrived)
+    return Change(
+        seq, page_id, url, site, document_record(document, whole=False) if is_shown else None, arrived=arrived
+    )
 
 
-def document_record(row: Row, body_zstd: bytes) -> Document:
-    """Each store's columns of a document are in this order."""
+def document_record(row: Row, *, whole: bool = True) -> Document:
+    """Each store's columns of a document are in this order; with its body if `whole`."""
     id, url, site, version, title, language, charset, status, fetched_at, met_at, *rest = row
-    words, similarity, searchable, gone, current, headers, text_zstd = rest
+    words, similarity, searchable, gone, current, headers, content_zstd = rest
     try:
         decoded = _headers(headers)
     except msgspec.MsgspecError as error:
         raise StoreDamaged(f"what is stored of the headers of {url} is not readable ({error})") from error
+    text, body = unpacked(content_zstd) if whole else (unpacked_text(content_zstd), b"")
     return Document(
         page_id=id,
         url=url,
@@ -82,8 +83,8 @@ def document_record(row: Row, body_zstd: bytes) -> Document:
         title=title,
         language=language,
         charset=charset,
-        text=unpacked(text_zstd).decode("utf-8", "replace"),
-        body=unpacked(body_zstd),
+        text=text,
+        body=body,
         status=status,
         headers=decoded,
         fetched_at=fetched_at,

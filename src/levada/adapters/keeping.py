@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite
+from typing import TypeVar
 
 import msgspec
 import zstandard
 
 from levada.errors import StoreDamaged
-from levada.pages.compression import decompress
+from levada.pages.compression import content_size, unpack_content, unpack_text
 from levada.reasons import Reason
 from levada.records import Found, Happened, Notice, Outcome, PageState, Refusal, Said, Settled, Visit
 
@@ -38,6 +40,7 @@ __all__ = [
     "shard_of_token",
     "still_told",
     "unpacked",
+    "unpacked_text",
     "validators_after",
 ]
 
@@ -54,6 +57,7 @@ SITE_BITS = 30  # sites that a shard can number
 TOKEN_BITS = 48  # leases that a shard can hand out
 LARGEST_CONTENT = 1 << 28
 _ALL_SAID = Said(0xFF)
+_T = TypeVar("_T")
 
 
 class Validators(msgspec.Struct, frozen=True):
@@ -195,15 +199,24 @@ def plain_text(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def unpacked(data: bytes) -> bytes:
-    """What zstd packed; nothing for nothing. No frame is believed to hold more than the largest page."""
-    if not data:
-        return b""
+def unpacked(content: bytes) -> tuple[str, bytes]:
+    """The text and body that were packed."""
+    text, body = _unpack(content, unpack_content)
+    return text.decode("utf-8", "replace"), body
+
+
+def unpacked_text(content: bytes) -> str:
+    """The text alone."""
+    return _unpack(content, unpack_text).decode("utf-8", "replace")
+
+
+def _unpack(content: bytes, read: Callable[[bytes], _T]) -> _T:
+    """No frame is believed to hold more than the largest page."""
     try:
-        size = zstandard.frame_content_size(data)
+        size = content_size(content)
         if 0 <= size <= LARGEST_CONTENT:
-            return decompress(data)
-    except zstandard.ZstdError as error:
+            return read(content)
+    except (zstandard.ZstdError, ValueError) as error:
         raise StoreDamaged(f"a stored page cannot be unpacked ({error}): run levada doctor") from error
     raise StoreDamaged(f"a stored page claims to unpack to {size} bytes: run levada doctor")
 

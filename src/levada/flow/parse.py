@@ -41,7 +41,7 @@ class ParseStep:
         raw = RawPage(page.url, response.body, response.header("content-type") or "", page.kind, page.text_digest)
         try:
             parsed = await self._parser.parse(raw)
-            if parsed.noindex != (page.reason is Reason.NOINDEX) and page.version and not parsed.text_zstd:
+            if parsed.noindex != (page.reason is Reason.NOINDEX) and page.version and not parsed.content_zstd:
                 # The same text, but from now on it may (or may not) be found: that is stored as a version.
                 parsed = await self._parser.parse(msgspec.structs.replace(raw, known_text=None))
         except ParserDied as death:

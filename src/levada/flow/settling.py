@@ -291,7 +291,7 @@ class Settler:
             last_modified=response.header("last-modified"),
             body_digest=digest,
             text_digest=parsed.text_digest,
-            version=_version(response, parsed, similarity) if is_new and parsed.text_zstd else None,
+            version=_version(response, parsed, similarity) if is_new and parsed.content_zstd else None,
             found=tuple(found),
             refused=(*parsed.refused, *refused),
         )
@@ -314,8 +314,7 @@ def _version(response: Response, parsed: ParsedPage, similarity: float) -> NewVe
         charset=parsed.charset,
         status=response.status,
         headers=response.headers,
-        text_zstd=parsed.text_zstd,
-        body_zstd=parsed.body_zstd,
+        content_zstd=parsed.content_zstd,
         sketch=parsed.sketch,
         words=parsed.words,
         distinct_words=parsed.distinct_words,

@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborHTMLParser
 from levada.errors import BadUrl
 from levada.hashing import content_digest
 from levada.pages.charset import Decoded, decode, says_utf8
-from levada.pages.compression import compress
+from levada.pages.compression import pack_content
 from levada.pages.extraction import extracted_text
 from levada.pages.feed import parse_feed
 from levada.pages.html import Head, follow_links, read_head
@@ -129,8 +129,7 @@ def _describe(
         language=language_of(head.language, profile.vocabulary),
         charset=charset,
         text_digest=digest,
-        text_zstd=b"" if known else compress(text, limits.zstd_level),
-        body_zstd=b"" if known else compress(page.body, limits.zstd_level),
+        content_zstd=b"" if known else pack_content(text, page.body, limits.zstd_level),
         sketch=profile.sketch,
         words=profile.words,
         distinct_words=profile.distinct,

@@ -93,6 +93,7 @@ def _change(page: HeldPage) -> Change:
 def _document(page: HeldPage, number: int) -> Document:
     fetched_at, version = page.versions[number]
     current = number == page.record.version
+    text, body = unpacked(version.content_zstd)
     return Document(
         page_id=page.record.id,
         url=page.record.url,
@@ -101,8 +102,8 @@ def _document(page: HeldPage, number: int) -> Document:
         title=version.title,
         language=version.language,
         charset=version.charset,
-        text=unpacked(version.text_zstd).decode("utf-8", "replace"),
-        body=unpacked(version.body_zstd),
+        text=text,
+        body=body,
         status=version.status,
         headers=version.headers,
         fetched_at=fetched_at,

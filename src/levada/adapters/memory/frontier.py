@@ -96,7 +96,7 @@ class MemoryFrontier:
             workable=any(_is_workable(site, now) for site in held.sites.values()),
             states=_counted([(page.record.state, 1) for page in pages]),
             refused=_counted([(reason, n) for (_, reason), (n, _) in held.refused.items()]),
-            bytes=sum(len(each.text_zstd) + len(each.body_zstd) for each in versions),
+            bytes=sum(len(each.content_zstd) for each in versions),
         )
 
     def _ready(self, now: float) -> list[HeldSite]:

@@ -13,11 +13,10 @@ from levada.records import Change, Document, Happening, VersionInfo
 __all__ = ["PostgresqlDocuments"]
 
 _DOCUMENT = """p.id, p.url, s.site, v.version, v.title, v.language, v.charset, v.status, v.fetched_at, h.met_at,
-    v.words, v.similarity, v.searchable, d.gone, d.version, v.headers, v.text_zstd"""
+    v.words, v.similarity, v.searchable, d.gone, d.version, v.headers, v.content_zstd"""
 _TABLES = """FROM documents d JOIN pages p ON p.id = d.page_id JOIN sites s ON s.id = p.site_id
     JOIN visited h ON h.page_id = d.page_id JOIN versions v ON v.page_id = d.page_id"""
-_BY_URL = f"SELECT {_DOCUMENT}, v.body_zstd {_TABLES} AND v.version = coalesce(%s, d.version) WHERE {BY_URL}"
-# Without bodies: the index has no use for them, and they are most of what would be read.
+_BY_URL = f"SELECT {_DOCUMENT} {_TABLES} AND v.version = coalesce(%s, d.version) WHERE {BY_URL}"
 # One statement, so that both halves are of one moment: whoever follows would pass over what comes between them.
 _ARRIVED = "LEFT JOIN arrived a ON a.page_id = d.page_id"
 _DEPARTED = f"seq, 0, page_id, url, site, {', '.join(['NULL'] * 14)} FROM departed"
@@ -27,7 +26,7 @@ _CHANGED = f"""(SELECT d.seq, coalesce(a.version, 0), {_DOCUMENT} {_TABLES} AND 
     ORDER BY 1 LIMIT %(limit)s"""
 _NEWEST = """SELECT greatest((SELECT coalesce(max(seq), 0) FROM documents WHERE seq IS NOT NULL),
     (SELECT coalesce(max(seq), 0) FROM departed))"""
-_SCAN = f"""SELECT {_DOCUMENT}, v.body_zstd {_TABLES} AND v.version = d.version
+_SCAN = f"""SELECT {_DOCUMENT} {_TABLES} AND v.version = d.version
     WHERE d.page_id > %s AND NOT d.gone ORDER BY d.page_id LIMIT %s"""
 _ALL_VERSIONS = """v.version, v.fetched_at, v.title, v.words, v.similarity FROM versions v
     JOIN pages p ON p.id = v.page_id"""
@@ -48,7 +47,7 @@ class PostgresqlDocuments:
 
     def document(self, url: str, version: int | None = None) -> Document | None:
         rows = self._database.rows(_BY_URL, (version, url, url_rest(url)))
-        return document_record(rows[0][:-1], rows[0][-1]) if rows else None
+        return document_record(rows[0]) if rows else None
 
     def versions(self, url: str) -> list[VersionInfo]:
         return [VersionInfo(*row) for row in self._database.rows(_VERSIONS, (url, url_rest(url)))]
@@ -71,4 +70,4 @@ class PostgresqlDocuments:
         while rows := self._database.rows(_SCAN, (last, _SCANNED_AT_ONCE)):
             last = rows[-1][0]
             for row in rows:
-                yield document_record(row[:-1], row[-1])
+                yield document_record(row)

@@ -8,7 +8,7 @@ from levada.errors import StoreDamaged
 __all__ = ["check"]
 
 # Reading every content is the point: a server that keeps checksums then says which page of its disk is broken.
-_CONTENTS = "SELECT count(sha256(text_zstd)), count(sha256(body_zstd)) FROM versions"
+_CONTENTS = "SELECT count(sha256(content_zstd)) FROM versions"
 _LAWS = {
     "a page is neither visited nor waiting, or both": """SELECT p.url FROM pages p WHERE 1 !=
         (SELECT count(*) FROM visited v WHERE v.page_id = p.id AND v.site_id = p.site_id)

@@ -19,7 +19,7 @@ _EXTRA = "p.site_id, p.priority, coalesce(v.met_at, 0), coalesce(d.gone, false)"
 _PAGES = f"SELECT {_EXTRA}, {PAGE_COLUMNS} {FROM_LISTED_PAGES}"
 _SITES = """SELECT s.turn_at, s.id, s.site, s.admitted, s.pages, s.failures, s.rest_until, s.delay, r.records
     FROM sites s LEFT JOIN robots r ON r.site_id = s.id WHERE s.id = ANY(%s::bigint[])"""
-_VERSIONS = """SELECT page_id, version, fetched_at, title, language, charset, status, headers, text_zstd, body_zstd,
+_VERSIONS = """SELECT page_id, version, fetched_at, title, language, charset, status, headers, content_zstd,
     words, distinct_words, similarity, searchable FROM versions
     WHERE page_id = ANY(%s::bigint[]) ORDER BY page_id, version"""
 

@@ -21,7 +21,7 @@ from levada.adapters.keeping import first_site, first_token
 __all__ = ["APPLICATION", "SCHEMA_VERSION", "URL_INDEXED", "tables"]
 
 APPLICATION = "levada"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 URL_INDEXED = 400
 
 _TABLES = f"""
@@ -124,11 +124,10 @@ CREATE TABLE versions (
     similarity double precision NOT NULL,
     searchable boolean NOT NULL,
     headers bytea NOT NULL,
-    text_zstd bytea NOT NULL,
-    body_zstd bytea NOT NULL,
+    content_zstd bytea NOT NULL,
     PRIMARY KEY (page_id, version)
 );
-ALTER TABLE versions ALTER text_zstd SET STORAGE EXTERNAL, ALTER body_zstd SET STORAGE EXTERNAL;
+ALTER TABLE versions ALTER content_zstd SET STORAGE EXTERNAL;
 CREATE TABLE happenings (
     seq bigint PRIMARY KEY,
     at double precision NOT NULL,

@@ -40,7 +40,7 @@ _KEEP_DOCUMENT = """INSERT INTO documents
     VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (page_id) DO UPDATE SET etag = excluded.etag,
     last_modified = excluded.last_modified, body_digest = excluded.body_digest, text_digest = excluded.text_digest,
     version = excluded.version, gone = excluded.gone, sketch = excluded.sketch, seq = excluded.seq"""
-_INSERT_VERSION = "INSERT INTO versions VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+_INSERT_VERSION = "INSERT INTO versions VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 _DROP_VERSIONS = """DELETE FROM versions v USING unnest(%s::bigint[], %s::bigint[]) old(page_id, version)
     WHERE v.page_id = old.page_id AND v.version <= old.version RETURNING 1"""
 _LOG = "INSERT INTO happenings VALUES (%s, %s, %s, %s, %s, %s)"

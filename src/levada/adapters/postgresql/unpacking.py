@@ -33,7 +33,7 @@ _INSERT_DOCUMENT = """INSERT INTO documents
 _INSERT_VISITED = """INSERT INTO visited (page_id, site_id, kind, state, visits, failures, met_at, interval,
     next_visit, reason, told, history, memory) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"""
 _INSERT_UNVISITED = "INSERT INTO unvisited (site_id, priority, page_id) VALUES (%s, %s, %s)"
-_INSERT_VERSION = "INSERT INTO versions VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+_INSERT_VERSION = "INSERT INTO versions VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 _FORGET_DEPARTURE = "DELETE FROM departed WHERE page_id = ANY(%s::bigint[])"
 _ARRIVED = """INSERT INTO arrived (page_id, version) VALUES (%s, %s)
     ON CONFLICT (page_id) DO UPDATE SET version = excluded.version"""

@@ -13,11 +13,10 @@ from levada.records import Change, Document, Happening, VersionInfo
 __all__ = ["SqliteDocuments"]
 
 _DOCUMENT = """p.id, p.url, s.site, v.version, v.title, v.language, v.charset, v.status, v.fetched_at, h.met_at,
-    v.words, v.similarity, v.searchable, p.gone, p.version, v.headers, v.text_zstd"""
+    v.words, v.similarity, v.searchable, p.gone, p.version, v.headers, v.content_zstd"""
 _TABLES = """FROM pages p JOIN sites s ON s.id = p.site_id JOIN visited h ON h.page_id = p.id
     JOIN versions v ON v.page_id = p.id"""
-_BY_URL = f"SELECT {_DOCUMENT}, v.body_zstd {_TABLES} AND v.version = coalesce(?, p.version) WHERE p.url = ?"
-# Without bodies: the index has no use for them, and they are most of what would be read.
+_BY_URL = f"SELECT {_DOCUMENT} {_TABLES} AND v.version = coalesce(?, p.version) WHERE p.url = ?"
 # One statement, so that both halves are of one moment: whoever follows would pass over what comes between them.
 _CHANGED = f"""SELECT p.seq, coalesce(a.version, 0), {_DOCUMENT} {_TABLES} AND v.version = p.version
     LEFT JOIN arrived a ON a.page_id = p.id WHERE p.seq > ?1
@@ -25,7 +24,7 @@ _CHANGED = f"""SELECT p.seq, coalesce(a.version, 0), {_DOCUMENT} {_TABLES} AND v
     ORDER BY 1 LIMIT ?2"""  # noqa: S608
 _NEWEST = """SELECT max((SELECT coalesce(max(seq), 0) FROM pages WHERE seq IS NOT NULL),
     (SELECT coalesce(max(seq), 0) FROM departed))"""
-_SCAN = f"""SELECT {_DOCUMENT}, v.body_zstd {_TABLES} AND v.version = p.version
+_SCAN = f"""SELECT {_DOCUMENT} {_TABLES} AND v.version = p.version
     WHERE p.id > ? AND p.gone = 0 ORDER BY p.id LIMIT ?"""
 _VERSIONS = """SELECT v.version, v.fetched_at, v.title, v.words, v.similarity FROM versions v
     JOIN pages p ON p.id = v.page_id WHERE p.url = ? ORDER BY v.version DESC"""
@@ -45,7 +44,7 @@ class SqliteDocuments:
 
     def document(self, url: str, version: int | None = None) -> Document | None:
         rows = self._database.rows(_BY_URL, (version, plain_text(url)))
-        return document_record(rows[0][:-1], rows[0][-1]) if rows else None
+        return document_record(rows[0]) if rows else None
 
     def versions(self, url: str) -> list[VersionInfo]:
         return [VersionInfo(*row) for row in self._database.rows(_VERSIONS, (plain_text(url),))]
@@ -66,4 +65,4 @@ class SqliteDocuments:
         while rows := self._database.rows(_SCAN, (last, _SCANNED_AT_ONCE)):
             last = rows[-1][0]
             for row in rows:
-                yield document_record(row[:-1], row[-1])
+                yield document_record(row)

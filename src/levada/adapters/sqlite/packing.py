@@ -18,7 +18,7 @@ __all__ = ["packed_pages"]
 _PAGES = f"""SELECT p.site_id, p.priority, coalesce(v.met_at, 0), p.gone, {PAGE_COLUMNS} {FROM_LISTED_PAGES}"""
 _SITE = """SELECT s.turn_at, s.id, s.site, s.admitted, s.pages, s.failures, s.rest_until, s.delay, r.records
     FROM sites s LEFT JOIN robots r ON r.site_id = s.id WHERE s.id = ?"""
-_VERSIONS = """SELECT version, fetched_at, title, language, charset, status, headers, text_zstd, body_zstd, words,
+_VERSIONS = """SELECT version, fetched_at, title, language, charset, status, headers, content_zstd, words,
     distinct_words, similarity, searchable FROM versions WHERE page_id = ? ORDER BY version"""
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 __all__ = ["APPLICATION_ID", "SCHEMA", "SCHEMA_VERSION"]
 
 APPLICATION_ID = 0x4C764461  # "LvDa"
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 SCHEMA = (
     """CREATE TABLE sites (
@@ -106,8 +106,7 @@ SCHEMA = (
         similarity REAL NOT NULL,
         searchable INTEGER NOT NULL,
         headers BLOB NOT NULL,
-        text_zstd BLOB NOT NULL,
-        body_zstd BLOB NOT NULL,
+        content_zstd BLOB NOT NULL,
         PRIMARY KEY (page_id, version)
     )""",
     """CREATE TABLE happenings (

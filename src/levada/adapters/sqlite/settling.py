@@ -42,7 +42,7 @@ _KEEP_VALIDATORS = """UPDATE pages SET etag = ?2, last_modified = ?3, body_diges
 _KEEP_DOCUMENT = """UPDATE pages SET etag = ?2, last_modified = ?3, body_digest = ?4, text_digest = ?5,
     version = ?6, seq = ?7, gone = ?8, sketch = ?9 WHERE id = ?1"""
 _REMOVE_OR_RETURN = "UPDATE pages SET gone = ?2, seq = ?3 WHERE id = ?1"
-_INSERT_VERSION = "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT_VERSION = "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _DROP_VERSIONS = "DELETE FROM versions WHERE page_id = ? AND version <= ?"
 _LOG = "INSERT INTO happenings VALUES (?, ?, ?, ?, ?, ?)"
 _GONE = "SELECT p.id FROM json_each(?) listed CROSS JOIN pages p ON p.id = listed.value WHERE p.gone"

@@ -31,7 +31,7 @@ _INSERT_PAGE = """INSERT INTO pages
 _INSERT_VISITED = """INSERT INTO visited
     (page_id, site_id, kind, state, visits, failures, met_at, interval, next_visit, reason, told, history, memory)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-_INSERT_VERSION = "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT_VERSION = "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class _Site(msgspec.Struct):
