@@ -4,10 +4,8 @@ text.
 
 from __future__ import annotations
 
-from selectolax.lexbor import LexborHTMLParser
-
 from levada.hashing import content_digest
-from levada.pages.html import follow_links, read_head
+from levada.pages.html import follow_links, read_head, tree_of
 from levada.pages.links import LinkCollector
 from levada.pages.parse import ParseLimits
 from levada.pages.urls import site_of
@@ -17,7 +15,7 @@ UNREAD = ["script", "style", "noscript"]
 
 
 def lean_parse(page: RawPage, limits: ParseLimits | None = None) -> ParsedPage:
-    tree = LexborHTMLParser(page.body)
+    tree = tree_of(page.body)
     head = read_head(tree)
     links = LinkCollector(page.url, site_of(page.url), max_links=2_000, max_refused=20, max_length=2_000)
     follow_links(tree, head, links)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from levada.pages.links import LinkCollector
 from levada.records import How, PageKind
 
-__all__ = ["Head", "follow_links", "read_head"]
+__all__ = ["Head", "follow_links", "read_head", "tree_of"]
 
 MAX_TITLE = 500
 NO_VOTE = frozenset(("nofollow", "ugc", "sponsored"))
 ROBOTS_NAMES = frozenset(("robots", "levada"))
 FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml")
 
+_AS_WRITTEN = int(
+    LexborDocumentOptions.WO_EVENTS
+)  # nothing is copied about as a browser would: quicker, and bounded
 _HEAD_TAGS = ("meta", "link", "base")
 _REFRESH = re.compile(r"url\s*=\s*[\"']?\s*([^\"'\s]+)", re.IGNORECASE)
 
@@ -31,6 +34,10 @@ class Head(NamedTuple):
     noindex: bool = False
     nofollow: bool = False
     links: tuple[tuple[str, PageKind], ...] = ()  # next pages and feeds
+
+
+def tree_of(html: bytes) -> LexborHTMLParser:
+    return LexborHTMLParser(html, options=_AS_WRITTEN)
 
 
 def read_head(tree: LexborHTMLParser) -> Head:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Literal
 
 import msgspec
-from selectolax.lexbor import LexborHTMLParser
 
 from levada.errors import BadUrl
 from levada.hashing import content_digest
@@ -13,7 +12,7 @@ from levada.pages.charset import Decoded, decode, says_utf8
 from levada.pages.compression import pack_content
 from levada.pages.extraction import extracted_text
 from levada.pages.feed import parse_feed
-from levada.pages.html import Head, follow_links, read_head
+from levada.pages.html import Head, follow_links, read_head, tree_of
 from levada.pages.language import language_of
 from levada.pages.links import LinkCollector
 from levada.pages.listing import pieces_of
@@ -22,7 +21,7 @@ from levada.pages.sitemap import parse_sitemap
 from levada.pages.sniff import Form, form_of
 from levada.pages.text import main_text, tidy_lines
 from levada.pages.urls import canonical, site_of
-from levada.pages.words import profile_of
+from levada.pages.words import NO_WORDS, profile_of
 from levada.reasons import Reason
 from levada.records import How, PageKind, ParsedPage, RawPage
 
@@ -78,7 +77,7 @@ def _parse_html(page: RawPage, limits: ParseLimits) -> ParsedPage:
 
 
 def _read_html(page: RawPage, html: bytes, limits: ParseLimits) -> tuple[Head, bytes, LinkCollector]:
-    tree = LexborHTMLParser(html)
+    tree = tree_of(html)
     head = read_head(tree)
     links = _collector(page, limits)
     follow_links(tree, head, links)
@@ -119,9 +118,9 @@ def _parse_listing(page: RawPage, form: Form, limits: ParseLimits) -> ParsedPage
 def _describe(
     page: RawPage, charset: str, head: Head, text: bytes, links: LinkCollector, limits: ParseLimits
 ) -> ParsedPage:
-    profile = profile_of(text)
     digest = content_digest(text)
     known = digest == page.known_text
+    profile = NO_WORDS if known else profile_of(text)  # what is stored already tells as much
     plain, marked = links.links(), links.marked()
     return ParsedPage(
         PageKind.PAGE,

@@ -11,6 +11,7 @@ from functools import cache
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from levada.pages.html import tree_of
 from levada.pages.wide import WideReplacement
 
 __all__ = ["main_text", "tidy_lines"]
@@ -69,7 +70,7 @@ def _longest(best: str, html: bytes, attempts: Sequence[frozenset[str]]) -> str:
     if len(best) >= ENOUGH:
         return best
     for unwanted in attempts:
-        fresh = LexborHTMLParser(html).body  # what was dropped before is there again
+        fresh = tree_of(html).body  # what was dropped before is there again
         other = "" if fresh is None else _read(fresh, unwanted).decode()
         if len(other) >= max(2 * len(best), 1):
             best = other

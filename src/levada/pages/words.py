@@ -14,7 +14,7 @@ from typing import NamedTuple
 from levada.pages.sketch import sketch_of
 from levada.pages.wide import WideReplacement
 
-__all__ = ["Profile", "profile_of"]
+__all__ = ["NO_WORDS", "Profile", "profile_of"]
 
 UNSPACED = 16  # characters per word on average: a script that puts no spaces between words
 MAX_UNSPACED = 200_000  # characters of such a script that are looked at
@@ -28,7 +28,10 @@ class Profile(NamedTuple):
     words: int  # in running text
     distinct: int
     sketch: bytes
-    vocabulary: set[bytes]
+    vocabulary: set[bytes] | frozenset[bytes]
+
+
+NO_WORDS = Profile(0, 0, b"", frozenset())
 
 
 def profile_of(text: bytes) -> Profile:
