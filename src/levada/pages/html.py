@@ -17,9 +17,8 @@ NO_VOTE = frozenset(("nofollow", "ugc", "sponsored"))
 ROBOTS_NAMES = frozenset(("robots", "levada"))
 FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml")
 
-_AS_WRITTEN = int(
-    LexborDocumentOptions.WO_EVENTS
-)  # nothing is copied about as a browser would: quicker, and bounded
+# Nothing is copied about as a browser would: that is quicker, and a page cannot grow by it.
+_AS_WRITTEN = int(LexborDocumentOptions.WO_EVENTS)
 _HEAD_TAGS = ("meta", "link", "base")
 _REFRESH = re.compile(r"url\s*=\s*[\"']?\s*([^\"'\s]+)", re.IGNORECASE)
 
