@@ -200,6 +200,28 @@ def test_an_address_is_refused_each_time_and_told_once(reason: Reason) -> None:
     assert sieve.sift(page, links, marked, 0.0, nofollow=False) == ([], [])
 
 
+@pytest.mark.parametrize("kept", [1, 10])
+def test_what_a_robots_txt_said_holds_until_another_is_read(kept: int) -> None:
+    async def nothing(origin: str, rules: RobotsRules) -> None:
+        pass
+
+    async def work(book: SiteBook) -> None:
+        answers = [Response("", 200, body=f"User-agent: *\nDisallow: /{path}".encode()) for path in ("old", "new")]
+        web = MemoryFetcher({"http://a.test/robots.txt": answers, "http://b.test/robots.txt": Response("", 404)})
+        clock = ManualClock()
+        robots = RobotsBook(web, book, clock, PolitenessSettings(), nothing, most_kept=kept)
+        urls = ("http://a.test/old", "http://a.test/new", "http://b.test/old")
+        assert [robots.closes(url) for url in urls] == [False, False, False]  # no word is no
+        for closed in ((True, False, False), (False, True, False)):
+            for _ in range(2):
+                assert tuple([(await robots.verdict(url)).reason is Reason.ROBOTS for url in urls]) == closed
+            await robots.verdict(urls[0])
+            assert tuple(robots.closes(url) for url in urls[:2]) == closed[:2]
+            clock.advance(2 * PolitenessSettings().robots_seconds)
+
+    in_book(work, MemoryStore())
+
+
 def test_a_robots_txt_counts_as_read_only_once_its_sitemaps_are_held() -> None:
     """Killed in between, the next crawl must read it again: nobody else names the sitemaps."""
     store = MemoryStore()

@@ -24,6 +24,7 @@ __all__ = ["ROBOTS_BYTES", "RobotsBook", "Verdict"]
 
 ROBOTS_BYTES = 500 * 1024
 _HOPS = 5
+_MOST_ALLOWED = 20_000  # addresses, some 4 MB
 # These say more to a person than that robots.txt could not be read.
 _TELLING = (Reason.DNS, Reason.CONNECT, Reason.TLS, Reason.ADDRESS)
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -62,6 +63,7 @@ class RobotsBook:
         self._on_news = on_news
         self._most_kept = most_kept
         self._known: dict[str, _Known] = {}
+        self._allowed: dict[str, bool] = {}  # by address: links are judged when found, and again when asked for
         self._asking: dict[str, asyncio.Event] = {}
 
     async def verdict(self, url: str) -> Verdict:
@@ -75,13 +77,23 @@ class RobotsBook:
                 known, asked = await self._learn(origin)
         if known.record.trouble:
             return Verdict(known.record.trouble, asked, known.delay)
-        allowed = known.rules.allows(url, self._settings.agent)
-        return Verdict(None if allowed else Reason.ROBOTS, asked, known.delay)
+        return Verdict(None if self._allows(known, url) else Reason.ROBOTS, asked, known.delay)
 
     def closes(self, url: str) -> bool:
         """Whether a robots.txt that was read says no to this address; no word is no."""
-        known = self._known.get(origin_of(url))
-        return known is not None and not known.rules.allows(url, self._settings.agent)
+        allowed = self._allowed.get(url)  # the menu of every page may name the same closed door
+        if allowed is None:
+            known = self._known.get(origin_of(url))
+            return known is not None and not self._allows(known, url)
+        return not allowed
+
+    def _allows(self, known: _Known, url: str) -> bool:
+        allowed = self._allowed.get(url)
+        if allowed is None:
+            if len(self._allowed) >= _MOST_ALLOWED:
+                self._allowed.clear()
+            allowed = self._allowed[url] = known.rules.allows(url, self._settings.agent)
+        return allowed
 
     async def _learn(self, origin: str) -> tuple[_Known, bool]:
         """What is known of this origin from now on; True if that took an exchange."""
@@ -90,6 +102,8 @@ class RobotsBook:
             known, fetched = await self._read(origin)
             if len(self._known) >= self._most_kept:
                 self._known.clear()
+            if origin in self._known or not self._known:
+                self._allowed.clear()  # what was said by what is no longer known
             self._known[origin] = known
             return known, fetched
         finally:
