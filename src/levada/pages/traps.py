@@ -87,7 +87,7 @@ class NearDuplicateRun:
 
 
 def _repeats(segments: list[str], most: int) -> bool:
-    if len(segments) < most:
+    if len(segments) < most or len(set(segments)) == len(segments):
         return False
     words = [segment for segment in segments if not segment.isdigit()]
     if words and max(Counter(words).values()) >= most:
