@@ -109,6 +109,14 @@ def test_bytes_that_nobody_reads_do_not_tell_the_alphabet() -> None:
     assert (page.title, page.charset, text_of(page)) == ("Köprü", "utf-8", ARTICLE.strip())
 
 
+def test_a_page_that_is_deep_only_in_its_own_alphabet_is_too_deep() -> None:
+    """In ISO-2022-JP the ends of its elements are letters, which UTF-8 does not show."""
+    body = b"<meta charset=iso-2022-jp><title>\xff</title>" + b"<b>\x1b$B</b>!!\x1b(B" * 50
+    page = parse(body, "text/html; charset=utf-8", max_nesting=40)
+    assert (page.reason, page.charset) == (Reason.NESTING, "iso-2022-jp")
+    assert parse(body, "text/html; charset=utf-8", max_nesting=60).reason is None
+
+
 def test_a_page_may_hold_the_sign_for_what_cannot_be_read() -> None:
     page = parse("<title>\ufffd</title><p>a \ufffd <a href='/\ufffd'>é</a>", "text/html; charset=utf-8")
     assert (page.title, page.charset, text_of(page)) == ("\ufffd", "utf-8", "a \ufffd é")

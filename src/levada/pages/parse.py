@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -67,22 +67,35 @@ def _parse_html(page: RawPage, limits: ParseLimits) -> ParsedPage:
     # Most pages that are said to be UTF-8 are: lexbor reads them as they stand, and what is not shows as U+FFFD.
     is_sure = not says_utf8(body, page.content_type)
     decoded = decode(body, page.content_type) if is_sure else Decoded(body, "utf-8")
-    if too_deep(decoded.utf8, limits.max_nesting):
-        return ParsedPage(PageKind.PAGE, charset=decoded.charset, reason=Reason.NESTING)
-    head, text, links = _read_html(page, decoded.utf8, limits)
-    if not is_sure and (links.are_garbled or UNREAD in text or UNREAD.decode() in head.title):
+    html = _read_html(page, decoded.utf8, limits)
+    if not is_sure and html is not None and html.is_garbled:
         decoded = decode(body, page.content_type)
-        head, text, links = _read_html(page, decoded.utf8, limits)
-    return _describe(page, decoded.charset, head, text, links, limits)
+        html = _read_html(page, decoded.utf8, limits)
+    if html is None:
+        return ParsedPage(PageKind.PAGE, charset=decoded.charset, reason=Reason.NESTING)
+    return _describe(page, decoded.charset, html.head, html.text, html.links, limits)
 
 
-def _read_html(page: RawPage, html: bytes, limits: ParseLimits) -> tuple[Head, bytes, LinkCollector]:
+class _Html(NamedTuple):
+    head: Head
+    text: bytes
+    links: LinkCollector
+
+    @property
+    def is_garbled(self) -> bool:
+        return self.links.are_garbled or UNREAD in self.text or UNREAD.decode() in self.head.title
+
+
+def _read_html(page: RawPage, html: bytes, limits: ParseLimits) -> _Html | None:
+    """What stands in it; None if it is nested too deeply to be read."""
+    if too_deep(html, limits.max_nesting):
+        return None
     tree = tree_of(html)
     head = read_head(tree)
     links = _collector(page, limits)
     follow_links(tree, head, links)
     text = main_text(tree, html) if limits.main_text == "builtin" else extracted_text(html) or main_text(tree, html)
-    return head, text, links
+    return _Html(head, text, links)
 
 
 def _parse_plain(page: RawPage, limits: ParseLimits) -> ParsedPage:
