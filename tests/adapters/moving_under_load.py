@@ -101,8 +101,9 @@ def main(folder: Path, kills: int) -> None:
     visitor = forked(partial(visit_until_told, folder))
     chance = random.Random(2)
     ends: Counter[int] = Counter()
-    for number in range(kills):
-        mover = forked(partial(move, folder, *PLANS[number // 6 % len(PLANS)]))
+    for _ in range(kills):
+        # Once all pages are where they should be, the next mover wants them elsewhere: each has something to do.
+        mover = forked(partial(move, folder, *PLANS[ends[0] % len(PLANS)]))
         time.sleep(chance.uniform(0.01, 0.15))
         os.kill(mover, signal.SIGKILL)
         ends[os.waitstatus_to_exitcode(os.waitpid(mover, 0)[1])] += 1

@@ -141,6 +141,25 @@ def test_a_store_of_an_older_layout_is_left_alone(path: Path, store: SqliteStore
             SqliteStore(path, read_only=read_only)
 
 
+def test_whoever_makes_a_store_that_another_is_making_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "x.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreLocked, match="held by another"):
+            SqliteStore(tmp_path / "x.db", limits=StoreLimits(busy_seconds=0.0))
+        waits: list[float] = []
+
+        def wait(seconds: float) -> None:
+            waits.append(seconds)
+            other.execute("COMMIT")
+
+        monkeypatch.setattr("levada.adapters.sqlite.opening.time.sleep", wait)
+        with closing(SqliteStore(tmp_path / "x.db")) as store:
+            assert len(waits) == 1
+            assert store.add(links("a", 1), [], 0.0) == 1
+
+
 def test_addresses_are_found_by_number_and_by_how_they_begin(store: SqliteStore) -> None:
     store.add([*links("a", 12), *links("b", 2)], [], 0.0)
     page = store.page("http://a/3")
