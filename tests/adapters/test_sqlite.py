@@ -154,7 +154,7 @@ def test_whoever_makes_a_store_that_another_is_making_waits_for_it(
             waits.append(seconds)
             other.execute("COMMIT")
 
-        monkeypatch.setattr("levada.adapters.sqlite.opening.time.sleep", wait)
+        monkeypatch.setattr("levada.adapters.write_ahead.time.sleep", wait)
         with closing(SqliteStore(tmp_path / "x.db")) as store:
             assert len(waits) == 1
             assert store.add(links("a", 1), [], 0.0) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from levada.adapters.faults import FaultAt, PointLog
@@ -173,6 +173,7 @@ news_keys = st.dictionaries(
 
 @settings(max_examples=40, deadline=None)
 @given(rounds=st.lists(st.tuples(frequency_keys, news_keys), max_size=4), rare=st.integers(0, 4), since=windows)
+@example(rounds=[({}, {(0, "a", "", "a"): 1, (DAY // 2, "a", "", "a"): 1})], rare=2, since=0)  # half a day goes
 def test_a_database_answers_as_dictionaries_do(
     rounds: list[tuple[dict[tuple[str, str], int], dict[tuple[int, str, str, str], int]]], rare: int, since: int
 ) -> None:

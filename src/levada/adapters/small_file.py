@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from levada.adapters.sqlite.failures import translated
+from levada.adapters.write_ahead import write_ahead
 from levada.errors import StoreError
 
 __all__ = ["SmallFile"]
@@ -61,7 +62,7 @@ class SmallFile:
             self.connection.close()
 
     def _prepare(self, schema: Sequence[str], durable: bool) -> None:
-        self.connection.execute("PRAGMA journal_mode = WAL")
+        write_ahead(self.connection, _BUSY_SECONDS)
         self.connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         self.connection.execute("BEGIN IMMEDIATE")
         if not self.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:

@@ -116,11 +116,13 @@ class SqliteTrends:
         """What is rare is looked for once a day: that reads all news."""
         before = int(rare_before // _DAY) * _DAY
         with self._transaction() as run:
-            run.execute("DELETE FROM news WHERE window < ?", (oldest,))
-            if before > self._number("tidied"):
+            is_another_day = before > self._number("tidied")
+            if is_another_day:  # first: what is about to go belongs to its day
                 run.execute(_DROP_RARE, {"before": before, "rare": rare, "day": _DAY})
-                run.execute(_DROP_WORDS)
                 run.execute("INSERT OR REPLACE INTO numbers VALUES ('tidied', ?)", (before,))
+            run.execute("DELETE FROM news WHERE window < ?", (oldest,))
+            if is_another_day:
+                run.execute(_DROP_WORDS)
 
     def keep_report(self, report: bytes) -> None:
         """What the run that counts says of itself, for other processes; the one before is replaced."""

@@ -10,6 +10,7 @@ import sqlite3
 from pathlib import Path
 
 from levada.adapters.sqlite.failures import translated
+from levada.adapters.write_ahead import write_ahead
 from levada.errors import StoreDamaged, StoreError
 
 __all__ = ["open_trends_file"]
@@ -79,7 +80,7 @@ def _has_log(path: Path) -> bool:
 
 def _prepare(connection: sqlite3.Connection, path: Path, read_only: bool) -> None:
     if not read_only:
-        connection.execute("PRAGMA journal_mode = WAL")
+        write_ahead(connection, _BUSY_SECONDS)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_KEPT}")
         _create_if_empty(connection)

@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Any
 
 from levada.adapters.bulk.sql_book import TABLES, SqlBook
+from levada.adapters.write_ahead import write_ahead
 from levada.bulk.tasks import Standing
 from levada.bulk.trouble import Away
 from levada.errors import StoreError, StoreFull
@@ -37,13 +38,17 @@ class SqliteBook(SqlBook):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             base = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
-            self._opened = base
-            base.execute("PRAGMA journal_mode = WAL")
-            base.execute("PRAGMA synchronous = NORMAL")
-            for table in TABLES:
-                base.execute(table)
+            try:
+                write_ahead(base, _PATIENCE)
+                base.execute("PRAGMA synchronous = NORMAL")
+                for table in TABLES:
+                    base.execute(table)
+            except BaseException:
+                base.close()
+                raise
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"the task book {path} cannot be opened: {error}") from error
+        self._opened = base
         return base
 
     @contextmanager

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 from pathlib import Path
 
 from levada.adapters.limits import StoreLimits
 from levada.adapters.sqlite.failures import translated
 from levada.adapters.sqlite.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
+from levada.adapters.write_ahead import write_ahead
 from levada.errors import StoreDamaged, StoreError, StoreTooNew
 
 __all__ = ["check", "connect"]
@@ -17,7 +17,6 @@ __all__ = ["check", "connect"]
 CHECKED_ON_OPENING = 64 << 20
 CHECKPOINT_PAGES = 4000
 WAL_BYTES_KEPT = 64 << 20
-_LOOK_AGAIN = 0.005  # seconds
 
 
 def connect(path: Path, limits: StoreLimits, *, read_only: bool) -> sqlite3.Connection:
@@ -99,7 +98,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, limits: StoreLimits, re
         if empty:
             raise StoreError(f"there is nothing in the store at {path} yet: crawl something first")
         return
-    _write_ahead(connection, limits.busy_seconds)
+    write_ahead(connection, limits.busy_seconds)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
@@ -108,20 +107,6 @@ def _prepare(connection: sqlite3.Connection, path: Path, limits: StoreLimits, re
         _create(connection)
     elif path.stat().st_size <= CHECKED_ON_OPENING:
         check(connection, path)
-
-
-def _write_ahead(connection: sqlite3.Connection, seconds: float) -> None:
-    """Waits for others by itself: SQLite does not, if they are making the same store."""
-    until = time.monotonic() + seconds
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
-                raise
-            time.sleep(_LOOK_AGAIN)
-        else:
-            return
 
 
 def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
