@@ -133,7 +133,7 @@ class StoreSettings(_Section, frozen=True):
     new_share: Annotated[float, Meta(ge=0, le=1)] = 0.5  # of the fetches, for pages never visited, while both wait
     lease_seconds: Positive = 10 * MINUTE
     batch: Count = 200  # visits that share a commit, at most
-    gather_seconds: NotNegative = 0.03  # that the first of them waits for others
+    gather_seconds: NotNegative = 0.06  # that the first of them waits for others
     shards: Annotated[int, Meta(ge=1, le=256)] = 1  # of a new collection; 'levada shard apply' changes an old one
     key: Literal["site", "section", "url"] = "site"  # by which its pages are placed on them
     servers: tuple[str, ...] = ()  # PostgreSQL servers that hold them, in turn; none: files in the data folder
