@@ -3,7 +3,7 @@
 Pages hold words as they stand. So that a word is found in its other forms too, the index holds, once for all
 pages, which folded words are forms of which stem: terms `language, stem, word` of documents that are no pages. A
 search for a stem becomes one for its forms. What is seldom new costs little to keep: tantivy passes over the words
-of a page that the writer has met, half as dear as if each became an object here, and only the others are stemmed.
+of a page that the writer has met, which is cheaper than to make an object of each, and only the others are stemmed.
 """
 
 from __future__ import annotations

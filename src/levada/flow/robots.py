@@ -81,13 +81,11 @@ class RobotsBook:
 
     def closes(self, url: str) -> bool:
         """Whether a robots.txt that was read says no to this address; no word is no."""
-        allowed = self._allowed.get(url)  # the menu of every page may name the same closed door
-        if allowed is None:
-            known = self._known.get(origin_of(url))
-            return known is not None and not self._allows(known, url)
-        return not allowed
+        known = self._known.get(origin_of(url))
+        return known is not None and not self._allows(known, url)
 
     def _allows(self, known: _Known, url: str) -> bool:
+        """Remembered: the menu of every page may name the same closed door."""
         allowed = self._allowed.get(url)
         if allowed is None:
             if len(self._allowed) >= _MOST_ALLOWED:

@@ -10,9 +10,10 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["Decoded", "codec_of", "declared", "decode", "says_utf8"]
+__all__ = ["UNREAD", "Decoded", "codec_of", "declared", "decode", "says_utf8"]
 
 PRESCAN = 2048
+UNREAD = "\ufffd"  # stands for bytes of another alphabet
 LIED = 0.1  # share of the letters outside ASCII that may be wrong before we say that it is another alphabet
 
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
@@ -129,7 +130,7 @@ def _decode_declared(body: bytes, codec: str | None) -> Decoded:
 
 def _decode_false_utf8(body: bytes) -> Decoded:
     text = body.decode("utf-8", "replace")
-    wrong = text.count("\ufffd")
+    wrong = text.count(UNREAD)
     outside = len(text) - len(text.encode("ascii", "ignore"))
     if wrong <= LIED * outside:
         return Decoded(text.encode(), "utf-8", damaged=True)
@@ -146,4 +147,4 @@ def _convert(body: bytes, codec: str) -> Decoded:
     text = body.decode(codec, "replace")
     if codec.startswith("utf-16"):
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return Decoded(text.encode("utf-8", "replace"), _NAMES[codec], "\ufffd" in text)
+    return Decoded(text.encode("utf-8", "replace"), _NAMES[codec], UNREAD in text)

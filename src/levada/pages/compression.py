@@ -1,8 +1,8 @@
 """How are the text and the body of a page packed?
 
 Together, in one zstd frame: the length of the text in four bytes, the text, the body. The body holds most of the
-text again, which then takes next to no room and no time: two frames are a third larger, and take twice as long to
-make. One compressor per thread and level, one decompressor per thread.
+text again, which then takes next to no room: two frames are a third larger, and take longer to make. One
+compressor per thread and level, one decompressor per thread.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from levada.errors import BadUrl
+from levada.pages.charset import UNREAD
 from levada.pages.urls import Resolver, scheme_of
 from levada.reasons import Reason
 from levada.records import How, Link, PageKind, Refusal
@@ -20,7 +21,6 @@ CACHED_LINKS = 500  # of a site, or of one of its directories
 CACHED_SITES = CACHED_DIRECTORIES = 64
 CACHED_LENGTH = 160  # longer hrefs are rarely met twice, and an outsider picks them
 SHOWN = 300  # characters kept of an address that was refused
-UNREAD = "\ufffd"  # stands for bytes of another alphabet
 _NO_PAGES = "javascript mailto tel sms fax callto skype whatsapp viber tg geo maps market intent about"
 SILENT = frozenset(_NO_PAGES.split())
 

@@ -8,7 +8,7 @@ import msgspec
 
 from levada.errors import BadUrl
 from levada.hashing import content_digest
-from levada.pages.charset import Decoded, decode, says_utf8
+from levada.pages.charset import UNREAD, Decoded, decode, says_utf8
 from levada.pages.compression import pack_content
 from levada.pages.extraction import extracted_text
 from levada.pages.feed import parse_feed
@@ -27,7 +27,6 @@ from levada.records import How, PageKind, ParsedPage, RawPage
 
 __all__ = ["ParseLimits", "parse_page"]
 
-UNREAD = "\ufffd".encode()  # stands for bytes of another alphabet
 NOWHERE = "http://invalid/"  # base of a page whose own address cannot be read
 
 
@@ -83,7 +82,7 @@ class _Html(NamedTuple):
 
     @property
     def is_garbled(self) -> bool:
-        return self.links.are_garbled or UNREAD in self.text or UNREAD.decode() in self.head.title
+        return self.links.are_garbled or UNREAD.encode() in self.text or UNREAD in self.head.title
 
 
 def _read_html(page: RawPage, html: bytes, limits: ParseLimits) -> _Html | None:
