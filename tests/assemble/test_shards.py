@@ -171,7 +171,7 @@ def test_the_demo_shows_what_the_advised_key_saves(folder: DataFolder) -> None:
     assert story.questions == QUESTIONS
     assert story.before.shards_per_query > 2 > story.after.shards_per_query
     assert story.after.one_shard > story.before.one_shard
-    assert "Advised from them" in told_shards(story)
+    assert ", advised " in told_shards(story)
     with open_collection(folder) as collection:
         assert collection.store.live_pages() == 12
     assert not folder.placement.exists()

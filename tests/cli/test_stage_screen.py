@@ -85,5 +85,5 @@ def test_the_demo_ends_with_how_the_stages_grew_and_shrank(
     stages = (StageSummary("fetch", 9000, 4, 12.3, 64, 140, 60, why="why"),)
     told_crawl(replace(story, report=replace(story.report, stages=stages)))
     shown = capsys.readouterr().out
-    assert "Workers: fetch 4 to 64 (mean 12.3, 60 decisions)." in shown
+    assert "Workers: fetch 4 to 64 (mean 12.3, 60 steps)." in shown
     assert len(shown.splitlines()) <= 25

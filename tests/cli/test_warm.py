@@ -118,4 +118,4 @@ def test_the_demo_says_how_many_lookups_it_made(own: Path) -> None:
     assert story is not None
     assert story.pages == 8
     assert min(story.map_lookups, story.checked_lookups, story.store_lookups) > 0
-    assert told_warm(story).startswith("Warm: 8 pages put into a map, ")
+    assert told_warm(story).startswith("Warm: 8 pages put into a map: ")

@@ -81,8 +81,8 @@ def told_shards(story: ShardStory) -> str:
     """For a terminal, in one line: how many shards a question is put to, by both keys."""
     before, after = story.before, story.after
     return (
-        f"Shards: {story.questions} questions ask {before.shards_per_query:.2f} of {SHARDS} by {before.key}. "
-        f"Advised from them: {after.key}: {after.shards_per_query:.2f}."
+        f"Shards asked: {before.shards_per_query:.2f} of {SHARDS} ({before.key}), advised "
+        f"{after.shards_per_query:.2f} ({after.key})."
     )
 
 

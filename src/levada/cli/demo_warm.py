@@ -58,7 +58,7 @@ def warm_story(folder: DataFolder, seed: int) -> WarmStory | None:
 
 def told_warm(story: WarmStory) -> str:
     return (
-        f"Warm: {story.pages:,} pages put into a map, stored or only known: {story.checked_lookups:,.0f} lookups/s "
+        f"Warm: {story.pages:,} pages put into a map: {story.checked_lookups:,.0f} lookups/s "
         f"(the store {story.store_lookups:,.0f})."
     )
 

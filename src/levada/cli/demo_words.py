@@ -1,12 +1,12 @@
 """What stays on the screen after a demo?
 
-Some 25 lines that fit a terminal of 100 columns; piped, nothing is cut.
+Some 25 lines that fit a terminal of 80 columns; piped, nothing is cut.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -33,19 +33,18 @@ def told_crawl(story: Story) -> None:
     hours, here = report.seconds / 3600, report.seconds / story.web.speed
     _say(
         console,
-        f"[bold]{report.pages:,} pages[/] stored by {report.fetched:,} fetches, in {hours:.1f} hours of the web's "
-        f"time ({here:.0f} s here).",
+        f"[bold]{report.pages:,} pages[/] by {report.fetched:,} fetches in {hours:.1f} hours of the web's time "
+        f"({here:.0f} s here).",
     )
     _say(
         console,
         f"The web's own {ours.pages:,} pages: {ours.changes:,} changes, [bold]{ours.caught:,} caught[/] by "
         f"{ours.fetches:,} of the fetches.",
     )
-    gain = 100 * (ours.freshness - turns.freshness)
     _say(
         console,
-        f"Fresh, by the truth: [bold green]{ours.freshness:.1%}[/] of the time; round robin with as many fetches: "
-        f"{turns.freshness:.1%} ({gain:+.1f} points).",
+        f"Fresh, by the truth: [bold green]{ours.freshness:.1%}[/] of the time; round robin, as many fetches: "
+        f"{turns.freshness:.1%}.",
     )
     believed = "nothing" if report.believed_current is None else f"{report.believed_current:.1%}"
     _say(
@@ -68,7 +67,7 @@ def told_rest(story: Story) -> None:
     if story.trends:
         console.print(_trending(story.trends, _room(console)))
     if story.counting.records:
-        console.print(_balance(story.counting))
+        console.print(_balance(story.counting, _room(console)))
     if story.shards:
         console.print(told_shards(story.shards))
     if story.warm:
@@ -95,14 +94,15 @@ def _room(console: Console) -> int | None:
 
 
 def _reasons(name: str, counts: Mapping[str, int], room: int | None) -> str:
-    """The commonest reasons, as many as a line holds, and how many there were besides."""
+    """The commonest reasons, and how many there were besides."""
     said = [f"{reason} {number:,}" for reason, number in counts.items()] or ["nothing"]
-    most = len(said)
-    while (text := f"{name}: {', '.join(said[:most])}{_besides(counts, most)}.") and most > 1:
-        if room is None or len(text) <= room:
-            break
-        most -= 1
-    return text
+    return _most_of(said, lambda most: f"{name}: {', '.join(said[:most])}{_besides(counts, most)}.", room)
+
+
+def _most_of(said: Sequence[str], told: Callable[[int], str], room: int | None) -> str:
+    """What is told of as many as a line holds, and of one at least."""
+    texts = (told(most) for most in range(len(said), 1, -1))
+    return next((text for text in texts if room is None or len(text) <= room), told(1))
 
 
 def _besides(counts: Mapping[str, int], most: int) -> str:
@@ -113,7 +113,7 @@ def _besides(counts: Mapping[str, int], most: int) -> str:
 def _staffed(report: Report) -> str:
     """How the stages grew and shrank that did."""
     said = ", ".join(
-        f"{each.name} {each.least} to {each.most} (mean {each.mean:.1f}, {each.decisions} decisions)"
+        f"{each.name} {each.least} to {each.most} (mean {each.mean:.1f}, {each.decisions} steps)"
         for each in report.stages
         if each.least != each.most
     )
@@ -121,25 +121,17 @@ def _staffed(report: Report) -> str:
 
 
 def _trending(trends: Sequence[Trend], room: int | None) -> str:
-    """As many as a line holds."""
     said = [f"{each.term} ({each.language}, {each.now} of {each.changes})" for each in trends]
-    for most in range(len(said), 0, -1):
-        text = f"Trending, by the changes that added it: {', '.join(said[:most])}."
-        if room is None or len(text) <= room:
-            break
-    return text
+    return _most_of(said, lambda most: f"Trending, by the changes that added it: {', '.join(said[:most])}.", room)
 
 
-def _balance(report: CountReport) -> str:
+def _balance(report: CountReport, room: int | None) -> str:
     """How evenly the workers were loaded, and on how many of them a term was counted, by each method."""
     ours, *others = report.balance
-    beside = ", ".join(
-        f"{load.method} {load.max_over_mean:.2f} and {load.distribution_cost:.2f}" for load in others
-    )
-    return (
-        f"Terms on {plural(len(ours.loads), 'worker')}: fullest {ours.max_over_mean:.2f} x mean, a term on "
-        f"{ours.distribution_cost:.2f}{f' ({beside})' if beside else ''}."
-    )
+    start = f"Terms on {plural(len(ours.loads), 'worker')}: fullest {ours.max_over_mean:.2f} x mean, a term on "
+    said = [f"{load.method} {load.max_over_mean:.2f} and {load.distribution_cost:.2f}" for load in others]
+    start += f"{ours.distribution_cost:.2f}"
+    return _most_of(said, lambda most: f"{start} ({', '.join(said[:most])}).", room) if said else f"{start}."
 
 
 def _commands(story: Story) -> Iterator[str]:
