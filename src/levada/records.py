@@ -187,6 +187,7 @@ class PageRecord(msgspec.Struct, frozen=True):
     sketch: bytes | None = None
     memory: bytes = b""  # what the revisit policy remembers of it
     told: Said = Said.NOTHING  # of a change since the last visit: by whom
+    leads_to: str | None = None  # where its content lives instead, if it is ELSEWHERE
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -290,6 +291,7 @@ class Settled(msgspec.Struct, frozen=True):
     kind: PageKind = PageKind.PAGE
     reason: Reason | None = None
     failures: int = 0
+    leads_to: str | None = None  # where the content lives, if the state is ELSEWHERE
     etag: str | None = None
     last_modified: str | None = None
     body_digest: bytes | None = None

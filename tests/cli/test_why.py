@@ -147,11 +147,12 @@ def test_other_rules_name_themselves() -> None:
 
 @pytest.mark.parametrize(
     ("reason", "leads"),
-    [(Reason.REDIRECTED, "it redirects to another address"), (Reason.DUPLICATE, "it is a copy of another page")],
+    [(Reason.REDIRECTED, "it redirects to"), (Reason.DUPLICATE, "it is a copy of")],
 )
 def test_an_address_that_leads_elsewhere_says_so(reason: Reason, leads: str) -> None:
-    record = page([(0.0, Outcome.FIRST)], state=PageState.ELSEWHERE, reason=reason)
-    assert f"{leads}: looked at again after 1 h" in account(record, EMA, NOW)
+    target = "https://b.example/x"
+    record = page([(0.0, Outcome.FIRST)], state=PageState.ELSEWHERE, reason=reason, leads_to=target)
+    assert f"{leads} {target}, and is looked at again after 1 h" in account(record, EMA, NOW)
 
 
 def test_an_account_is_one_sentence() -> None:

@@ -162,6 +162,19 @@ def test_failures_and_their_reason_are_kept(store: Store) -> None:
     assert store.standing(1.0).states == {"failed": 1}
 
 
+def test_where_a_page_leads_is_kept_as_long_as_it_leads_there(store: Store) -> None:
+    told = []
+    store.add(links("a", 1), [], 0.0)
+    for at, target in enumerate(("http://b/x", "http://b/y?z=1", None)):
+        (lease,) = store.lease(60.0 * at, 1, 30.0)
+        told.append(lease.page.leads_to)
+        state = PageState.ELSEWHERE if target else PageState.LIVE
+        store.settle([replace(unchanged(lease, 60.0 * at), state=state, leads_to=target)])
+    page = store.page("http://a/0")
+    assert page is not None
+    assert [*told, page.leads_to] == [None, "http://b/x", "http://b/y?z=1", None]
+
+
 def test_released_pages_are_due_as_before(store: Store) -> None:
     store.add(links("a", 3), [], 1.0)
     leases = store.lease(1.0, 10, 60.0)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from levada.adapters.limits import StoreLimits
 from levada.adapters.sharded.shard import Shard
 from levada.reasons import Reason
-from levada.records import Found, Lease, Notice, Refusal, Said, SiteRecord
+from levada.records import Found, Lease, Notice, PageState, Refusal, Said, SiteRecord
 from tests.contracts.conftest import OpenShard
 from tests.sharded import everything
 from tests.visits import changed, first, gone, links, unchanged, visited
@@ -110,16 +110,19 @@ def test_a_page_moves_with_all_that_is_known_of_it(source: Shard, target: Shard)
     source.save(SiteRecord("a", admitted=True, delay=0.5))
     visited(source, "http://a/", "a", "one", 0.0)
     source.settle([replace(changed(leased(source, "http://a/", 60.0), 60.0, "two"), memory=b"remembered")])
-    source.add(links("a", 2), [], 61.0)
+    source.add([Found("http://a/old", "a")], [], 61.0)
+    copy = unchanged(leased(source, "http://a/old", 70.0), 70.0)
+    source.settle([replace(copy, state=PageState.ELSEWHERE, leads_to="http://a/")])
+    source.add(links("a", 2), [], 71.0)
     before = everything([source])
     move(source, target, *before)
     assert everything([source, target]) == before
     assert everything([source]) == {}
-    assert target.standing(0.0).states == {"live": 1, "new": 2}
+    assert target.standing(0.0).states == {"elsewhere": 1, "live": 1, "new": 2}
     assert source.standing(0.0).known == source.standing(0.0).sites == 0
     site = target.site("a")
     assert site is not None
-    assert (site.pages, site.admitted, site.delay) == (3, True, 0.5)
+    assert (site.pages, site.admitted, site.delay) == (4, True, 0.5)
 
 
 def test_what_happened_to_a_page_stays_in_the_log_of_the_shard_where_it_happened(

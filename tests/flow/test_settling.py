@@ -193,7 +193,7 @@ def test_a_redirect_leads_elsewhere(code: int, location: str, target: str) -> No
     assert [(found.url, found.how, found.hops, found.depth) for found in settled.found] == [
         (target, How.REDIRECT, 1, 1)
     ]
-    assert settled.version is None
+    assert (settled.version, settled.leads_to) == (None, target)
 
 
 @pytest.mark.parametrize("location", ["http://b.test/", "https://www.a.test/page", "http://127.0.0.1/"])
@@ -323,6 +323,7 @@ def test_a_page_that_names_another_canonical_leads_there() -> None:
     settled = Judge()(known(), canonical_to("/real"))
     assert (settled.state, settled.reason) == (PageState.ELSEWHERE, Reason.DUPLICATE)
     assert [(found.url, found.how) for found in settled.found] == [("http://a.test/real", How.CANONICAL)]
+    assert settled.leads_to == "http://a.test/real"
 
 
 def test_a_canonical_on_a_site_out_of_scope_is_not_followed_and_the_page_is_kept() -> None:
@@ -351,6 +352,7 @@ def test_an_exact_copy_is_not_stored_until_the_other_is_gone() -> None:
     copy = judge(second, page("other title", words=text("same")))
     assert original.version is not None
     assert (copy.state, copy.reason, copy.version) == (PageState.ELSEWHERE, Reason.DUPLICATE, None)
+    assert (copy.leads_to, original.leads_to) == (first.url, None)
     held = stored(body_digest=original.body_digest, text_digest=original.text_digest)
     judge(held, status(404))
     assert judge(second, page("other title", words=text("same"))).version is not None

@@ -36,6 +36,7 @@ class PageCard(msgspec.Struct, frozen=True, array_like=True):
     id: int = 0  # by this, and in this shard, its stamp is found
     shard: str = ""
     met_at: float = 0.0
+    leads_to: str | None = None
 
     @property
     def stamp(self) -> Stamp:
@@ -104,4 +105,5 @@ def card_of(
         page.id,
         shard,
         met_at,
+        page.leads_to,
     )

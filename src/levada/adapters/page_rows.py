@@ -62,7 +62,7 @@ def packed_history(history: tuple[Visit, ...]) -> bytes:
 def page_record(row: Row) -> PageRecord:
     """The record of a row; each store's `PAGE_COLUMNS` are in this order."""
     id, url, site, kind, state, how, depth, hops, found_at, found_on, reason, visits, history, *rest = row
-    interval, next_visit, failures, version, etag, last_modified, body, text, sketch, memory, told = rest
+    interval, next_visit, failures, version, etag, last_modified, body, text, sketch, memory, told, leads_to = rest
     return PageRecord(
         id,
         url,
@@ -88,16 +88,18 @@ def page_record(row: Row) -> PageRecord:
         sketch,
         memory,
         Said(told),
+        leads_to,
     )
 
 
 def visit_row(settled: Settled) -> Row:
-    """Kind, state, reason, visits, history, met_at, interval, next_visit, failures, memory, page id."""
+    """Kind, state, reason, leads_to, visits, history, met_at, interval, next_visit, failures, memory, page id."""
     page = settled.lease.page
     return (
         KIND_CODE[settled.kind],
         STATE_CODE[settled.state],
         settled.reason,
+        settled.leads_to,
         page.visits + 1,
         packed_history(remember(page.history, settled.visit)),
         settled.visit.at if met_content(settled) else None,

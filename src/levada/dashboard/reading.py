@@ -68,6 +68,7 @@ class PageAnswer(msgspec.Struct, frozen=True):
     kind: str
     state: str
     reason: str | None
+    leads_to: str | None  # where its content lives instead
     title: str
     words: int
     version: int  # 0: nothing is stored
@@ -163,6 +164,7 @@ def _answer(url: str, card: PageCard) -> PageAnswer:
         kind=card.kind,
         state=card.state,
         reason=card.reason,
+        leads_to=card.leads_to,
         title=card.title,
         words=card.words,
         version=card.version,

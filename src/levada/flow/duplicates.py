@@ -24,14 +24,14 @@ class DuplicateBook:
         self._holders: OrderedDict[tuple[str, bytes], str] = OrderedDict()
         self._runs = NearDuplicateRun(TrapLimits(run=settings.near_duplicate_run))
 
-    def holds(self, page: PageRecord, parsed: ParsedPage) -> bool:
-        """Whether another page of the site has just this text; if none, this page is now its holder."""
+    def holder(self, page: PageRecord, parsed: ParsedPage) -> str | None:
+        """Another page of the site that has just this text; if there is none, this page is now its holder."""
         if page.version or parsed.words < _FEW_WORDS:
-            return False
+            return None
         holder = self._holders.setdefault((page.site, parsed.text_digest), page.url)
         if len(self._holders) > self._most_kept:
             self._holders.popitem(last=False)
-        return holder != page.url
+        return holder if holder != page.url else None
 
     def forget(self, page: PageRecord) -> None:
         """A page no longer has the text that it had: another may hold it now."""

@@ -176,13 +176,16 @@ class Settler:
             return self.trouble(lease, at, Reason.REDIRECTS)
         if not target.startswith(("http://", "https://")):
             return self.trouble(lease, at, Reason.SCHEME)
-        return self._elsewhere(lease, at, Link(target, How.REDIRECT), Reason.REDIRECTED)
+        return self._elsewhere(lease, at, Reason.REDIRECTED, target, How.REDIRECT)
 
-    def _elsewhere(self, lease: Lease, at: float, link: Link | None, reason: Reason) -> Settled:
-        """The content lives under another address; this one is looked at again, but holds nothing."""
+    def _elsewhere(self, lease: Lease, at: float, reason: Reason, target: str, named: How | None = None) -> Settled:
+        """The content lives under another address; this one is looked at again, but holds nothing.
+
+        `named`: how the answer names it, if it does.
+        """
         page = lease.page
         self._duplicates.forget(page)
-        found, refused = self._sieve.sift(page, (), [link] if link else [], at, nofollow=False)
+        found, refused = self._sieve.sift(page, (), [Link(target, named)] if named else [], at, nofollow=False)
         revisit = self._settings.revisit
         outcome = Outcome.FIRST if page.interval is None else Outcome.UNCHANGED
         interval = min(2 * page.interval if page.interval else revisit.first, revisit.ceiling)
@@ -194,6 +197,7 @@ class Settler:
             at + interval,
             kind=page.kind,
             reason=reason,
+            leads_to=target,
             found=tuple(found),
             refused=tuple(refused),
         )
@@ -220,9 +224,9 @@ class Settler:
             settled = self.trouble(lease, at, parsed.reason)
             return replace(settled, refused=(*settled.refused, *parsed.refused))
         if target := self._copy_of(page, parsed, at, rival):
-            return self._elsewhere(lease, at, Link(target, How.CANONICAL), Reason.DUPLICATE)
-        if parsed.kind is PageKind.PAGE and self._duplicates.holds(page, parsed):
-            return self._elsewhere(lease, at, None, Reason.DUPLICATE)
+            return self._elsewhere(lease, at, Reason.DUPLICATE, target, How.CANONICAL)
+        if parsed.kind is PageKind.PAGE and (holder := self._duplicates.holder(page, parsed)):
+            return self._elsewhere(lease, at, Reason.DUPLICATE, holder)
         if parsed.kind is PageKind.PAGE and self._duplicates.in_run(page, parsed):
             return self.trouble(lease, at, Reason.NEAR_DUPLICATES)
         return self._read(lease, at, response, self._as_headers_ask(parsed, response), digest)

@@ -89,8 +89,8 @@ def _interval(page: PageRecord, revisit: RevisitSettings, rate: RateBelief | Non
         return []
     every = duration(step.after)
     if page.state is PageState.ELSEWHERE:
-        leads = "redirects to another address" if page.reason is Reason.REDIRECTED else "is a copy of another page"
-        return [f"it {leads}: looked at again after {every}"]
+        leads = "redirects to" if page.reason is Reason.REDIRECTED else "is a copy of"
+        return [f"it {leads} {page.leads_to}, and is looked at again after {every}"]
     if revisit.policy == "learned":
         return [_learned(page, step.after, revisit, rate)] if rate else []
     if revisit.policy == "fixed":

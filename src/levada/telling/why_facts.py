@@ -30,6 +30,7 @@ def page_facts(collection: Collection, page: PageRecord) -> dict[str, Any]:
         "kind": page.kind,
         "state": page.state,
         "reason": page.reason,
+        "leads_to": page.leads_to,
         "how": page.how,
         "found_at": iso(page.found_at),
         "found_on": url_of(collection, page.found_on) if page.found_on is not None else None,

@@ -212,6 +212,7 @@ def _update(page: HeldPage, settled: Settled) -> None:
         kind=settled.kind,
         state=settled.state,
         reason=settled.reason,
+        leads_to=settled.leads_to,
         visits=page.record.visits + 1,
         history=remember(page.record.history, settled.visit),
         interval=settled.interval,

@@ -13,7 +13,7 @@ __all__ = ["BY_URL", "FROM_LISTED_PAGES", "FROM_PAGES", "LISTED_URLS", "PAGE_COL
 PAGE_COLUMNS = """p.id, p.url, s.site, coalesce(v.kind, p.kind), coalesce(v.state, 0), p.how, p.depth, p.hops,
     p.found_at, p.found_on, v.reason, coalesce(v.visits, 0), v.history, v.interval, v.next_visit,
     coalesce(v.failures, 0), coalesce(d.version, 0), d.etag, d.last_modified, d.body_digest, d.text_digest,
-    d.sketch, coalesce(v.memory, ''::bytea), coalesce(v.told, 0)"""
+    d.sketch, coalesce(v.memory, ''::bytea), coalesce(v.told, 0), v.leads_to"""
 _JOINED = """JOIN sites s ON s.id = p.site_id LEFT JOIN visited v ON v.page_id = p.id
     LEFT JOIN documents d ON d.page_id = p.id"""
 FROM_PAGES = f"FROM pages p {_JOINED}"

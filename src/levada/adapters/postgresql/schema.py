@@ -21,7 +21,7 @@ from levada.adapters.keeping import first_site, first_token
 __all__ = ["APPLICATION", "SCHEMA_VERSION", "URL_INDEXED", "tables"]
 
 APPLICATION = "levada"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 URL_INDEXED = 400
 
 _TABLES = f"""
@@ -96,6 +96,7 @@ CREATE TABLE visited (
     interval double precision,
     next_visit double precision,
     reason text,
+    leads_to text,
     told bigint NOT NULL DEFAULT 0,
     history bytea NOT NULL,
     memory bytea NOT NULL

@@ -24,12 +24,13 @@ from levada.records import PageState, Settled
 __all__ = ["settle_visits"]
 
 _FIRST_VISIT = """INSERT INTO visited
-    (kind, state, reason, visits, history, met_at, interval, next_visit, failures, memory, page_id, site_id)
-    VALUES (%s, %s, %s, %s, %s, coalesce(%s::float8, 0), %s, %s, %s, coalesce(%s::bytea, ''), %s, %s)"""
+    (kind, state, reason, leads_to, visits, history, met_at, interval, next_visit, failures, memory,
+    page_id, site_id)
+    VALUES (%s, %s, %s, %s, %s, %s, coalesce(%s::float8, 0), %s, %s, %s, coalesce(%s::bytea, ''), %s, %s)"""
 _NO_LONGER_NEW = """DELETE FROM unvisited u USING unnest(%s::bigint[]) listed(id) JOIN pages p ON p.id = listed.id
     WHERE u.site_id = p.site_id AND u.priority = p.priority AND u.page_id = p.id"""
-_VISIT_AGAIN = """UPDATE visited SET told = told & %s, kind = %s, state = %s, reason = %s, visits = %s,
-    history = %s, met_at = coalesce(%s::float8, met_at), interval = %s, next_visit = %s, failures = %s,
+_VISIT_AGAIN = """UPDATE visited SET told = told & %s, kind = %s, state = %s, reason = %s, leads_to = %s,
+    visits = %s, history = %s, met_at = coalesce(%s::float8, met_at), interval = %s, next_visit = %s, failures = %s,
     memory = coalesce(%s::bytea, memory) WHERE page_id = %s"""
 _KEEP_VALIDATORS = """INSERT INTO documents (page_id, etag, last_modified, body_digest, text_digest)
     VALUES (%s, %s, %s, %s, %s) ON CONFLICT (page_id) DO UPDATE SET

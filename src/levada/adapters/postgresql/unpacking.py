@@ -31,7 +31,8 @@ _INSERT_DOCUMENT = """INSERT INTO documents
     (page_id, seq, version, gone, etag, last_modified, body_digest, text_digest, sketch)
     VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)"""
 _INSERT_VISITED = """INSERT INTO visited (page_id, site_id, kind, state, visits, failures, met_at, interval,
-    next_visit, reason, told, history, memory) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"""
+    next_visit, reason, leads_to, told, history, memory)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"""
 _INSERT_UNVISITED = "INSERT INTO unvisited (site_id, priority, page_id) VALUES (%s, %s, %s)"
 _INSERT_VERSION = "INSERT INTO versions VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 _FORGET_DEPARTURE = "DELETE FROM departed WHERE page_id = ANY(%s::bigint[])"
@@ -136,6 +137,7 @@ def _visited_row(moved: MovedPage, site: int) -> Row:
         page.interval,
         page.next_visit,
         page.reason,
+        page.leads_to,
         page.told,
         packed_history(page.history),
         page.memory,

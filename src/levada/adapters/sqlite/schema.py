@@ -20,7 +20,7 @@ from __future__ import annotations
 __all__ = ["APPLICATION_ID", "SCHEMA", "SCHEMA_VERSION"]
 
 APPLICATION_ID = 0x4C764461  # "LvDa"
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 SCHEMA = (
     """CREATE TABLE sites (
@@ -82,6 +82,7 @@ SCHEMA = (
         interval REAL,
         next_visit REAL,
         reason TEXT,
+        leads_to TEXT,
         told INTEGER NOT NULL DEFAULT 0,
         history BLOB NOT NULL,
         memory BLOB NOT NULL

@@ -30,13 +30,14 @@ from levada.records import NewVersion, PageState, Settled
 __all__ = ["settle_visits"]
 
 _FIRST_VISIT = """INSERT INTO visited
-    (kind, state, reason, visits, history, met_at, interval, next_visit, failures, memory, page_id, site_id)
-    VALUES (?, ?, ?, ?, ?, coalesce(?, 0), ?, ?, ?, coalesce(?, x''), ?, ?)"""
+    (kind, state, reason, leads_to, visits, history, met_at, interval, next_visit, failures, memory,
+    page_id, site_id)
+    VALUES (?, ?, ?, ?, ?, ?, coalesce(?, 0), ?, ?, ?, coalesce(?, x''), ?, ?)"""
 _NO_LONGER_NEW = """DELETE FROM unvisited
     WHERE page_id = ?1 AND site_id = ?2 AND priority = (SELECT priority FROM pages WHERE id = ?1)"""
-_VISIT_AGAIN = """UPDATE visited SET told = told & ?, kind = ?, state = ?, reason = ?, visits = ?, history = ?,
-    met_at = coalesce(?, met_at), interval = ?, next_visit = ?, failures = ?, memory = coalesce(?, memory)
-    WHERE page_id = ?"""
+_VISIT_AGAIN = """UPDATE visited SET told = told & ?, kind = ?, state = ?, reason = ?, leads_to = ?, visits = ?,
+    history = ?, met_at = coalesce(?, met_at), interval = ?, next_visit = ?, failures = ?,
+    memory = coalesce(?, memory) WHERE page_id = ?"""
 _KEEP_VALIDATORS = """UPDATE pages SET etag = ?2, last_modified = ?3, body_digest = ?4, text_digest = ?5
     WHERE id = ?1"""
 _KEEP_DOCUMENT = """UPDATE pages SET etag = ?2, last_modified = ?3, body_digest = ?4, text_digest = ?5,

@@ -29,8 +29,8 @@ _INSERT_PAGE = """INSERT INTO pages
     etag, last_modified, body_digest, text_digest, sketch)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _INSERT_VISITED = """INSERT INTO visited
-    (page_id, site_id, kind, state, visits, failures, met_at, interval, next_visit, reason, told, history, memory)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+    (page_id, site_id, kind, state, visits, failures, met_at, interval, next_visit, reason, leads_to, told, history,
+    memory) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _INSERT_VERSION = "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -131,6 +131,7 @@ def _visited_row(moved: MovedPage, site: int) -> tuple[object, ...]:
         page.interval,
         page.next_visit,
         page.reason,
+        page.leads_to,
         page.told,
         packed_history(page.history),
         page.memory,
