@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from levada.adapters.sqlite import SqliteStore
+from levada.assemble.folder import DataFolder
 from levada.cli import diff as diff_module
 from levada.errors import BadUrl
+from levada.reasons import Reason
+from levada.records import Outcome, PageState
 from levada.telling.addresses import spellings
-from tests.cli.collection import BLOCKED, ESCAPE, FRONT, NEW, VAPUR, command
+from tests.cli.collection import BLOCKED, ESCAPE, FRONT, NEW, NOW, VAPUR, build, command, settle
 
 diff = command(diff_module.register)
 
@@ -82,6 +87,16 @@ def test_a_page_of_which_nothing_is_stored_leads_to_why(data: Path, url: str) ->
     answer = diff(url, "--data", data)
     assert answer.code == 3
     assert f"levada why {url}" in answer.said
+
+
+def test_a_page_whose_content_is_elsewhere_says_where(tmp_path: Path) -> None:
+    data = build(tmp_path)
+    with closing(SqliteStore(DataFolder(data).database)) as store:
+        moved = {"state": PageState.ELSEWHERE, "reason": Reason.REDIRECTED, "leads_to": VAPUR}
+        settle(store, NEW, NOW, Outcome.FIRST, **moved)  # type: ignore[arg-type]
+    answer = diff(NEW, "--data", data)
+    assert answer.code == 3
+    assert f"its content is that of {VAPUR}" in answer.said
 
 
 def test_a_hostile_title_is_harmless(data: Path) -> None:

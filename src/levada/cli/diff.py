@@ -65,6 +65,8 @@ def diff(
 
 
 def _nothing_stored(page: PageRecord) -> str:
+    if page.leads_to:
+        return f"nothing is stored of {page.url}: its content is that of {page.leads_to}; ask for that"
     because = f" ({page.reason})" if page.reason else ""
     return f"nothing is stored of {page.url}: it is {page.state}{because}; see 'levada why {page.url}'"
 

@@ -27,6 +27,7 @@ from levada.records import How, PageKind, ParsedPage, RawPage
 
 __all__ = ["ParseLimits", "parse_page"]
 
+_UNREAD = UNREAD.encode()
 NOWHERE = "http://invalid/"  # base of a page whose own address cannot be read
 
 
@@ -82,7 +83,9 @@ class _Html(NamedTuple):
 
     @property
     def is_garbled(self) -> bool:
-        return self.links.are_garbled or UNREAD.encode() in self.text or UNREAD in self.head.title
+        # A single byte is found, or not, in a tenth of the time.
+        in_text = _UNREAD[:1] in self.text and _UNREAD in self.text
+        return in_text or self.links.are_garbled or UNREAD in self.head.title
 
 
 def _read_html(page: RawPage, html: bytes, limits: ParseLimits) -> _Html | None:
