@@ -30,7 +30,7 @@ from levada.bulk.collecting import PlainRows
 from levada.bulk.digest import rows_digest
 from levada.bulk.generations import LoadPlan
 from levada.bulk.ports import TableSource
-from levada.bulk.spans import BlockRange, Cut, HashShare, KeyRange, Modulus, NullKeys, Span, parts_of
+from levada.bulk.spans import BlockRange, Cut, HashShare, KeyRange, Modulus, NullKeys, RowRange, Span, parts_of
 from levada.bulk.trouble import Away
 from levada.errors import LevadaError, NotFound, Refused, UsageError
 
@@ -551,6 +551,32 @@ def test_a_csv_file_is_read_no_more_often_for_more_tasks(
             spans = parts_of(KeyRange(), source.sample(KeyRange(), 100), parts)
             assert read_all(source, [*spans, NullKeys()])[:2] == (400, 0)
     assert len(opened) == 3  # its header, what kind its columns are, and the copy
+
+
+def test_row_groups_without_rows_of_a_task_are_not_read(tmp_path: Path) -> None:
+    """One that cannot be read any more is no trouble, then."""
+    path = tmp_path / "a.parquet"
+    keys = [*range(100), *([None] * 10)]
+    columns = {"n": [{"k": 1}] * 110, "k": keys, "v": [f"value {key}" for key in keys]}
+    pyarrow.parquet.write_table(pyarrow.table(columns), path, row_group_size=10, compression="none")
+    damaged = pyarrow.parquet.read_metadata(path).row_group(4).column(2)
+    with path.open("r+b") as file:
+        file.seek(damaged.dictionary_page_offset)
+        file.write(b"\xff" * damaged.total_compressed_size)
+    source = ParquetSource(path, LoadPlan("m", "a.parquet", "a", "k", "v", collect=False))
+    assert len(read_rows(source, KeyRange(None, Cut(39, after=True)))) == 40
+    assert len(read_rows(source, KeyRange(Cut(49, after=True), Cut(75)))) == 25
+    assert source.read(NullKeys(), None) == 10
+    assert len(read_rows(source, RowRange(50, 61))) == 11
+    for touched in (KeyRange(Cut(49), Cut(75)), KeyRange(None, Cut(40, after=True)), RowRange(49, 50)):
+        with pytest.raises(LevadaError, match="cannot be read"):
+            source.read(touched, None)
+
+
+def read_rows(source: TableSource, span: Span) -> PlainRows:
+    rows = source.read(span, None)
+    assert isinstance(rows, PlainRows)
+    return rows
 
 
 def test_a_watermark_that_is_not_there_is_said_before_that_the_map_is_anothers(

@@ -25,7 +25,8 @@ _BATCH = 20_000
 
 
 class ParquetSource:
-    """The rows of a key may stand anywhere: each task looks through the keys of the whole file."""
+    """The rows of a key may stand anywhere: each task looks through the keys of all row groups that can have its
+    rows. Most files are written in the order of their keys, and these are few then."""
 
     def __init__(self, path: Path, plan: LoadPlan) -> None:
         if not path.exists():
@@ -43,6 +44,9 @@ class ParquetSource:
         types = [schema.field(name).type for name in (plan.key, plan.value)]
         whole = [pyarrow.types.is_integer(each) and each != pyarrow.uint64() for each in types]
         self._kinds = ("int" if whole[0] else "text", "int" if whole[1] else "any")
+        self._is_ordered = pyarrow.types.is_signed_integer(types[0])  # as its statistics are
+        leaves = self._file.metadata.schema
+        self._key_leaf = [leaves.column(number).path for number in range(len(leaves))].index(plan.key)
 
     def share(self, offers: Sequence[str], since: str | None) -> str | None:
         return ""
@@ -84,16 +88,25 @@ class ParquetSource:
         """Only the row groups in which the span can have rows, and where each batch begins."""
         place = 0
         for group in range(self._file.num_row_groups):
-            rows = self._file.metadata.row_group(group).num_rows
-            outside = isinstance(span, RowRange) and (
-                place + rows <= span.first or (span.end is not None and place >= span.end)
-            )
-            if not outside:
+            if self._may_hold(span, group, place):
                 at = place
                 for batch in self._file.iter_batches(_BATCH, [group], [self._plan.key, self._plan.value]):
                     yield at, _narrowed(batch, span, self._plan.key)
                     at += batch.num_rows
-            place += rows
+            place += self._file.metadata.row_group(group).num_rows
+
+    def _may_hold(self, span: Span, group: int, first: int) -> bool:
+        """Can the span have rows in this row group, which begins with row `first`? By what the file says of it."""
+        facts = self._file.metadata.row_group(group)
+        if isinstance(span, RowRange):
+            return first + facts.num_rows > span.first and (span.end is None or first < span.end)
+        keys = facts.column(self._key_leaf).statistics
+        if keys is not None and isinstance(span, NullKeys):
+            return not keys.has_null_count or keys.null_count > 0
+        if keys is not None and isinstance(span, KeyRange) and self._is_ordered and keys.has_min_max:
+            reaches_in = span.low is None or span.low.is_below(keys.max)
+            return reaches_in and (span.high is None or not span.high.is_below(keys.min))
+        return True
 
     def _column(self, batch: Any, which: int) -> list[Any]:
         column = batch.column(self._plan.key if which == 0 else self._plan.value)
