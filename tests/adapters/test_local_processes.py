@@ -19,7 +19,7 @@ from levada.errors import UsageError
 from levada.ports import Clock
 
 _PATIENT = "import signal,sys,time; signal.signal(15, lambda *a: sys.exit(0)); print('up'); time.sleep(60)"
-_DEAF = "import signal,time; signal.signal(15, signal.SIG_IGN); time.sleep(60)"
+_DEAF = "import signal,sys,time; signal.signal(15, signal.SIG_IGN); open(sys.argv[1], 'x').close(); time.sleep(60)"
 
 
 def crew(script: str, clock: Clock | None = None, **options: object) -> LocalProcesses:
@@ -72,15 +72,19 @@ def test_one_that_is_killed_is_replaced() -> None:
     asyncio.run(story())
 
 
-def test_one_that_does_not_listen_is_killed_after_its_grace_and_not_before() -> None:
+def test_one_that_does_not_listen_is_killed_after_its_grace_and_not_before(tmp_path: Path) -> None:
     async def story() -> None:
-        clock = ManualClock()
-        workers = crew(_DEAF, clock, grace=30.0)
+        clock, deaf = ManualClock(), tmp_path / "deaf"
+        workers = LocalProcesses("s", [sys.executable, "-c", _DEAF, str(deaf)], clock, grace=30.0)
         await workers.resize(1)
-        await asyncio.sleep(0.2)
+        (pid,) = workers.pids
+        await until(deaf.exists)
         await workers.resize(0)
         clock.advance(29.0)
         await workers.resize(0)
+        # Had it been killed, it would be dead before one that was started afterwards has ended.
+        await (await asyncio.create_subprocess_exec(sys.executable, "-c", "")).wait()
+        os.kill(pid, 0)
         assert (await workers.look()).stopping == 1
         clock.advance(2.0)
         await workers.resize(0)

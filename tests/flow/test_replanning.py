@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from levada.flow.replanning import ReplanningStep
 from levada.freshness import LearnedRevisit, PageBeliefs, Scale
 from levada.records import PageRecord
@@ -59,7 +61,8 @@ def test_a_crawl_that_goes_on_with_a_larger_budget_spends_it() -> None:
     assert len(more.commits) > 200
 
 
-def test_a_policy_without_a_price_plans_nothing_anew() -> None:
+def test_a_policy_without_a_price_plans_nothing_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     world = crawled_at(per_hour=1)
     step = ReplanningStep(world.store, world.store, ema_policy(), InlineKeeper(), world.clock, pause=0.2)
+    monkeypatch.setattr(step, "everything", lambda: pytest.fail("all pages were planned anew"))
     run_simulated(world.clock, step.run)  # ends at once

@@ -32,17 +32,6 @@ def small_web() -> dict[str, Response]:
     }
 
 
-def with_etag(response: Response) -> object:
-    """Answers 304 to whoever names the etag."""
-
-    def answer(request: Request) -> Response:
-        if dict(request.headers).get("If-None-Match") == '"e"':
-            return status(304)
-        return response
-
-    return answer
-
-
 def test_once_visits_everything_once_and_ends() -> None:
     world = World(small_web())
     report = world.crawl(HOME)

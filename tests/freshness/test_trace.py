@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-from importlib.resources import files
 from itertools import pairwise
 
 import pytest
 
 from levada.freshness.ema import ema
+from levada.lab.reference import reference_rows
 
 MINUTE = 60.0
 ROUNDING = 0.011  # the paper prints two digits, some of them cut off
@@ -19,10 +18,9 @@ Row = tuple[list[int], float]
 
 def rows() -> list[Row]:
     """The last ten outcomes, oldest first, and the printed interval in minutes."""
-    text = (files("levada.freshness") / "data" / "freshness_url1041.csv").read_text()
     return [
         ([int(code) for code in row["last_ten_oldest_first"].split(",")], float(row["interval_minutes"]))
-        for row in csv.DictReader(text.splitlines())
+        for row in reference_rows("freshness_url1041.csv")
     ]
 
 

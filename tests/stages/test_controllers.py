@@ -23,8 +23,6 @@ from levada.stages import (
     rule_named,
 )
 
-Samples = list[tuple[float, float, float, float]]
-
 
 def sample(at: float, queue: float = 0.0, on: float = 1.0, busy: float = 0.0, **more: float) -> StageSample:
     return StageSample(at=at, queue=queue, on=on, busy=busy, **more)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from levada.adapters.durable_file import sync_folder, write_durably
 from levada.errors import StoreDamaged, StoreTooNew
 
 __all__ = ["IndexFolder", "damaged"]
@@ -85,16 +86,16 @@ class IndexFolder:
 
     def write_position(self, position: int) -> None:
         draft = self._position.with_suffix(".new")
-        _write_durably(draft, msgspec.json.encode(_Position(self._format, position)), os.O_TRUNC)
+        write_durably(draft, msgspec.json.encode(_Position(self._format, position)), os.O_TRUNC)
         draft.replace(self._position)
-        _sync_folder(self.path)
+        sync_folder(self.path)
 
     def read_sites(self) -> dict[str, int]:
         """Number of each site, from 1."""
         return {site: number for number, site in enumerate(self._whole_lines(), 1)}
 
     def append_sites(self, sites: Iterable[str]) -> None:
-        _write_durably(self._sites, "".join(f"{site}\n" for site in sites).encode(), os.O_APPEND)
+        write_durably(self._sites, "".join(f"{site}\n" for site in sites).encode(), os.O_APPEND)
 
     def _drop_torn_line(self) -> None:
         """A crash may have cut the last line; nothing refers to it yet."""
@@ -123,22 +124,3 @@ class IndexFolder:
             return []
         except UnicodeDecodeError as error:
             raise damaged(self.path, f"has lost its site numbers ({error})") from error
-
-
-def _write_durably(path: Path, content: bytes, how: int) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | how, 0o644)
-    try:
-        left = memoryview(content)
-        while left:
-            left = left[os.write(descriptor, left) :]
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 import msgspec
 import tantivy
 
-from levada.adapters.keeping import PAGE_BITS, nth_of
+from levada.adapters.keeping import PAGE_BITS, nth_of, plain_text
 from levada.adapters.tantivy_forms import FORMS, LONGEST_FORM
 from levada.pages.folding import LONGEST_WORD, fold
 from levada.pages.query import site_names
@@ -67,7 +67,7 @@ def document_of(document: Document, site_number: int) -> tantivy.Document:
     # Site number, then page number: its order is the order of postings.
     entry.add_unsigned("place", site_number << PAGE_BITS | nth_of(document.page_id))
     entry.add_float("changed_at", document.fetched_at)
-    title, language = _valid(document.title), document.language
+    title, language = plain_text(document.title), document.language
     entry.add_bytes("card", _encode(Card(document.url, document.site, title, language, document.fetched_at)))
     entry.add_text("within", _within(document.site))
     entry.add_text("language", language)
@@ -90,8 +90,3 @@ def forms_entry(terms: Iterable[str]) -> tantivy.Document:
 
 def card_of(entry: tantivy.Document) -> Card:
     return _decode(bytes(entry["card"][0]))
-
-
-def _valid(text: str) -> str:
-    """Without lone surrogates, which no encoding has."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()

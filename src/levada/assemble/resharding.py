@@ -67,7 +67,7 @@ def apply_shards(
         record = begin_move(file, wanted, places)
         shards = [_opened(folder, place, number, faults, opened) for number, place in enumerate(record.shards)]
         known = sum(shard.standing(0.0).known for shard in shards)
-        last = [Moved(0, 0, 0)]
+        last = [Moved(0, 0)]
 
         def told(moved: Moved) -> None:
             last[0] = moved

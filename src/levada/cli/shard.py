@@ -26,7 +26,7 @@ def shard() -> None:
     Examples:
 
     ```
-    levada shard advise queries.jsonl ads.jsonl --keep advised.json
+    levada shard advise queries.jsonl ads.jsonl --shards 8 --keep advised.json
     levada shard script mongodb advised.json > shard.js
     levada shard apply --shards 4 --data news
     ```

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from levada.dashboard.operations import Nothing, Operation
+from levada.dashboard.site_facts import SiteAsk
 from levada.dashboard.view import View
 from levada.errors import NotFound, TooMany
 from levada.orders import AddSeeds, ChangeBudget, DropSite, Order, Pause, Resume
@@ -22,10 +23,6 @@ _Address = Annotated[str, msgspec.Meta(max_length=4096)]
 
 class SeedsAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     urls: Annotated[list[_Address], msgspec.Meta(min_length=1, max_length=_MOST_SEEDS)]
-
-
-class SiteAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    site: Annotated[str, msgspec.Meta(min_length=1, max_length=300, description="Host, and port if it has one.")]
 
 
 class BudgetAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -109,11 +109,6 @@ class Scheduler:
         self.handed_out = 0
 
     @property
-    def waiting_for(self) -> int:
-        """Pages that somebody is asked to fetch."""
-        return len(self._out)
-
-    @property
     def paused(self) -> bool:
         return self._obey.paused
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from levada.adapters.keeping import plain_text
 from levada.records import Document
 
 __all__ = ["Row", "row_of", "utc"]
@@ -29,11 +30,11 @@ class Row(msgspec.Struct, frozen=True):
 def row_of(document: Document) -> Row:
     fetched = utc(document.fetched_at)
     return Row(
-        url=_writable(document.url),
-        site=_writable(document.site),
-        title=_writable(document.title),
-        text=_writable(document.text),
-        language=_writable(document.language),
+        url=plain_text(document.url),
+        site=plain_text(document.site),
+        title=plain_text(document.title),
+        text=plain_text(document.text),
+        language=plain_text(document.language),
         fetched_at=fetched,
         checked_at=utc(document.checked_at),
         changed_at=fetched,
@@ -50,7 +51,3 @@ def utc(at: float) -> datetime:
         return datetime.fromtimestamp(round(at, 3), UTC)
     except (OverflowError, OSError, ValueError):
         return datetime.fromtimestamp(0, UTC)
-
-
-def _writable(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -17,6 +17,7 @@ from typing import Protocol
 
 import msgspec
 
+from levada.adapters.durable_file import sync_folder, write_durably
 from levada.adapters.sharded.plan import PlanSource, ShardPlan
 from levada.errors import StoreDamaged, StoreError, StoreTooNew
 
@@ -95,7 +96,7 @@ class PlanFile:
             try:
                 _write_privately(fresh, msgspec.json.format(msgspec.json.encode(record)))
                 fresh.replace(self.path)
-                _sync_folder(self.path.parent)
+                sync_folder(self.path.parent)
             except OSError as error:
                 raise StoreError(f"{self.path} cannot be written: {error.strerror}") from None
 
@@ -150,16 +151,4 @@ def read_record(content: bytes, path: str) -> PlacementRecord:
 def _write_privately(path: Path, content: bytes) -> None:
     """Durable, and for nobody else to read: addresses of servers may hold passwords."""
     path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    write_durably(path, content, os.O_EXCL, 0o600)

@@ -30,7 +30,6 @@ class Moved(msgspec.Struct, frozen=True):
 
     looked_at: int
     moved: int
-    held_back: int  # somebody visits them: they are asked for again
 
 
 class Mover:
@@ -52,7 +51,7 @@ class Mover:
         self._batch = batch
         self._faults = faults or NoFaults()
         self._on_progress = on_progress
-        self._looked_at = self._moved = self._held_back = 0
+        self._looked_at = self._moved = 0
 
     def resume(self) -> int:
         """Bring to an end what an earlier mover had begun; how many pages that were."""
@@ -68,17 +67,16 @@ class Mover:
 
     def empty(self, place: int) -> int:
         """Move what this shard holds for others; how many pages are left because somebody visits them."""
-        self._held_back = 0
-        last = 0
+        last = held_back = 0
         while walked := self._shards[place].urls_after(last, _WALKED_AT_ONCE):
             last = walked[-1][0]
             leaving = iter([url for _, url in walked if self._plan.home(url) != place])
             while some := list(islice(leaving, self._batch)):
-                self._held_back += len(some) - self._move(place, some)
+                held_back += len(some) - self._move(place, some)
             self._looked_at += len(walked)
             self._tell()
         deliver(self._plan, self._shards)
-        return self._held_back
+        return held_back
 
     def _move(self, place: int, urls: Sequence[str]) -> int:
         """How many of them nobody had leased."""
@@ -99,4 +97,4 @@ class Mover:
         return len(pages)
 
     def _tell(self) -> None:
-        self._on_progress(Moved(self._looked_at, self._moved, self._held_back))
+        self._on_progress(Moved(self._looked_at, self._moved))

@@ -15,9 +15,10 @@ from levada.freshness.rules import RULES
 from levada.lab.claims import Claim, Section, judge
 from levada.lab.freshness.fitted import FIRST_HOUR, HOURS, classes_met, fitted_world
 from levada.lab.freshness.measures import Hour, hourly, met_changes
-from levada.lab.freshness.population import CLASSES, class_counts, reference_rows
+from levada.lab.freshness.population import CLASSES, class_counts
 from levada.lab.freshness.simulation import simulate
 from levada.lab.freshness.world import Integers, World
+from levada.lab.reference import reference_rows
 
 __all__ = ["MISPRINTS", "PAPER_POLICIES", "fitted_sections", "trace_section"]
 

@@ -7,15 +7,14 @@ site's and half its own; the liveliest of a category are its `high` pages, and s
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
 import numpy as np
 
 from levada.lab.freshness.world import Floats, Integers
+from levada.lab.reference import reference_rows
 
 __all__ = [
     "CLASSES",
@@ -25,7 +24,6 @@ __all__ = [
     "Population",
     "class_counts",
     "populate",
-    "reference_rows",
     "share_out",
 ]
 
@@ -66,11 +64,6 @@ class Population:
     classes: Integers  # index into CLASSES
     rates: Floats  # occasions per second
     activity: Floats  # of each site: its part of the liveliness, standard normal
-
-
-def reference_rows(name: str) -> list[dict[str, str]]:
-    text = files("levada.lab").joinpath("data", name).read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
 
 
 @cache

@@ -6,14 +6,13 @@ key grouping is chaotic (one record more, and another worker is opened), so its 
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
-from importlib import resources
 from statistics import fmean
 
 from levada.lab.claims import Claim, Section, judge
 from levada.lab.grouping.figures import Figures
 from levada.lab.grouping.jobs import HALF_SKEW, Job, Progress, Row, run_jobs
+from levada.lab.reference import reference_rows
 
 __all__ = ["MISPRINTS", "thesis_jobs", "thesis_sections"]
 
@@ -36,8 +35,7 @@ Printed = dict[str, str]
 
 
 def thesis_rows() -> list[Printed]:
-    text = (resources.files("levada.lab") / "data" / "grouping_thesis.csv").read_text(encoding="utf-8")
-    return [row for row in csv.DictReader(text.splitlines()) if row["table"] in _TITLES]
+    return [row for row in reference_rows("grouping_thesis.csv") if row["table"] in _TITLES]
 
 
 def thesis_jobs(records: int) -> list[Job]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
-from importlib import resources
 
 from levada.lab.claims import Claim, Section, judge
+from levada.lab.reference import reference_rows
 from levada.lab.sharding.comparison import Board, Entry
 from levada.sharding.paper import PRINTED_FORMAT, AskedField, PaperKey, paper_key
 
@@ -39,7 +38,7 @@ def key_of_table() -> PaperKey:
             float(row["share_of_queries_percent"]) / 100.0,
             int(row["range_high"]),
         )
-        for row in _rows("shard_key_fields.csv")
+        for row in reference_rows("shard_key_fields.csv")
     ]
     return paper_key(fields, "_id", formats=PRINTED_FORMAT)
 
@@ -54,7 +53,7 @@ def key_section() -> Section:
     key = key_of_table()
     rows = [
         (row["field"], (judge("kept", float(row["kept"] == "yes"), float(row["field"] in key.fields)),))
-        for row in _rows("shard_key_fields.csv")
+        for row in reference_rows("shard_key_fields.csv")
     ]
     return Section("Which fields the key keeps (1) and drops (0)", ("kept",), tuple(rows))
 
@@ -62,7 +61,7 @@ def key_section() -> Section:
 def shares_section(board: Board) -> Section:
     """The made ads beside the printed table; a sample cannot hold all 122,000 properties and all ids."""
     rows = []
-    for row in _rows("shard_key_fields.csv"):
+    for row in reference_rows("shard_key_fields.csv"):
         field = row["field"]
         share = judge(
             "share", float(row["share_of_queries_percent"]), 100 * board.statistics.share(field), within=1.0
@@ -95,7 +94,7 @@ def model_section(entries: Sequence[Entry]) -> Section:
 
 def runs_section(entries: Sequence[Entry]) -> Section:
     """How many times as fast a warm run was; beside it, how many times as much the shards can do in the model."""
-    seconds = {row["model"]: float(row["seconds_80000_queries"]) for row in _rows("shard_key_runs.csv")}
+    seconds = {row["model"]: float(row["seconds_80000_queries"]) for row in reference_rows("shard_key_runs.csv")}
     none, by_id, by_key = (seconds[name] for name in ("unsharded", "sharded-by-id", "sharded-by-model-key"))
     printed = (none / by_id, none / by_key, by_id / by_key)
     rows = []
@@ -108,8 +107,3 @@ def runs_section(entries: Sequence[Entry]) -> Section:
     return Section(
         "The third runs of 80,000 queries, as ratios; the model counts touches only", columns, tuple(rows)
     )
-
-
-def _rows(name: str) -> list[dict[str, str]]:
-    text = (resources.files("levada.lab") / "data" / name).read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))

@@ -6,12 +6,11 @@ Where its text and its tables part, what the tables tell was run: see `levada.st
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
-from importlib import resources
 from statistics import fmean, stdev
 
 from levada.lab.claims import Claim, Section, judge
+from levada.lab.reference import reference_rows
 from levada.lab.stages.jobs import Job, Options, Progress, run_jobs
 from levada.lab.stages.limits import at_most
 from levada.lab.stages.loads import constant
@@ -70,7 +69,7 @@ def _within_chance(name: str, printed: float, found: Sequence[float]) -> Claim:
 
 def queue_section(seconds: float, seeds: Sequence[int]) -> Section:
     rows = []
-    for row in _table("stages_static_queue1.csv"):
+    for row in reference_rows("stages_static_queue1.csv"):
         orchestrators = int(row["orchestrators"])
         jobs = [Job(rerun_model(seconds, seed), "static", (orchestrators, 174)) for seed in seeds]
         runs = run_jobs(jobs, processes=1)
@@ -120,7 +119,7 @@ def overload_section(seeds: Sequence[int]) -> Section:
 
 
 def linear_section(seconds: float, seeds: Sequence[int], progress: Progress | None = None) -> Section:
-    rows = _table("stages_linear_scores.csv")
+    rows = reference_rows("stages_linear_scores.csv")
     grid: list[Options] = [
         (
             ("period", (float(row["sampling_period_s"]),)),
@@ -134,7 +133,7 @@ def linear_section(seconds: float, seeds: Sequence[int], progress: Progress | No
 
 
 def drain_time_section(seconds: float, seeds: Sequence[int], progress: Progress | None = None) -> Section:
-    rows = _table("stages_qdte_scores.csv")
+    rows = reference_rows("stages_qdte_scores.csv")
     grid: list[Options] = [
         (
             ("period", (float(row["sampling_period_s"]),)),
@@ -166,8 +165,3 @@ def _scored(title: str, rows: Sequence[dict[str, str]], found: Sequence[Setting]
 
 def rerun_model(seconds: float, seed: int, scanners: float = 3.0) -> Model:
     return report_model(scanners, seconds=seconds, seed=seed, poll=_POLL)
-
-
-def _table(name: str) -> list[dict[str, str]]:
-    text = (resources.files("levada.lab") / "data" / name).read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
