@@ -37,6 +37,7 @@ REPORT = Report(
     failed={"protocol": 42},
     refused={"robots": 2024},
     found=1523,
+    unvisited=0,
     bytes=8_607_578,
     seconds=22_500.0,
     believed_current=0.987,

@@ -79,6 +79,13 @@ def test_a_summary_counts_one_page_as_one(story: Story, pages: int, told: str) -
     assert summary(replace(story.report, pages=pages), "d").startswith(told)
 
 
+def test_a_summary_says_what_was_left_by_a_crawl_that_came_to_its_end(story: Story) -> None:
+    left = replace(story.report, unvisited=50, stopped="done")
+    assert "not visited: 50 URLs of sites that failed and rest now" in summary(left, "d")
+    assert "not visited" not in summary(replace(left, stopped="interrupted"), "d")
+    assert "not visited" not in summary(replace(left, unvisited=0), "d")
+
+
 def test_the_demo_ends_with_how_the_stages_grew_and_shrank(
     story: Story, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -194,6 +194,9 @@ def summary(report: Report, folder: str) -> str:
     for name, counts in (("failed", report.failed), ("refused", report.refused)):
         if counts:
             lines.append(f"{name}: " + ", ".join(f"{reason} {number}" for reason, number in counts.items()))
+    if report.unvisited and report.stopped == "done":
+        left = plural(report.unvisited, "URL")
+        lines.append(f"not visited: {left} of sites that failed and rest now; the same command goes on there later")
     if report.pages:
         lines.append(f"believed current: {_percent(report.believed_current)} of the stored pages")
         lines.append(f'next: levada search "words" --data {folder}   ·   levada why URL --data {folder}')

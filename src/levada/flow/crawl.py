@@ -160,7 +160,7 @@ class Crawl:
             self._keeper.close()
         now = self._clock.now()
         stages = self._staffing.summary() if self._staffing is not None else ()
-        return self.progress.report(standing.stored, now, now - self._started, self._stopped, stages)
+        return self.progress.report(standing, now, now - self._started, self._stopped, stages)
 
     async def _run_steps(self) -> None:
         try:

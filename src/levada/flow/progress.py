@@ -8,7 +8,7 @@ import msgspec
 
 from levada.flow.parse import Visited
 from levada.ports import Beliefs
-from levada.records import Outcome, Settled
+from levada.records import Outcome, Settled, Standing
 
 __all__ = ["Progress", "Report", "StageSummary"]
 
@@ -42,6 +42,7 @@ class Report(msgspec.Struct, frozen=True):
     failed: dict[str, int]  # by reason
     refused: dict[str, int]  # by reason
     found: int
+    unvisited: int  # addresses that are left
     bytes: int
     seconds: float
     believed_current: float | None
@@ -90,10 +91,10 @@ class Progress:
         return (visits - before) / (last - then) if last > then else 0.0
 
     def report(
-        self, stored: int, now: float, seconds: float, stopped: str, stages: tuple[StageSummary, ...] = ()
+        self, standing: Standing, now: float, seconds: float, stopped: str, stages: tuple[StageSummary, ...] = ()
     ) -> Report:
         return Report(
-            pages=stored,
+            pages=standing.stored,
             fetched=self.fetched,
             new=self.outcomes[Outcome.FIRST],
             changed=self.outcomes[Outcome.CHANGED],
@@ -102,6 +103,7 @@ class Progress:
             failed=dict(self.failed.most_common()),
             refused=dict(self.refused.most_common()),
             found=self.found,
+            unvisited=standing.unvisited,
             bytes=self.wire_bytes,
             seconds=seconds,
             believed_current=self.beliefs.share(now),
