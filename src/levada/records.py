@@ -183,7 +183,7 @@ class PageRecord(msgspec.Struct, frozen=True):
     etag: str | None = None
     last_modified: str | None = None
     body_digest: bytes | None = None
-    text_digest: bytes | None = None
+    text_digest: bytes | None = None  # of its text, title and whether it may be found (`levada.pages.change`)
     sketch: bytes | None = None
     memory: bytes = b""  # what the revisit policy remembers of it
     told: Said = Said.NOTHING  # of a change since the last visit: by whom
@@ -236,7 +236,8 @@ class RawPage(msgspec.Struct, frozen=True, array_like=True):
     body: bytes
     content_type: str = ""
     kind: PageKind = PageKind.PAGE
-    known_text: bytes | None = None  # digest of the stored main text: if it is still that, nothing is compressed
+    known_text: bytes | None = None  # digest of what is stored: if it is still that, nothing is compressed
+    noindex: bool = False  # its answer asks not to be found, whatever stands on the page
 
 
 class ParsedPage(msgspec.Struct, frozen=True, array_like=True):

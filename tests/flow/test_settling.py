@@ -16,6 +16,7 @@ from levada.flow.parse import ParseStep, Visited
 from levada.flow.settings import Settings, parse_settings
 from levada.flow.settling import PASSING, Settler
 from levada.flow.sieve import LinkSieve
+from levada.flow.stand_ins import StandIns
 from levada.freshness import PageBeliefs, Rule, RuleRevisit, Scale
 from levada.freshness.memory import packed
 from levada.freshness.rates import RATES
@@ -47,10 +48,10 @@ def known(url: str = URL, **facts: object) -> PageRecord:
     return replace(record, **facts)
 
 
-def stored(url: str = URL, title: str = "old", **facts: object) -> PageRecord:
+def stored(url: str = URL, title: str = "old", *, noindex: bool = False, **facts: object) -> PageRecord:
     """A page that was stored with this title's text."""
     body = html(title)
-    parsed = parse_page(RawPage(url, body, "text/html"))
+    parsed = parse_page(RawPage(url, body, "text/html", noindex=noindex))
     return known(
         url,
         **{
@@ -80,7 +81,7 @@ class Judge:
 
     def __call__(self, record: PageRecord, response: Response, rival: PageRecord | None = None) -> Settled:
         fetched = Fetched(Lease(record, 7, AT + 600), AT, response)
-        coroutine = ParseStep(InlineParser())(fetched)
+        coroutine = ParseStep(InlineParser(), self.settings.politeness.agent)(fetched)
         try:
             coroutine.send(None)
         except StopIteration as done:
@@ -345,6 +346,39 @@ def test_a_canonical_that_leads_away_itself_is_not_believed(state: PageState) ->
     assert (settled.version is not None) == is_kept
 
 
+def test_a_canonical_that_turns_out_to_hold_nothing_disappoints_those_set_aside_for_it() -> None:
+    judge = Judge()
+    aside, target = known(visits=3), known("http://a.test/real", id=2, how=How.CANONICAL)
+    assert judge(aside, canonical_to("/real")).state is PageState.ELSEWHERE
+    assert judge.settler.stand_ins.disappointed(judge(target, failing(Reason.SECONDS))) == []  # it may still come
+    gone = judge(target, status(404))
+    assert judge.settler.stand_ins.disappointed(gone) == [replace(aside, visits=4)]
+    assert judge.settler.stand_ins.disappointed(gone) == []
+
+
+def test_nobody_waits_for_a_canonical_that_is_stored() -> None:
+    judge = Judge()
+    target = known("http://a.test/real", id=2, how=How.CANONICAL)
+    judge(known(), canonical_to("/real"))
+    assert judge.settler.stand_ins.disappointed(judge(target, page("x"))) == []
+    judge(known(), canonical_to("/real"), replace(target, state=PageState.LIVE))
+    assert judge.settler.stand_ins.disappointed(judge(target, status(404))) == []
+
+
+def test_of_two_that_name_each_other_and_are_read_together_one_is_kept() -> None:
+    judge = Judge()
+    other = known("http://a.test/real", id=2)
+    assert judge(known(), canonical_to("/real"), other).state is PageState.ELSEWHERE
+    assert judge(other, canonical_to(URL), known()).version is not None
+
+
+def test_how_many_wait_for_others_is_bounded() -> None:
+    stand_ins = StandIns(most_kept=2)
+    for n in range(5):
+        stand_ins.set_aside(known(), f"http://a.test/{n}")
+    assert [stand_ins.counts_on(f"http://a.test/{n}") for n in range(5)] == [False, False, False, True, True]
+
+
 def test_an_exact_copy_is_not_stored_until_the_other_is_gone() -> None:
     judge = Judge()
     first, second = known(), replace(known("http://a.test/copy"), id=2)
@@ -384,6 +418,31 @@ def test_noindex_is_stored_but_not_searchable_and_its_links_are_followed() -> No
     assert settled.found
 
 
+def test_a_page_that_nobody_can_find_has_no_copies() -> None:
+    judge = Judge()
+    hidden, refused, other = (known(f"http://a.test/{n}", id=n) for n in (1, 2, 3))
+    judge(hidden, page("x", words=text("same"), head='<meta name="robots" content="noindex">'))
+    assert judge(refused, page("y", words=text("same"))).version is not None
+    assert judge(other, page("z", words=text("same"))).leads_to == refused.url
+
+
+def test_a_page_that_was_refused_as_a_near_copy_has_no_copies() -> None:
+    judge = Judge("[crawl]\nnear_duplicate_run = 3")
+    words = text("same")
+    for n in range(5):
+        last = judge(known(f"http://a.test/day/{n}", id=n), page(f"{n}", words=f"{words} day{n}"))
+    assert last.reason is Reason.NEAR_DUPLICATES
+    assert judge(known(), page("x", words=f"{words} day4")).version is not None
+
+
+@pytest.mark.parametrize("answer", [failing(Reason.SECONDS), status(503), status(403)])
+@pytest.mark.parametrize("state", [PageState.GONE, PageState.ELSEWHERE])
+def test_a_failure_brings_nothing_back_that_was_out_of_search(state: PageState, answer: Response) -> None:
+    target = "http://a.test/new" if state is PageState.ELSEWHERE else None
+    settled = Judge()(stored(state=state, leads_to=target), answer)
+    assert (settled.state, settled.leads_to) == (state, target)
+
+
 def test_nofollow_is_obeyed_and_said_so() -> None:
     settled = Judge()(known(), page("x", "/a", "/b", head='<meta name="robots" content="nofollow">'))
     assert settled.found == ()
@@ -397,10 +456,40 @@ def test_a_page_that_turns_noindex_or_back_is_stored_anew_though_its_text_is_the
     assert now_hidden.version is not None
     assert not now_hidden.version.searchable
     assert now_hidden.visit.outcome is Outcome.UNCHANGED
-    now_shown = Judge()(stored(reason=Reason.NOINDEX, body_digest=b"other"), page("old"))
+    now_shown = Judge()(stored(noindex=True, body_digest=b"other"), page("old"))
     assert now_shown.version is not None
     assert now_shown.version.searchable
-    assert Judge()(stored(reason=Reason.NOINDEX), status(304)).reason is Reason.NOINDEX
+    assert Judge()(stored(noindex=True), status(304)).reason is Reason.NOINDEX
+
+
+def test_a_header_that_asks_for_noindex_or_no_longer_is_heard_though_not_a_byte_changed() -> None:
+    now_hidden = Judge()(stored(), page("old", **{"x-robots-tag": "noindex"}))
+    assert now_hidden.version is not None
+    assert not now_hidden.version.searchable
+    assert (now_hidden.reason, now_hidden.visit.outcome) == (Reason.NOINDEX, Outcome.UNCHANGED)
+    now_shown = Judge()(stored(noindex=True), page("old"))
+    assert now_shown.version is not None
+    assert now_shown.version.searchable
+    assert now_shown.reason is None
+    assert Judge()(stored(), page("old")).version is None
+    assert Judge()(stored(noindex=True), page("old", **{"x-robots-tag": "none"})).version is None
+
+
+def test_a_failure_does_not_make_noindex_forgotten() -> None:
+    hidden = stored(noindex=True)
+    failure = Judge()(hidden, failing(Reason.SECONDS))
+    failed = replace(hidden, state=failure.state, reason=failure.reason, failures=failure.failures)
+    assert Judge()(failed, status(304)).reason is Reason.NOINDEX
+    now_shown = Judge()(failed, page("old"))
+    assert now_shown.version is not None
+    assert now_shown.version.searchable
+
+
+def test_another_title_alone_is_stored_but_is_no_change() -> None:
+    settled = Judge()(stored(title="old"), page("new", words=text("old")))
+    assert settled.version is not None
+    assert settled.version.title == "new"
+    assert (settled.visit.outcome, settled.visit.similarity) == (Outcome.UNCHANGED, 1.0)
 
 
 def test_a_page_without_text_but_with_links_leads_on() -> None:

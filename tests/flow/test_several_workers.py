@@ -125,7 +125,7 @@ class Several:
 
     def _fetcher(self) -> FetchWorker:
         world = self.world
-        return FetchWorker(world.web, world._parser, ema_policy(), world.clock, NAMES, self.line.put)
+        return FetchWorker(world.web, world._parser, ema_policy(), world.clock, "levada", NAMES, self.line.put)
 
     def _catalog(self) -> CatalogWorker:
         store = self.world.store

@@ -32,6 +32,34 @@ def small_web() -> dict[str, Response]:
     }
 
 
+def named(canonical: str, title: str, *links: str) -> Response:
+    return page(title, *links, head=f'<link rel="canonical" href="{canonical}">')
+
+
+def test_pages_whose_canonical_address_holds_nothing_are_stored_in_the_same_crawl() -> None:
+    """One leads back, two name each other, one is missing, one is forbidden; one is as it should be."""
+    world = World(
+        {
+            HOME: page("home", "/s", "/a", "/lost", "/shut", "/print"),
+            HOME + "s": named("/s/", "slash", "/deeper"),
+            HOME + "s/": status(301, location="/s"),
+            HOME + "deeper": page("deeper"),
+            HOME + "a": named("/b", "one"),
+            HOME + "b": named("/a", "other"),
+            HOME + "lost": named("/missing", "lost"),
+            HOME + "shut": named("/closed/", "shut"),
+            HOME + "robots.txt": status(200, b"User-agent: *\nDisallow: /closed/", content_type="text/plain"),
+            HOME + "print": named("/article", "print"),
+            HOME + "article": page("article"),
+        }
+    )
+    world.crawl(HOME)
+    stored = {url.removeprefix(HOME) for url in world.stored()}
+    assert stored - {"a", "b"} == {"", "s", "deeper", "lost", "shut", "article"}
+    assert stored & {"a", "b"}
+    assert world.page(HOME + "print").leads_to == HOME + "article"
+
+
 def test_once_visits_everything_once_and_ends() -> None:
     world = World(small_web())
     report = world.crawl(HOME)
@@ -113,6 +141,17 @@ def test_an_orphan_keeps_its_own_schedule_until_it_answers_404() -> None:
     world.web.script(HOME + "2", status(404))
     world.crawl(seconds=2 * DAY)
     assert world.page(HOME + "2").state is PageState.GONE
+
+
+def test_what_a_crawl_that_goes_once_leaves_because_its_site_rests_is_counted() -> None:
+    broken, good = [f"/broken{n}" for n in range(6)], [f"/good{n}" for n in range(30)]
+    answers = {HOME.rstrip("/") + path: status(500) for path in broken}
+    answers |= {HOME.rstrip("/") + path: page(path) for path in good}
+    world = World({HOME: page("home", *broken, *good), **answers}, "[politeness]\nat_once = 1")
+    report = world.crawl(HOME)
+    visited = len({url for _, url in world.asked()} & answers.keys())
+    assert (report.stopped, report.unvisited) == ("done", len(answers) - visited)
+    assert report.unvisited >= len(good) - 1
 
 
 @pytest.mark.parametrize("trouble", [failing(Reason.CONNECT), status(500), status(503), failing(Reason.SECONDS)])

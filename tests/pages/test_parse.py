@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.errors import MissingExtra
-from levada.hashing import content_digest
+from levada.pages.change import page_digest
 from levada.pages.compression import unpack_content, unpack_text
 from levada.pages.parse import ParseLimits, parse_page
 from levada.reasons import Reason
@@ -52,7 +52,7 @@ def test_a_page_is_read_whole() -> None:
     )
     assert text_of(page).split("\n")[:2] == ["Köprü", ARTICLE.strip()]
     assert unpack_content(page.content_zstd) == (text_of(page).encode(), PAGE.encode())
-    assert page.text_digest == content_digest(text_of(page).encode())
+    assert page.text_digest == page_digest(text_of(page).encode(), page.title, noindex=False)
     assert page.canonical == "http://example.org/news/page"
     assert page.links == (
         "http://example.org/news/page2.html",

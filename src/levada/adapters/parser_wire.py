@@ -26,6 +26,7 @@ class Errand(msgspec.Struct, frozen=True, array_like=True):
     content_type: str
     kind: PageKind
     known_text: bytes | None
+    noindex: bool
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -34,12 +35,13 @@ decode_parsed = msgspec.msgpack.Decoder(ParsedPage).decode
 
 
 def errand(page: RawPage, place: Place | None) -> Errand:
-    return Errand(page.url, page.body if place is None else place, page.content_type, page.kind, page.known_text)
+    body = page.body if place is None else place
+    return Errand(page.url, body, page.content_type, page.kind, page.known_text, page.noindex)
 
 
 def page_of(errand: Errand, desk: DeskReader) -> RawPage:
     body = errand.body if isinstance(errand.body, bytes) else desk.page(errand.body)
-    return RawPage(errand.url, body, errand.content_type, errand.kind, errand.known_text)
+    return RawPage(errand.url, body, errand.content_type, errand.kind, errand.known_text, errand.noindex)
 
 
 def frame(message: Errand | ParsedPage) -> bytearray:

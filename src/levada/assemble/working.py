@@ -123,7 +123,7 @@ async def _fetching(place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs) -> 
     async def nothing() -> None:
         await asyncio.Event().wait()
 
-    step = FetchWorker(fetcher, parser, make_policy(settings), clock, names, send)
+    step = FetchWorker(fetcher, parser, make_policy(settings), clock, settings.politeness.agent, names, send)
     try:
         yield StageWorker("fetch", names.fetch, jobs, step, nothing)
     finally:

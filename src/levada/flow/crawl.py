@@ -41,7 +41,7 @@ from levada.flow.waiting import cancelled, news_or
 from levada.flow.weather import Rest, Weather
 from levada.pages.robots import RobotsRules
 from levada.reasons import Reason
-from levada.records import Lease, Notice, PageRecord, PageState, Settled, Standing
+from levada.records import Lease, Notice, PageRecord, PageState, Said, Settled, Standing
 
 __all__ = ["Crawl", "CrawlPorts"]
 
@@ -97,7 +97,7 @@ class Crawl:
         self._weather = Weather(self._sites)
         self._robots = RobotsBook(ports.fetcher, self._sites, self._clock, polite, self._read_robots)
         self._fetch = FetchStep(ports.fetcher, self._clock, ports.policy)
-        self._parse = ParseStep(ports.parser)
+        self._parse = ParseStep(ports.parser, polite.agent)
         self._settler = Settler(settings, ports.policy, self._sieve, DuplicateBook(settings.crawl))
         self._hear = HearingStep(ports.notices, ports.policy, self._keeper)
         pause = _REPLAN_PAUSE * self.speed
@@ -377,6 +377,8 @@ class Crawl:
                 self._ports.policy.beliefs.forget(settled.lease.page)
             if settled.notices:
                 self._start(self._listen(settled.notices))
+            if disappointed := self._settler.stand_ins.disappointed(settled):
+                self._start(self._look_again(disappointed))
         self._listener(committed)
         self._pump()
         self._news.set()
@@ -384,6 +386,11 @@ class Crawl:
     async def _listen(self, notices: Sequence[Notice]) -> None:
         if await self._hear(notices):
             self._news.set()
+
+    async def _look_again(self, pages: Sequence[PageRecord]) -> None:
+        """Whatever this crawl was to visit."""
+        await self._keeper.run(self._ports.notices.bring_forward, [(page, Said.NOTHING, 0.0) for page in pages])
+        self._news.set()
 
     async def _watch(self) -> None:
         """Where the whole collection stands, for whoever looks."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from levada.flow.settings import CrawlSettings
+from levada.pages.change import text_part
 from levada.pages.traps import NearDuplicateRun, TrapLimits
 from levada.records import PageRecord, ParsedPage
 
@@ -25,17 +26,23 @@ class DuplicateBook:
         self._runs = NearDuplicateRun(TrapLimits(run=settings.near_duplicate_run))
 
     def holder(self, page: PageRecord, parsed: ParsedPage) -> str | None:
-        """Another page of the site that has just this text; if there is none, this page is now its holder."""
+        """Another page of the site that is stored with just this text."""
         if page.version or parsed.words < _FEW_WORDS:
             return None
-        holder = self._holders.setdefault((page.site, parsed.text_digest), page.url)
+        holder = self._holders.get((page.site, text_part(parsed.text_digest)))
+        return holder if holder != page.url else None
+
+    def hold(self, page: PageRecord, parsed: ParsedPage) -> None:
+        """This page is stored with this text, and can be found: from now on others are copies of it."""
+        if parsed.words < _FEW_WORDS:
+            return
+        self._holders.setdefault((page.site, text_part(parsed.text_digest)), page.url)
         if len(self._holders) > self._most_kept:
             self._holders.popitem(last=False)
-        return holder if holder != page.url else None
 
     def forget(self, page: PageRecord) -> None:
         """A page no longer has the text that it had: another may hold it now."""
-        key = (page.site, page.text_digest or b"")
+        key = (page.site, text_part(page.text_digest))
         if self._holders.get(key) == page.url:
             del self._holders[key]
 

@@ -1,6 +1,7 @@
 """The parse step: an answer in, what is on the page out.
 
-Bytes that we hold already are not read again. A page that kills its parser is remembered by the settling step.
+Bytes that we hold already are not read again, unless the answer may ask something else about being found. A page
+that kills its parser is remembered by the settling step.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ import msgspec
 
 from levada.errors import ParserDied
 from levada.flow.fetch import Fetched
-from levada.pages.change import answer_mark
+from levada.pages.change import answer_mark, is_noindex
+from levada.pages.robots import header_directives
 from levada.ports import Parser
 from levada.reasons import Reason
 from levada.records import ParsedPage, RawPage, Response
@@ -27,8 +29,11 @@ class Visited(msgspec.Struct, frozen=True):
 
 
 class ParseStep:
-    def __init__(self, parser: Parser) -> None:
+    """`agent` is who is meant by what answers ask of somebody."""
+
+    def __init__(self, parser: Parser, agent: str) -> None:
         self._parser = parser
+        self._agent = agent
 
     async def __call__(self, fetched: Fetched) -> Visited:
         response = fetched.response
@@ -36,14 +41,13 @@ class ParseStep:
             return Visited(fetched)
         page = fetched.lease.page
         digest = answer_mark(response.body)
-        if digest == page.body_digest:
+        noindex = not header_directives(response.headers, self._agent).isdisjoint(("noindex", "none"))
+        if digest == page.body_digest and noindex == is_noindex(page.text_digest):
             return Visited(fetched, digest)
-        raw = RawPage(page.url, response.body, response.header("content-type") or "", page.kind, page.text_digest)
+        kind = response.header("content-type") or ""
+        raw = RawPage(page.url, response.body, kind, page.kind, page.text_digest, noindex)
         try:
             parsed = await self._parser.parse(raw)
-            if parsed.noindex != (page.reason is Reason.NOINDEX) and page.version and not parsed.content_zstd:
-                # The same text, but from now on it may (or may not) be found: that is stored as a version.
-                parsed = await self._parser.parse(msgspec.structs.replace(raw, known_text=None))
         except ParserDied as death:
             return Visited(fetched, digest, killed_parser=Reason(death.cause))
         return Visited(fetched, digest, parsed)

@@ -16,7 +16,8 @@ from levada.flow.retry import doubling, http_date, retry_after
 from levada.flow.saying import notices_of, said_of
 from levada.flow.settings import Settings
 from levada.flow.sieve import LinkSieve
-from levada.pages.change import judge
+from levada.flow.stand_ins import StandIns
+from levada.pages.change import is_noindex, judge
 from levada.pages.robots import header_directives
 from levada.pages.urls import canonical
 from levada.ports import RevisitPolicy
@@ -62,6 +63,7 @@ PASSING = frozenset(
 )
 
 _KILLS = frozenset({Reason.PARSER_DIED, Reason.PARSE_SECONDS, Reason.PARSE_MEMORY})
+_OUT_OF_SEARCH = frozenset({PageState.GONE, PageState.ELSEWHERE})
 _MAY_STAND_FOR_OTHERS = frozenset({PageState.NEW, PageState.LIVE, PageState.FAILED})
 _SOONEST = 1.0  # seconds between two visits of a page
 
@@ -74,6 +76,7 @@ class Settler:
         self._policy = policy
         self._sieve = sieve
         self._duplicates = duplicates
+        self.stand_ins = StandIns()
 
     def settle(self, visited: Visited, rival: PageRecord | None = None) -> Settled:
         """`rival` is what is known of the page that this one names canonical."""
@@ -106,6 +109,8 @@ class Settler:
             outcome = Outcome.REFUSED
             pause = doubling(self._settings.revisit.gone, failures - 1, self._settings.revisit.ceiling, page.url)
         state = PageState.LIVE if page.version else PageState(outcome.name.lower())
+        if page.state in _OUT_OF_SEARCH:  # and a failure brings nothing back
+            state = page.state
         refused = () if outcome is Outcome.FAILED else (Refusal(page.url, page.site, reason),)
         return Settled(
             lease,
@@ -116,6 +121,7 @@ class Settler:
             kind=page.kind,
             reason=reason,
             failures=failures,
+            leads_to=page.leads_to,
             refused=refused,
         )
 
@@ -224,6 +230,8 @@ class Settler:
             settled = self.trouble(lease, at, parsed.reason)
             return replace(settled, refused=(*settled.refused, *parsed.refused))
         if target := self._copy_of(page, parsed, at, rival):
+            if rival is None or rival.state is not PageState.LIVE:
+                self.stand_ins.set_aside(page, target)
             return self._elsewhere(lease, at, Reason.DUPLICATE, target, How.CANONICAL)
         if parsed.kind is PageKind.PAGE and (holder := self._duplicates.holder(page, parsed)):
             return self._elsewhere(lease, at, Reason.DUPLICATE, holder)
@@ -247,6 +255,8 @@ class Settler:
         target = parsed.canonical
         if not target or page.how is How.CANONICAL or _without_scheme(target) == _without_scheme(page.url):
             return None
+        if self.stand_ins.counts_on(page.url):
+            return None
         if rival is not None:  # two that name each other, or one that leads back here: then this page is kept
             return target if rival.state in _MAY_STAND_FOR_OTHERS else None
         return target if self._sieve.would_take(page, Link(target, How.CANONICAL), at) else None
@@ -265,7 +275,7 @@ class Settler:
             at + plan.interval,
             memory=plan.memory,
             kind=page.kind,
-            reason=Reason.NOINDEX if page.reason is Reason.NOINDEX else None,
+            reason=Reason.NOINDEX if is_noindex(page.text_digest) else None,
             etag=etag,
             last_modified=modified,
             body_digest=digest,
@@ -278,9 +288,11 @@ class Settler:
         found, refused = self._sieve.sift(page, parsed.links, parsed.marked, at, parsed.nofollow)
         if outcome is Outcome.CHANGED:
             self._duplicates.forget(page)
+        if not parsed.noindex:
+            self._duplicates.hold(page, parsed)
         visit = Visit(at, outcome, similarity, said_of(page, response, at))
         plan = self._plan(page, visit, response.header("last-modified"))
-        is_new = outcome is not Outcome.UNCHANGED or parsed.noindex != (page.reason is Reason.NOINDEX)
+        is_new = outcome is not Outcome.UNCHANGED or parsed.text_digest != page.text_digest
         return Settled(
             lease,
             visit,

@@ -29,7 +29,7 @@ from levada.flow.sieve import LinkSieve
 from levada.flow.storekeeper import Storekeeper
 from levada.ports import Clock, Fetcher, Frontier, Notices, Parser, RevisitPolicy, Sites
 from levada.reasons import Reason
-from levada.records import Lease, PageState, Settled
+from levada.records import Lease, PageState, Said, Settled
 
 __all__ = ["CatalogPorts", "CatalogWorker", "FetchWorker", "Send"]
 
@@ -46,10 +46,17 @@ class FetchWorker:
     """Asks sites for the pages of a message, all at once, and reads what they answer."""
 
     def __init__(
-        self, fetcher: Fetcher, parser: Parser, policy: RevisitPolicy, clock: Clock, queues: QueueNames, send: Send
+        self,
+        fetcher: Fetcher,
+        parser: Parser,
+        policy: RevisitPolicy,
+        clock: Clock,
+        agent: str,
+        queues: QueueNames,
+        send: Send,
     ) -> None:
         self._fetch = FetchStep(fetcher, clock, policy)
-        self._parse = ParseStep(parser)
+        self._parse = ParseStep(parser, agent)
         self._clock = clock
         self._queues = queues
         self._send = send
@@ -196,3 +203,6 @@ class CatalogWorker:
             self._ports.policy.beliefs.forget(settled.lease.page)
         if settled.notices:
             await self._hear(settled.notices)
+        if disappointed := self._settler.stand_ins.disappointed(settled):
+            again = [(page, Said.NOTHING, 0.0) for page in disappointed]
+            await self._keeper.run(self._ports.notices.bring_forward, again)

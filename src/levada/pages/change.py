@@ -2,6 +2,8 @@
 
 Source: the order of evidence in the freshness specification. A 304 settles it and is compared with nothing; then
 the bytes; then the main text decides, whose digest is over tidied lines, so that white space alone is no change.
+A page whose title alone is another, or that may be found from now on (or no longer), has not changed, but is stored
+anew: so the digest of a page goes on with marks of both.
 
 The mark of the bytes need not withstand anybody (XXH3, the fastest there is): it is compared with that of the same
 page's last answer only, so who forges it hides a change of his own page, and could as well answer with the old one.
@@ -10,15 +12,18 @@ page's last answer only, so who forges it hides a change of his own page, and co
 from __future__ import annotations
 
 from typing import NamedTuple
+from zlib import crc32
 
 from xxhash import xxh3_128_digest
 
+from levada.hashing import content_digest
 from levada.pages.sketch import similarity
 from levada.records import Outcome, PageRecord, ParsedPage
 
-__all__ = ["Judgement", "answer_mark", "judge", "same_bytes"]
+__all__ = ["Judgement", "answer_mark", "is_noindex", "judge", "page_digest", "same_bytes", "text_part"]
 
 NOT_MODIFIED = 304
+_TEXT = 16  # bytes of the digest that stand for the text
 
 
 class Judgement(NamedTuple):
@@ -29,6 +34,21 @@ class Judgement(NamedTuple):
 def answer_mark(body: bytes) -> bytes:
     """Sixteen bytes that tell whether a page answers as it did the last time."""
     return xxh3_128_digest(body)
+
+
+def page_digest(text: bytes, title: str, noindex: bool) -> bytes:
+    """Of the text, then whether it may be found, and a mark of the title."""
+    return content_digest(text) + bytes((noindex,)) + crc32(title.encode("utf-8", "replace")).to_bytes(4, "big")
+
+
+def text_part(digest: bytes | None) -> bytes:
+    """What stands for the text alone: two pages may have the same."""
+    return (digest or b"")[:_TEXT]
+
+
+def is_noindex(digest: bytes | None) -> bool:
+    """Whether the page that was stored asked not to be found."""
+    return (digest or b"")[_TEXT : _TEXT + 1] == b"\1"
 
 
 def same_bytes(page: PageRecord, status: int, body_digest: bytes | None) -> bool:
@@ -46,6 +66,6 @@ def judge(
         raise ValueError("a page whose bytes are new must be parsed before it is judged")
     if page.text_digest is None:
         return Judgement(Outcome.FIRST, 0.0)
-    if parsed.text_digest == page.text_digest:
+    if text_part(parsed.text_digest) == text_part(page.text_digest):
         return Judgement(Outcome.UNCHANGED, 1.0)
     return Judgement(Outcome.CHANGED, similarity(page.sketch or b"", parsed.sketch))

@@ -8,6 +8,7 @@ import msgspec
 
 from levada.errors import BadUrl
 from levada.hashing import content_digest
+from levada.pages.change import page_digest
 from levada.pages.charset import UNREAD, Decoded, decode, says_utf8
 from levada.pages.compression import pack_content
 from levada.pages.extraction import extracted_text
@@ -133,7 +134,8 @@ def _parse_listing(page: RawPage, form: Form, limits: ParseLimits) -> ParsedPage
 def _describe(
     page: RawPage, charset: str, head: Head, text: bytes, links: LinkCollector, limits: ParseLimits
 ) -> ParsedPage:
-    digest = content_digest(text)
+    noindex = head.noindex or page.noindex
+    digest = page_digest(text, head.title, noindex)
     known = digest == page.known_text
     profile = NO_WORDS if known else profile_of(text)  # what is stored already tells as much
     plain, marked = links.links(), links.marked()
@@ -151,7 +153,7 @@ def _describe(
         marked=marked,
         refused=links.refused(),
         canonical=links.address(head.canonical) if head.canonical else None,
-        noindex=head.noindex,
+        noindex=noindex,
         nofollow=head.nofollow,
         reason=None if text or head.title or plain or marked else Reason.EMPTY,
     )

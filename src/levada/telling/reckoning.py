@@ -24,6 +24,7 @@ __all__ = ["Step", "account", "last_step", "rate_words", "sentence"]
 _COMPARED = (Outcome.FIRST, Outcome.UNCHANGED, Outcome.CHANGED)
 _REMEMBERED = 10
 _SURELY_SOONER = 4.0  # a visit so many times earlier than any likely change is made in doubt
+_LEADS = {Reason.REDIRECTED: "redirects to", Reason.DUPLICATE: "is a copy of"}
 _TELLERS = (("sitemap", Said.SITEMAP), ("feed", Said.FEED))
 
 
@@ -89,7 +90,7 @@ def _interval(page: PageRecord, revisit: RevisitSettings, rate: RateBelief | Non
         return []
     every = duration(step.after)
     if page.state is PageState.ELSEWHERE:
-        leads = "redirects to" if page.reason is Reason.REDIRECTED else "is a copy of"
+        leads = _LEADS.get(page.reason or Reason.GONE, "leads to")  # it may have failed since
         return [f"it {leads} {page.leads_to}, and is looked at again after {every}"]
     if revisit.policy == "learned":
         return [_learned(page, step.after, revisit, rate)] if rate else []
