@@ -194,7 +194,8 @@ def test_what_is_asked_wrongly_is_said(api: TestClient, path: str, code: str) ->
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{", b"[1]", b"null", b'{"urls": "x"}', b'{"urls": []}', b"\xff", b"[" * 10_000]
+    "body",
+    [b"", b"{", b"[1]", b"null", b'{"urls": "x"}', b'{"urls": []}', b"\xff", b'{"urls": ["\xff"]}', b"[" * 10_000],
 )
 def test_a_body_that_is_not_what_was_asked_for_is_refused(api: TestClient, body: bytes) -> None:
     answer = api.post(f"{V1}/seeds", content=body, headers={"content-type": "application/json"})

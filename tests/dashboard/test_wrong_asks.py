@@ -109,3 +109,7 @@ def test_the_api_says_these_sentences(api: TestClient) -> None:
     json = {"content-type": "application/json"}
     deep = '{"urls": ' + "[" * 500_000
     assert message(api.post(f"{v1}/seeds", content=deep, headers=json)) == "urls[0] must be text"
+    latin = '{"url": "https://example.org/\xe9"}'.encode("latin-1")
+    assert message(api.post(f"{v1}/webhooks", content=latin, headers=json)) == (
+        "the body is no JSON: it is not UTF-8 (byte 29)"
+    )

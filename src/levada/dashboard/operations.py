@@ -82,13 +82,21 @@ async def _asked(operation: Operation, request: Request) -> msgspec.Struct:
 
 
 def _body_of(body: bytes, asks: type[Asked]) -> Asked:
+    text = _text_of(body)
     try:
-        return msgspec.json.decode(body, type=asks)
+        return msgspec.json.decode(text, type=asks)
     except msgspec.MsgspecError as error:
-        raise UsageError(what_is_wrong(str(error), _sent(body), asks.__struct_encode_fields__)) from None
+        raise UsageError(what_is_wrong(str(error), _sent(text), asks.__struct_encode_fields__)) from None
 
 
-def _sent(body: bytes) -> Any:
+def _text_of(body: bytes) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the body is no JSON: it is not UTF-8 (byte {error.start})") from None
+
+
+def _sent(body: str) -> Any:
     try:
         return msgspec.json.decode(body)
     except (msgspec.MsgspecError, RecursionError):
