@@ -57,3 +57,15 @@ def test_a_person_logs_in_by_a_page_that_tells_nothing(open_server: Open, data: 
     assert server.get("/", headers={"accept": "text/html"}).status_code == 200
     assert server.post("/logout", follow_redirects=False).status_code == 303
     assert server.get("/api/v1/status").status_code == 401
+
+
+def test_a_login_form_of_many_fields_is_refused(open_server: Open, data: Path) -> None:
+    answer = open_server(data, TOKENS, "192.0.2.7").post("/login", data=dict.fromkeys("abcde", "1"))
+    assert answer.status_code == 400
+    assert "at most 4 fields" in answer.text
+
+
+def test_a_long_login_that_does_not_say_so_is_cut_off(open_server: Open, data: Path) -> None:
+    pieces = (b"x" * 65_536 for _ in range(160))
+    answer = open_server(data, TOKENS, "192.0.2.7").post("/login", content=pieces)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too-large")

@@ -11,17 +11,17 @@ from typing import Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from levada import __version__
-from levada.dashboard.access import Access
-from levada.dashboard.answers import error_answer, json_answer
+from levada.dashboard.access import Access, Refusal
+from levada.dashboard.answers import error_answer, json_answer, refusal_answer
 from levada.dashboard.changes import CHANGE_PATHS, CHANGES, change_routes
 from levada.dashboard.controlling import CONTROLLING
-from levada.dashboard.gate import Gate
+from levada.dashboard.gate import CUT, Gate
 from levada.dashboard.hooking import HOOKING
 from levada.dashboard.laboratory import LABORATORY
 from levada.dashboard.load_facts import LOADS
@@ -41,6 +41,7 @@ __all__ = ["OPERATIONS", "make_app", "openapi"]
 log = logging.getLogger(__name__)
 
 Beside = Callable[[], Coroutine[None, None, None]]
+_CUT_SHORT = Refusal(400, "cut-short", "the request ended before its body did")
 
 
 class HealthAnswer(msgspec.Struct, frozen=True):
@@ -81,7 +82,7 @@ def make_app(view: View, access: Access, *beside: Beside) -> ASGIApp:
     ]
     inner = Starlette(
         routes=routes,
-        exception_handlers={HTTPException: _refused, Exception: _broken},
+        exception_handlers={HTTPException: _refused, ClientDisconnect: _cut_off, Exception: _broken},
         lifespan=_living(view, line.run, *beside),
     )
     return Gate(inner, access)
@@ -109,6 +110,10 @@ async def _refused(_request: Request, error: Exception) -> Response:
     answer = error_answer(error.status_code, code, message)
     answer.headers.update(error.headers or {})
     return answer
+
+
+async def _cut_off(request: Request, _error: Exception) -> Response:
+    return refusal_answer(request.scope.get(CUT, _CUT_SHORT))
 
 
 async def _broken(request: Request, error: Exception) -> Response:

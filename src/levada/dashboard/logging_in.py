@@ -30,6 +30,8 @@ _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="view
 <label for="token">Token</label>
 <input id="token" name="token" type="password" autocomplete="current-password" autofocus>
 <button>Open</button></form></html>"""
+_MOST_FIELDS = 4
+_TOO_MANY_FIELDS = Refusal(400, "usage-error", f"a form of at most {_MOST_FIELDS} fields is read here")
 
 
 def login_page(refused: Refusal) -> Response:
@@ -38,11 +40,19 @@ def login_page(refused: Refusal) -> Response:
     return HTMLResponse(page, refused.status, {"content-security-policy": _POLICY, "cache-control": "no-store"})
 
 
+def _token_in(body: bytes) -> str | Refusal:
+    try:
+        form = parse_qs(body.decode("utf-8", "replace"), max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        return _TOO_MANY_FIELDS
+    return form.get("token", [""])[0]
+
+
 def login_routes(access: Access) -> list[Route]:
     async def log_in(request: Request) -> Response:
-        form = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=4)
+        token = _token_in(await request.body())
         client = request.client.host if request.client else ""
-        session = access.log_in(form.get("token", [""])[0], client)
+        session = token if isinstance(token, Refusal) else access.log_in(token, client)
         if isinstance(session, Refusal):
             return login_page(session)
         answer = RedirectResponse("/", 303)

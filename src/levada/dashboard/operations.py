@@ -8,13 +8,11 @@ from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from levada.dashboard.access import Refusal
 from levada.dashboard.answers import json_answer, refusal_answer, refusal_of
-from levada.dashboard.gate import CUT
 from levada.dashboard.view import View
 from levada.dashboard.wrong_asks import what_is_wrong
 from levada.errors import LevadaError, UsageError
@@ -23,7 +21,6 @@ __all__ = ["API", "Nothing", "Operation", "query_of", "routes_of"]
 
 API = "/api/v1"
 Asked = TypeVar("Asked", bound=msgspec.Struct)
-_CUT_SHORT = Refusal(400, "cut-short", "the request ended before its body did")
 
 
 class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,8 +63,6 @@ def _endpoint(operation: Operation, view: View) -> Callable[[Request], Any]:
                 told = operation.handle(view, asked)
         except LevadaError as error:
             return refusal_answer(refusal_of(error))
-        except ClientDisconnect:
-            return refusal_answer(request.scope.get(CUT, _CUT_SHORT))
         return json_answer(request, told, operation.status)
 
     return endpoint
