@@ -22,7 +22,7 @@ from levada.flow.crawl import Crawl
 from levada.flow.live import LiveStatus
 from levada.flow.progress import Report
 from levada.flow.settings import Settings, parse_settings
-from levada.orders import AddSeeds, ChangeBudget, Pause, Resume, Wishes
+from levada.orders import AddSeeds, ChangeBudget, DropSite, Pause, Resume, Wishes
 from levada.records import Outcome
 from levada.searching import Query
 from tests.flow.world import page
@@ -156,6 +156,32 @@ def test_a_status_that_cannot_be_written_holds_nobody_up(tmp_path: Path) -> None
     folder = DataFolder(tmp_path / "nowhere")
     folder.save_live(status(1))
     folder.forget_live()
+
+
+@pytest.mark.parametrize("obeyed", [True, False], ids=["dropped", "about to be dropped"])
+def test_a_dropped_site_that_is_named_again_is_taken_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, obeyed: bool
+) -> None:
+    folder = DataFolder(tmp_path)
+
+    async def stored_after(*urls: str) -> int:
+        async with open_crawl(folder, QUICK, seeds(urls), once=True, fetcher=web()) as crawl:
+            return (await crawl.run()).pages
+
+    def drop() -> None:
+        orders = open_orders(folder)
+        orders.give(DropSite("a.test"))
+        orders.close()
+
+    assert asyncio.run(stored_after()) == 0
+    drop()
+    if obeyed:
+        assert asyncio.run(stored_after()) == 0
+    assert asyncio.run(stored_after(A)) == 11
+    assert caplog.messages == ["a.test was dropped: it is named as a start, and taken up again"]
+    caplog.clear()
+    assert asyncio.run(stored_after(A)) == 11
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize(("later", "left"), [(10, 777), (20, None)])

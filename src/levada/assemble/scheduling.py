@@ -23,6 +23,7 @@ from levada.assemble.ordering import open_orders
 from levada.assemble.parts import make_clock, make_fetcher, make_policy, remember_pages
 from levada.assemble.shared import is_shared, share
 from levada.assemble.sharing import make_collection_name
+from levada.assemble.starting import add_start
 from levada.assemble.stores import CollectionStore, open_store, place_if_new
 from levada.assemble.working import CAPACITY, queue_capacities
 from levada.clock import SystemClock
@@ -121,7 +122,7 @@ async def open_handing_out(
         folder.save_settings(settings)
         keeper = opened.enter_context(closing(Storekeeper()))
         names = QueueNames(make_collection_name(folder))
-        store.add(start, [], clock.now())
+        add_start(start, store, orders, clock.now())
         remember_pages(policy, store)
         jobs = RabbitmqJobs(url, SystemClock(), queue_capacities(names))
         opened.push_async_callback(jobs.close)

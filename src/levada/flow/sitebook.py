@@ -16,7 +16,12 @@ from levada.flow.storekeeper import Storekeeper
 from levada.ports import Sites
 from levada.records import RobotsRecord, SiteRecord
 
-__all__ = ["SiteBook"]
+__all__ = ["SiteBook", "is_dropped"]
+
+
+def is_dropped(record: SiteRecord) -> bool:
+    """Nobody wants it any more, until somebody names it again."""
+    return record.rest_until >= FOREVER
 
 
 class SiteBook:
@@ -82,7 +87,7 @@ class SiteBook:
     async def take_up(self, site: str) -> None:
         """It is wanted after all."""
         record = await self.get(site)
-        if record.rest_until >= FOREVER:
+        if is_dropped(record):
             await self._save(msgspec.structs.replace(record, rest_until=0.0))
 
     def _rest_seconds(self, failures: int) -> float:
