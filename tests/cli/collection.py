@@ -6,11 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import typer
+from msgspec.structs import replace
 from typer.testing import CliRunner, Result
 
 from levada.adapters.sqlite import SqliteStore
 from levada.assemble.folder import DataFolder
 from levada.errors import LevadaError
+from levada.flow.agenda import FOREVER
 from levada.flow.settings import ClockSettings, Settings
 from levada.hashing import content_digest
 from levada.pages.compression import pack_content
@@ -44,6 +46,7 @@ __all__ = [
     "Answer",
     "build",
     "command",
+    "drop",
     "settle",
 ]
 
@@ -128,6 +131,17 @@ def build(path: Path) -> Path:
     finally:
         store.close()
     return path
+
+
+def drop(path: Path, site: str) -> None:
+    """As a crawl obeys that order."""
+    store = SqliteStore(DataFolder(path).database)
+    try:
+        record = store.site(site)
+        assert record is not None
+        store.save(replace(record, admitted=False, rest_until=FOREVER))
+    finally:
+        store.close()
 
 
 def settle(

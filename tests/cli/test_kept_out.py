@@ -12,7 +12,7 @@ from levada.cli import diff as diff_module
 from levada.cli import why as why_module
 from levada.reasons import Reason
 from levada.records import Refusal
-from tests.cli.collection import NOW, build, command
+from tests.cli.collection import NOW, PLAIN, build, command, drop
 
 why = command(why_module.register)
 diff = command(diff_module.register)
@@ -28,6 +28,7 @@ def refusing(tmp_path_factory: pytest.TempPathFactory) -> Path:
         store.add([], [Refusal(HIDDEN, "example.org", Reason.NOFOLLOW)], NOW)
     finally:
         store.close()
+    drop(path, "plain.example:8080")
     return path
 
 
@@ -37,6 +38,7 @@ def refusing(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (HIDDEN, "it was refused when it was found: nofollow"),
         ("https://example.org/private/y", "robots.txt of example.org does not allow it"),
         ("exmaple.org", "exmaple.org is none of the start sites"),
+        (f"{PLAIN}x", f"plain.example:8080 was dropped: 'levada crawl {PLAIN}' takes it up again"),
         ("https://example.org/a/a/a/a/a/a", "an address like this is not followed (repeating-path)"),
     ],
 )

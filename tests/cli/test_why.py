@@ -14,7 +14,7 @@ from levada.freshness.ema import ema
 from levada.reasons import Reason
 from levada.records import How, Outcome, PageKind, PageRecord, PageState, Visit
 from levada.telling.reckoning import account, last_step, sentence
-from tests.cli.collection import BLOCKED, DOWN, FRONT, GONE, NEW, NOW, PLAIN, VAPUR, command
+from tests.cli.collection import BLOCKED, DOWN, FRONT, GONE, NEW, NOW, PLAIN, VAPUR, build, command, drop
 
 why = command(why_module.register)
 EMA = RevisitSettings(policy="ema")
@@ -58,6 +58,19 @@ def test_the_next_visit_is_explained_by_the_last_ones(by_the_paper: Path) -> Non
 )
 def test_every_state_is_explained(by_the_paper: Path, url: str, told: str) -> None:
     assert told in why(url, "--data", by_the_paper).out
+
+
+def test_a_page_of_a_dropped_site_has_no_next_visit(tmp_path: Path) -> None:
+    data = build(tmp_path / "levada-data")
+    assert "next visit due since" in why(FRONT, "--data", data).out
+    drop(data, "example.org")
+    told = why(FRONT, "--data", data).out
+    assert "no next visit." in told
+    assert " due" not in told
+    assert "example.org was dropped: 'levada crawl https://example.org/' takes it up again" in told
+    facts = json.loads(why(FRONT, "--json", "--data", data).out)
+    assert (facts["site_dropped"], facts["site_rests_until"], facts["next_visit"]) == (True, None, None)
+    assert json.loads(why(PLAIN, "--json", "--data", data).out)["site_dropped"] is False
 
 
 def test_json_has_all_facts(by_the_paper: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -11,7 +12,7 @@ from starlette.testclient import TestClient
 from levada.assemble.folder import DataFolder
 from levada.assemble.ordering import open_orders
 from levada.orders import AddSeeds, ChangeBudget, DropSite, Pause, Resume
-from tests.cli.collection import FRONT, GONE, NEW, SCRIPT, VAPUR
+from tests.cli.collection import FRONT, GONE, NEW, SCRIPT, VAPUR, drop
 from tests.dashboard.conftest import Open
 
 V1 = "/api/v1"
@@ -91,6 +92,20 @@ def test_sites_come_by_name_and_page_by_page(api: TestClient) -> None:
     assert "example.org" in names
     one = api.get(f"{V1}/site", params={"site": "example.org"}).json()
     assert FRONT in [page["url"] for page in one["pages"]]
+
+
+def test_a_dropped_site_says_so(api: TestClient, data: Path) -> None:
+    def told() -> tuple[dict[str, Any], set[str | None]]:
+        one = api.get(f"{V1}/site", params={"site": "example.org"}).json()
+        return one["site"], {page["next_visit"] for page in one["pages"]}
+
+    before, planned = told()
+    assert before["dropped"] is False
+    assert None not in planned
+    drop(data, "example.org")
+    after, planned = told()
+    assert after == before | {"dropped": True}
+    assert planned == {None}
 
 
 def test_changes_are_read_on_and_filtered(api: TestClient) -> None:

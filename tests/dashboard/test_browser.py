@@ -17,7 +17,7 @@ from levada.adapters.sqlite import SqliteStore
 from levada.assemble.folder import DataFolder
 from levada.pages.urls import canonical
 from levada.records import Found, Outcome, PageState, Settled, Visit
-from tests.cli.collection import HOUR, NOW, build, version
+from tests.cli.collection import FRONT, HOUR, NOW, build, drop, version
 from tests.dashboard.served import served
 from tests.dashboard.walking import VIEWS, Walk, browser, chromium, demo, open_page
 
@@ -115,6 +115,23 @@ def test_a_collection_that_cannot_be_read_is_told_of_with_what_to_do(opened: Bro
         expect(said).to_contain_text("is damaged or not a database")
         expect(said).to_contain_text("restore a copy")
         expect(page.locator("main")).to_contain_text("levada doctor")
+        assert not walk.is_too_wide()
+        assert walk.complaints == []
+
+
+def test_a_dropped_site_is_shown_as_one(opened: Browser, tmp_path: Path) -> None:
+    data = build(tmp_path / "data")
+    drop(data, "example.org")
+    with served(data) as address, open_page(opened, "narrow") as page:
+        walk = Walk(page, address)
+        walk.go("sites")
+        expect(page.get_by_role("row").filter(has_text="example.org")).to_contain_text("dropped: add it again")
+        walk.go("sites/example.org")
+        expect(page.locator("main h1")).to_have_text("example.org")
+        expect(page.locator("main")).to_contain_text("dropped: add it again")
+        expect(page.get_by_role("button", name="Visit it no more")).to_have_count(0)
+        walk.go_page(FRONT)
+        expect(page.get_by_role("row").filter(has_text="next visit")).to_contain_text("never")
         assert not walk.is_too_wide()
         assert walk.complaints == []
 

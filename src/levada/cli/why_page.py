@@ -14,7 +14,7 @@ from levada.telling.addresses import url_of
 from levada.telling.believed import Believed, Heard, believed_of
 from levada.telling.duration import duration, relative
 from levada.telling.reckoning import account, sentence
-from levada.telling.why_site import site_notes
+from levada.telling.why_site import as_planned, site_notes
 
 __all__ = ["show"]
 
@@ -25,6 +25,7 @@ _STYLES = {"●": "bold yellow", "○": "green", "+": "cyan", "▷": "bold"}
 def show(collection: Collection, page: PageRecord) -> None:
     out = printer()
     now = collection.clock.now()
+    page = as_planned(page, collection.store.site(page.site))
     believed = believed_of(collection, page, now)
     kept = collection.store.versions(page.url)
     if kept:

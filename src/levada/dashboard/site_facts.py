@@ -11,8 +11,10 @@ from levada.dashboard.operations import Operation
 from levada.dashboard.reading import Limit
 from levada.dashboard.view import View
 from levada.errors import NotFound
+from levada.flow.sitebook import is_dropped
 from levada.records import Outcome, PageRecord, SiteRecord
 from levada.telling.duration import iso
+from levada.telling.why_site import as_planned
 
 __all__ = ["SITES"]
 
@@ -40,6 +42,7 @@ class SiteFacts(msgspec.Struct, frozen=True):
     admitted: bool  # one that the user asked for
     pages: int
     failures: int  # in a row
+    dropped: bool  # visited no more, until somebody names it again
     rests_until: str | None
     delay: float  # seconds between two requests
     robots: str  # ok, none yet, or why it could not be had
@@ -82,7 +85,8 @@ def _site(view: View, ask: SiteAsk) -> SiteAnswer:
     fronts = [f"{scheme}://{record.site}/" for scheme in ("https", "http")]
     urls = [url for front in fronts for url in store.urls_like(front, _SHOWN_PAGES)]
     pages = [page for url in urls[:_SHOWN_PAGES] if (page := store.page(url)) is not None]
-    return SiteAnswer(_facts(view, record), _changes_per_day(pages), [_page(page) for page in pages])
+    shown = [_page(as_planned(page, record)) for page in pages]
+    return SiteAnswer(_facts(view, record), _changes_per_day(pages), shown)
 
 
 def _changes_per_day(pages: list[PageRecord]) -> float | None:
@@ -105,6 +109,7 @@ def _facts(view: View, record: SiteRecord) -> SiteFacts:
         admitted=record.admitted,
         pages=record.pages,
         failures=record.failures,
+        dropped=is_dropped(record),
         rests_until=iso(record.rest_until) if rests else None,
         delay=collection.settings.politeness.delay if record.delay is None else record.delay,
         robots=trouble[0] if trouble else "ok" if record.robots else "not read yet",

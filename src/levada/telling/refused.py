@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from levada.adapters.keeping import EXAMPLE_LENGTH
 from levada.assemble.reading import Collection
+from levada.flow.sitebook import is_dropped
 from levada.pages.robots import RobotsRules
 from levada.pages.traps import TrapLimits, trap
 from levada.pages.urls import scheme_of, site_of
 from levada.reasons import Reason
 from levada.records import SiteRecord
+from levada.telling.why_site import dropped_words
 
 __all__ = ["refusal_words"]
 
@@ -34,6 +36,8 @@ def _ruled_out(collection: Collection, url: str) -> str | None:
     site, crawl = collection.store.site(site_of(url)), collection.settings.crawl
     if crawl.scope == "sites" and not (site and (site.admitted or site.pages)):
         return f"{site_of(url)} is none of the start sites, and the crawl does not leave them (crawl.scope)"
+    if site and is_dropped(site):
+        return dropped_words(url)
     if site and _closed_by_robots(site, url, collection.settings.politeness.agent):
         return f"robots.txt of {site.site} does not allow it"
     limits = TrapLimits(max_length=crawl.max_url_length, max_depth=crawl.max_depth)

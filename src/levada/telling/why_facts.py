@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from levada.assemble.reading import Collection
+from levada.flow.sitebook import is_dropped
 from levada.records import Outcome, PageRecord, Said, Visit
 from levada.telling.addresses import url_of
 from levada.telling.believed import Believed, believed_of
 from levada.telling.duration import iso
 from levada.telling.reckoning import account, last_step, sentence
-from levada.telling.why_site import site_notes
+from levada.telling.why_site import as_planned, site_notes
 
 __all__ = ["page_facts"]
 
@@ -19,10 +20,11 @@ _DAY = 86_400.0
 
 def page_facts(collection: Collection, page: PageRecord) -> dict[str, Any]:
     now = collection.clock.now()
+    site = collection.store.site(page.site)
+    page = as_planned(page, site)
     believed = believed_of(collection, page, now)
     revisit = collection.settings.revisit
     because = account(page, revisit, now, believed.rate)
-    site = collection.store.site(page.site)
     step = last_step(page, revisit)
     return {
         "url": page.url,
@@ -49,6 +51,7 @@ def page_facts(collection: Collection, page: PageRecord) -> dict[str, Any]:
         "next_visit_in": None if page.next_visit is None else page.next_visit - now,
         **_belief_facts(page, believed, learned=revisit.policy == "learned"),
         "versions": [each.version for each in collection.store.versions(page.url)],
+        "site_dropped": site is not None and is_dropped(site),
         "site_rests_until": iso(site.rest_until) if site and site.rest_until > now else None,
         "site_notes": site_notes(collection, page, now),
     }

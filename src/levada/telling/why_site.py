@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from levada.assemble.reading import Collection
+from levada.flow.sitebook import is_dropped
 from levada.pages.robots import RobotsRules
-from levada.pages.urls import scheme_of
+from levada.pages.urls import front_page, scheme_of, site_of
 from levada.records import PageRecord, SiteRecord
 from levada.telling.duration import duration, moment, relative
 
-__all__ = ["site_notes"]
+__all__ = ["as_planned", "dropped_words", "site_notes"]
+
+
+def as_planned(page: PageRecord, site: SiteRecord | None) -> PageRecord:
+    """The page with its next visit; where the site was dropped there is none, whatever its last visit planned."""
+    return replace(page, next_visit=None) if site and is_dropped(site) else page
+
+
+def dropped_words(url: str) -> str:
+    """Of a page whose site was dropped."""
+    return f"{site_of(url)} was dropped: 'levada crawl {front_page(url)}' takes it up again"
 
 
 def site_notes(collection: Collection, page: PageRecord, now: float) -> list[str]:
@@ -16,7 +29,9 @@ def site_notes(collection: Collection, page: PageRecord, now: float) -> list[str
     if site is None:
         return []
     notes = []
-    if site.rest_until > now:
+    if is_dropped(site):
+        notes.append(dropped_words(page.url))
+    elif site.rest_until > now:
         again = relative(site.rest_until, now)
         notes.append(f"{page.site} rests after {site.failures} failures in a row: asked again {again}")
     if site.delay is not None:

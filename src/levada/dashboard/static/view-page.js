@@ -17,8 +17,8 @@ export async function open(place, { query: typed }) {
   let seen = "", newest = null;
   const look = async () => {
     const [page, why] = await Promise.all([ask(`/page${query({ url })}`), ask(`/why${query({ url })}`)]);
-    if (seen === `${page.visits} ${page.next_visit}`) return;
-    seen = `${page.visits} ${page.next_visit}`;
+    if (seen === `${page.visits} ${why.next_visit}`) return;
+    seen = `${page.visits} ${why.next_visit}`;
     draw(about, page, why);
     if (newest !== page.version) await versions(url, changes);
     newest = page.version;
@@ -62,7 +62,7 @@ function facts(page, why) {
     ["found", `${ago(why.found_at, why.now)}, as ${why.how}, depth ${why.depth}`],
     ["stored", page.fetched_at ? moment(page.fetched_at) : "never"],
     ["last checked", page.checked_at ? ago(page.checked_at, why.now) : "never"],
-    ["next visit", page.next_visit ? `${ago(page.next_visit, why.now)} (${moment(page.next_visit)})` : "never"],
+    ["next visit", why.next_visit ? `${ago(why.next_visit, why.now)} (${moment(why.next_visit)})` : "never"],
     ["policy", why.policy],
     ...why.site_notes.map((words) => ["site", words]),
   ];

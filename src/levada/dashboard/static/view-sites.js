@@ -54,7 +54,8 @@ function adding() {
   } }, field, el("button", {}, "Add a site"), said);
 }
 
-const state = (site) => (site.rests_until ? el("span", { class: "warn" }, `rests until ${moment(site.rests_until)}`) : site.failures ? `${site.failures} failures in a row` : site.admitted ? "asked for" : "linked");
+const DROPPED = "dropped: add it again to take it up";
+const state = (site) => (site.dropped ? el("span", { class: "warn" }, DROPPED) : site.rests_until ? el("span", { class: "warn" }, `rests until ${moment(site.rests_until)}`) : site.failures ? `${site.failures} failures in a row` : site.admitted ? "asked for" : "linked");
 const refusals = (site) => site.refused.map((each) => `${each.reason} ${number(each.count)}`).join(", ") || "–";
 
 async function one(place, name) {
@@ -70,7 +71,7 @@ async function one(place, name) {
     }
   } }, "Visit it no more");
   show(place, el("p", {}, el("a", { href: "#/sites" }, "← Sites")), el("h1", {}, site.site),
-    el("p", { class: "soft" }, `${number(site.pages)} pages; ${span(site.delay)} between two requests; robots.txt: ${site.robots}; a page changes ${told.changes_per_day === null ? "at a rate that is not known yet" : `about ${number(told.changes_per_day, 2)} times a day`}`), drop, said,
+    el("p", { class: "soft" }, `${number(site.pages)} pages; ${span(site.delay)} between two requests; robots.txt: ${site.robots}; a page changes ${told.changes_per_day === null ? "at a rate that is not known yet" : `about ${number(told.changes_per_day, 2)} times a day`}`), site.dropped ? el("p", { class: "warn" }, DROPPED) : drop, said,
     el("div", { class: "grid" },
       card("Refused, and why", table(["reason", { name: "how many", num: true }, "an example"], site.refused.map((each) => [each.reason, number(each.count), el("span", { class: "mono" }, each.example)]), "Nothing was refused here."))),
     el("div", { class: "card" }, el("h2", {}, "Pages"), table(
