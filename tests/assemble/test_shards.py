@@ -137,6 +137,25 @@ def test_a_collection_that_has_other_shards_than_the_settings_say_is_an_error(fo
     open_store(folder, StoreSettings(shards=2), StoreLimits()).close()
 
 
+def test_settings_that_could_have_made_a_collection_open_it(folder: DataFolder) -> None:
+    filled(folder, 3)
+    open_store(folder, StoreSettings(shards=2, servers=("one", "two", "three")), StoreLimits()).close()
+
+
+@pytest.mark.parametrize(("shards", "option"), [(1, ""), (3, " --shards 3")])
+def test_a_collection_in_one_file_where_the_settings_name_servers_is_an_error(
+    folder: DataFolder, shards: int, option: str
+) -> None:
+    filled(folder, 1)
+    servers = ("postgresql://levada:secret@one/levada",)
+    with pytest.raises(SettingsError) as caught:
+        open_store(folder, StoreSettings(shards=shards, servers=servers), StoreLimits())
+    assert str(caught.value) == (
+        f"the collection in {folder.path} lies in a file, and the settings ask for servers: "
+        f"move it with 'levada shard apply --server ADDRESS{option}', or leave store.servers out"
+    )
+
+
 def test_a_collection_in_one_file_is_split_only_while_nobody_crawls(folder: DataFolder) -> None:
     filled(folder, 1)
     with folder.locked(), pytest.raises(StoreLocked, match="stop it"):

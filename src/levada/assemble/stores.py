@@ -68,12 +68,15 @@ def open_store(
     place_if_new(folder, settings)
     plan = writing_plan(folder)
     if plan is None:
-        if settings.shards > 1 or settings.servers:
+        if settings.servers:
+            raise SettingsError(_not_on_servers(folder, settings))
+        if settings.shards > 1:
             raise SettingsError(_other_shards(folder, settings, 1))
         return SqliteStore(folder.database, limits=limits, faults=faults)
     try:
         placed = plan.read().plan
-        if settings.shards not in (1, placed.used) and placed.following is None:
+        asked = (settings.shards, _asked(settings))
+        if settings.shards > 1 and placed.used not in asked and placed.following is None:
             raise SettingsError(_other_shards(folder, settings, placed.used))
         return sharded_store(plan, limits, lambda place, own: open_shard(folder, place, own, faults=faults))
     except BaseException:
@@ -233,7 +236,7 @@ def place_if_new(folder: DataFolder, settings: StoreSettings) -> None:
     from levada.adapters.sharded.plan_file import PlanFile, new_record
     from levada.sharding.pages import page_placement
 
-    shards = max(settings.shards, len(settings.servers))
+    shards = _asked(settings)
     plan = ShardPlan(page_placement(settings.key, shards, token_bytes(16)))
     name = make_collection_name(folder) if settings.servers else ""
     file = PlanFile(folder.placement)
@@ -261,8 +264,22 @@ def places_for(
     )
 
 
+def _asked(settings: StoreSettings) -> int:
+    """How many shards a new collection has."""
+    return max(settings.shards, len(settings.servers))
+
+
+def _not_on_servers(folder: DataFolder, settings: StoreSettings) -> str:
+    """Without their addresses, which may hold a password."""
+    shards = f" --shards {settings.shards}" if settings.shards > 1 else ""
+    return (
+        f"the collection in {folder.path} lies in a file, and the settings ask for servers: "
+        f"move it with 'levada shard apply --server ADDRESS{shards}', or leave store.servers out"
+    )
+
+
 def _other_shards(folder: DataFolder, settings: StoreSettings, there: int) -> str:
-    asked = max(settings.shards, len(settings.servers))
+    asked = _asked(settings)
     shards = "1 shard" if there == 1 else f"{there} shards"
     return (
         f"the collection in {folder.path} has {shards}, and the settings ask for {asked}: "
