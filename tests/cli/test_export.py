@@ -132,6 +132,7 @@ def test_nothing_to_export_is_status_3_and_leaves_nothing(data: Path, tmp_path: 
         ["--jsonl", "--parquet"],
         ["--warc", "--xml", "dir"],
         ["--xml", "dir", "--out", "file"],
+        ["--xml", "-"],
         ["--jsonl", "--json"],
         ["--jsonl", "--out", ""],
         ["--jsonl", "--since", "soon"],

@@ -57,7 +57,10 @@ def export(
     ```
     """
     form = _form(jsonl, parquet, warc, xml is not None)
-    _check_target(form, out, json)
+    if xml is not None:
+        _check_folder(xml, out)
+    else:
+        _check_file(form, out, json)
     from levada.assemble.folder import DataFolder
     from levada.assemble.moving_lock import nobody_moves
     from levada.assemble.reading import open_collection
@@ -138,11 +141,14 @@ def _form(jsonl: bool, parquet: bool, warc: bool, xml: bool) -> str:
     return chosen[0]
 
 
-def _check_target(form: str, out: str, json: bool) -> None:
-    if form == "xml":
-        if out != _STDOUT:
-            raise UsageError("--xml names its folder itself: leave --out away")
-        return
+def _check_folder(folder: Path, out: str) -> None:
+    if out != _STDOUT:
+        raise UsageError("--xml names its folder itself: leave --out away")
+    if str(folder) == _STDOUT:
+        raise UsageError("--xml writes a folder, with a file for each site, not standard output: --xml pages/")
+
+
+def _check_file(form: str, out: str, json: bool) -> None:
     if not out:
         raise UsageError("--out needs the name of a file, or - for standard output")
     if out != _STDOUT:
