@@ -158,9 +158,8 @@ def test_a_status_that_cannot_be_written_holds_nobody_up(tmp_path: Path) -> None
     folder.forget_live()
 
 
-@pytest.mark.parametrize("obeyed", [True, False], ids=["dropped", "about to be dropped"])
-def test_a_dropped_site_that_is_named_again_is_taken_up(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, obeyed: bool
+def test_a_dropped_site_that_is_named_again_stays_so_and_that_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = DataFolder(tmp_path)
 
@@ -168,20 +167,15 @@ def test_a_dropped_site_that_is_named_again_is_taken_up(
         async with open_crawl(folder, QUICK, seeds(urls), once=True, fetcher=web()) as crawl:
             return (await crawl.run()).pages
 
-    def drop() -> None:
-        orders = open_orders(folder)
-        orders.give(DropSite("a.test"))
-        orders.close()
-
+    orders = open_orders(folder)
+    orders.give(DropSite("a.test"))
     assert asyncio.run(stored_after()) == 0
-    drop()
-    if obeyed:
-        assert asyncio.run(stored_after()) == 0
-    assert asyncio.run(stored_after(A)) == 11
-    assert caplog.messages == ["a.test was dropped: it is named as a start, and taken up again"]
-    caplog.clear()
-    assert asyncio.run(stored_after(A)) == 11
     assert caplog.messages == []
+    assert asyncio.run(stored_after(A)) == 0
+    assert caplog.messages == ["a.test was dropped and is not visited: add it in the dashboard to take it up again"]
+    orders.give(AddSeeds((A,)))
+    orders.close()
+    assert asyncio.run(stored_after()) == 11
 
 
 @pytest.mark.parametrize(("later", "left"), [(10, 777), (20, None)])

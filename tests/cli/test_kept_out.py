@@ -38,7 +38,7 @@ def refusing(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (HIDDEN, "it was refused when it was found: nofollow"),
         ("https://example.org/private/y", "robots.txt of example.org does not allow it"),
         ("exmaple.org", "exmaple.org is none of the start sites"),
-        (f"{PLAIN}x", f"plain.example:8080 was dropped: 'levada crawl {PLAIN}' takes it up again"),
+        (f"{PLAIN}x", "plain.example:8080 was dropped: adding it in the dashboard takes it up again"),
         ("https://example.org/a/a/a/a/a/a", "an address like this is not followed (repeating-path)"),
     ],
 )

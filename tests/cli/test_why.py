@@ -67,7 +67,7 @@ def test_a_page_of_a_dropped_site_has_no_next_visit(tmp_path: Path) -> None:
     told = why(FRONT, "--data", data).out
     assert "no next visit." in told
     assert " due" not in told
-    assert "example.org was dropped: 'levada crawl https://example.org/' takes it up again" in told
+    assert "example.org was dropped: adding it in the dashboard takes it up again" in told
     facts = json.loads(why(FRONT, "--json", "--data", data).out)
     assert (facts["site_dropped"], facts["site_rests_until"], facts["next_visit"]) == (True, None, None)
     assert json.loads(why(PLAIN, "--json", "--data", data).out)["site_dropped"] is False

@@ -63,7 +63,7 @@ async def open_crawl(
             folder.save_settings(settings)
             if not is_shared(folder):
                 store.forget_leases()  # whoever held them is dead: the lock is ours
-            add_start(start, store, orders, clock.now())
+            add_start(start, store, clock.now())
             remember_pages(policy, store)
             indexer = followers(folder, lambda shard: IndexerChild(shard, settings.index))
             counter = followers(folder, _counter) if settings.trends.live else None

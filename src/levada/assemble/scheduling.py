@@ -122,7 +122,7 @@ async def open_handing_out(
         folder.save_settings(settings)
         keeper = opened.enter_context(closing(Storekeeper()))
         names = QueueNames(make_collection_name(folder))
-        add_start(start, store, orders, clock.now())
+        add_start(start, store, clock.now())
         remember_pages(policy, store)
         jobs = RabbitmqJobs(url, SystemClock(), queue_capacities(names))
         opened.push_async_callback(jobs.close)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from levada.assemble.reading import Collection
 from levada.flow.sitebook import is_dropped
 from levada.pages.robots import RobotsRules
-from levada.pages.urls import front_page, scheme_of, site_of
+from levada.pages.urls import scheme_of, site_of
 from levada.records import PageRecord, SiteRecord
 from levada.telling.duration import duration, moment, relative
 
@@ -21,7 +21,7 @@ def as_planned(page: PageRecord, site: SiteRecord | None) -> PageRecord:
 
 def dropped_words(url: str) -> str:
     """Of a page whose site was dropped."""
-    return f"{site_of(url)} was dropped: 'levada crawl {front_page(url)}' takes it up again"
+    return f"{site_of(url)} was dropped: adding it in the dashboard takes it up again"
 
 
 def site_notes(collection: Collection, page: PageRecord, now: float) -> list[str]:
