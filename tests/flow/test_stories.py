@@ -24,6 +24,11 @@ def sitemap(*urls: str) -> Response:
     return status(200, f'<urlset xmlns="{space}">{entries}</urlset>'.encode(), content_type="application/xml")
 
 
+def broken_off(code: int, reason: Reason) -> Response:
+    """As the fetcher tells it: the head came, and of the body nothing is kept."""
+    return Response("", code, (("content-type", "text/plain"),), reason=reason, detail="as the test says")
+
+
 def small_web() -> dict[str, Response]:
     return {
         HOME: page("home", "/1", "/2"),
@@ -179,14 +184,24 @@ def test_a_site_that_is_down_for_a_day_rests_and_recovers_by_itself(trouble: Res
     assert all(world.page(url).state is PageState.LIVE for url in before)
 
 
-def test_nothing_is_fetched_while_robots_txt_cannot_be_read() -> None:
-    world = World(small_web() | {ROBOTS: status(503)})
+@pytest.mark.parametrize(
+    "trouble",
+    [status(503), status(429), *(broken_off(200, reason) for reason in (Reason.PROTOCOL, Reason.SECONDS))],
+)
+def test_nothing_is_fetched_while_robots_txt_cannot_be_read(trouble: Response) -> None:
+    world = World(small_web() | {ROBOTS: trouble})
     world.crawl(HOME, seconds=DAY)
     assert {url for _, url in world.asked()} == {ROBOTS}
     assert 3 <= len(world.asked()) <= 150
     assert world.page(HOME).reason is Reason.ROBOTS_UNREACHABLE
     world.web.script(ROBOTS, status(404))
     world.crawl(seconds=2 * DAY)
+    assert world.stored() == {HOME, HOME + "1", HOME + "2"}
+
+
+def test_a_robots_txt_that_is_not_there_needs_no_body_to_say_so() -> None:
+    world = World(small_web() | {ROBOTS: broken_off(404, Reason.PROTOCOL)})
+    world.crawl(HOME)
     assert world.stored() == {HOME, HOME + "1", HOME + "2"}
 
 

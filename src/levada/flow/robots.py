@@ -1,7 +1,7 @@
 """May this page be asked for at all? robots.txt by RFC 9309, kept with its site.
 
-A 4xx means that there is none, so all is allowed. A 5xx or no answer at all means that nobody knows: nothing is
-fetched from there until one could be read. At most 500 KiB are read.
+A 4xx means that there is none, so all is allowed. A 5xx, an answer that broke off or none at all means that nobody
+knows: nothing is fetched from there until one could be read. At most 500 KiB are read.
 """
 
 from __future__ import annotations
@@ -138,7 +138,8 @@ class RobotsBook:
 
     def _record(self, response: Response) -> RobotsRecord:
         now = self._clock.now()
-        if response.status == 429 or response.status >= 500 or response.status < 200:
+        is_absent = 400 <= response.status < 500 and response.status != 429  # whatever became of its body
+        if not is_absent and (response.reason is not None or not 200 <= response.status < 400):
             trouble = response.reason if response.reason in _TELLING else Reason.ROBOTS_UNREACHABLE
             return RobotsRecord("", now, now + self._settings.robots_retry, trouble)
         text = response.body.decode("utf-8", "replace") if response.status == 200 else ""
