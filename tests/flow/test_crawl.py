@@ -313,6 +313,23 @@ def test_robots_txt_is_followed_through_redirects_and_a_loop_counts_as_none() ->
     assert len(looping.stored()) == 4
 
 
+@pytest.mark.parametrize(("redirects", "is_obeyed"), [(5, True), (6, False)])
+def test_a_robots_txt_behind_five_redirects_is_obeyed_and_behind_six_counts_as_none(
+    redirects: int, is_obeyed: bool
+) -> None:
+    names = [f"{HOME}robots.txt", *(f"{HOME}hop{n}.txt" for n in range(redirects))]
+    web = {name: status(301, location=target) for name, target in pairwise(names)}
+    world = World(wide_web(3) | web | {names[-1]: status(200, b"User-agent: *\nDisallow: /1\n")})
+    world.crawl(HOME)
+    assert (f"{HOME}1" not in world.stored()) is is_obeyed
+
+
+def test_a_robots_txt_that_a_proxy_has_changed_is_obeyed() -> None:
+    world = World(wide_web(3) | {f"{HOME}robots.txt": status(203, b"User-agent: *\nDisallow: /1\n")})
+    world.crawl(HOME)
+    assert f"{HOME}1" not in world.stored()
+
+
 @pytest.mark.parametrize(
     ("line", "asked"),
     [

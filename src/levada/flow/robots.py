@@ -23,7 +23,7 @@ from levada.records import Request, Response, RobotsRecord
 __all__ = ["ROBOTS_BYTES", "RobotsBook", "Verdict"]
 
 ROBOTS_BYTES = 500 * 1024
-_HOPS = 5
+_REDIRECTS_FOLLOWED = 5
 _MOST_ALLOWED = 20_000  # addresses, some 4 MB
 # These say more to a person than that robots.txt could not be read.
 _TELLING = (Reason.DNS, Reason.CONNECT, Reason.TLS, Reason.ADDRESS)
@@ -125,7 +125,7 @@ class RobotsBook:
         return known, fetched
 
     async def _fetch(self, url: str) -> Response:
-        for _ in range(_HOPS):
+        for _ in range(1 + _REDIRECTS_FOLLOWED):
             response = await self._fetcher.fetch(Request(url, keep_bytes=ROBOTS_BYTES))
             location = response.header("location")
             if response.status not in _REDIRECTS or not location:
@@ -134,7 +134,7 @@ class RobotsBook:
                 url = canonical(location, url)
             except BadUrl:
                 break
-        return Response(url, 404)  # RFC 9309, 2.3.1.2: beyond five hops it counts as not there
+        return Response(url, 404)  # RFC 9309, 2.3.1.2: beyond five redirects it counts as not there
 
     def _record(self, response: Response) -> RobotsRecord:
         now = self._clock.now()
@@ -142,5 +142,5 @@ class RobotsBook:
         if not is_absent and (response.reason is not None or not 200 <= response.status < 400):
             trouble = response.reason if response.reason in _TELLING else Reason.ROBOTS_UNREACHABLE
             return RobotsRecord("", now, now + self._settings.robots_retry, trouble)
-        text = response.body.decode("utf-8", "replace") if response.status == 200 else ""
+        text = response.body.decode("utf-8", "replace") if response.status < 300 else ""
         return RobotsRecord(text, now, now + self._settings.robots_seconds)
