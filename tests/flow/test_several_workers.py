@@ -138,7 +138,7 @@ class Web(World):
 
     def __init__(self, settings: str = "[politeness]\ndelay = 1\n") -> None:
         web: dict[str, Response] = {}
-        self.starts = ("http://a.example/", "http://b.example/")
+        self.starts: tuple[str, ...] = ("http://a.example/", "http://b.example/")
         self.expected = []
         for site in ("a.example", "b.example"):
             web[f"http://{site}/robots.txt"] = status(200, b"User-agent: *\nDisallow: /closed\n")
@@ -318,6 +318,17 @@ def test_a_site_that_says_how_long_to_wait_is_left_alone_by_all_workers() -> Non
     world.web.script("http://a.example/", status(503, retry_after="120"), page("hello"))
     Several(world).run(100.0)
     assert sum("a.example" in url for _, url in world.web.times) == 2  # robots.txt and the page
+
+
+def test_a_site_is_asked_once_at_a_time_though_its_robots_txt_outlasts_a_lease() -> None:
+    world = Web("[politeness]\ndelay = 1\nrobots_seconds = 60\n[store]\nlease_seconds = 20\n")
+    world.starts = (*world.starts, "https://a.example/")
+    world.web.script("https://a.example/", page("the same by TLS"))
+    world.web.script("https://a.example/robots.txt", status(404))
+    world.web.slow = {f"{scheme}://a.example/robots.txt": 25.0 for scheme in ("http", "https")}
+    Several(world).run(400.0)
+    assert world.web.at_once["a.example"] == 1
+    assert {"http://a.example/", "https://a.example/"} <= world.stored()
 
 
 def lease(token: int = 7) -> Lease:

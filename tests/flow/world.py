@@ -80,6 +80,7 @@ class _TimedFetcher(MemoryFetcher):
         self.at_once: Counter[str] = Counter()
         self._clock = clock
         self.seconds = seconds
+        self.slow: dict[str, float] = {}  # the seconds that these URLs take instead
         self._under_way: Counter[str] = Counter()
 
     async def fetch(self, request: Request) -> Response:
@@ -88,7 +89,7 @@ class _TimedFetcher(MemoryFetcher):
         self._under_way[site] += 1
         self.at_once[site] = max(self.at_once[site], self._under_way[site])
         try:
-            await self._clock.sleep(self.seconds)
+            await self._clock.sleep(self.slow.get(request.url, self.seconds))
             return await super().fetch(request)
         finally:
             self._under_way[site] -= 1

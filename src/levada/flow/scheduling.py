@@ -90,6 +90,7 @@ class Scheduler:
         self._robots = RobotsBook(ports.fetcher, self._sites, self._clock, polite, self._read_robots)
         self._delays: dict[str, float] = {}
         self._out: dict[int, Lease] = {}  # taken from the agenda and not yet answered, by token
+        self._admitting: set[int] = set()  # of these, those that wait for the robots.txt of their site
         self._ready: list[Lease] = []
         self._refused: list[Fetched] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -172,12 +173,14 @@ class Scheduler:
             if lease is None:
                 break
             self._out[lease.token] = lease
+            self._admitting.add(lease.token)
             self._start(self._admit(lease))
         self.agenda.stale()  # somebody else may have them; the frontier hands them out anew
 
     async def _admit(self, lease: Lease) -> None:
         site = lease.page.site
         verdict = await self._verdict(lease.page.url)
+        self._admitting.discard(lease.token)
         self.agenda.set_delay(site, verdict.delay)
         if len(self._delays) >= _MOST_SITES:
             self._delays.clear()
@@ -285,8 +288,10 @@ class Scheduler:
             await self._keeper.run(self._ports.frontier.release, held)
 
     def _forget_lapsed(self) -> None:
+        """A turn that is spent on a robots.txt ends with it, however long that takes."""
         now = self._clock.now()
-        for token in [token for token, lease in self._out.items() if lease.expires_at <= now]:
+        lapsed = {token for token, lease in self._out.items() if lease.expires_at <= now}
+        for token in lapsed - self._admitting:
             self.agenda.finished(self._out.pop(token).page.site, now)
         self._ready = [lease for lease in self._ready if lease.token in self._out]
 
