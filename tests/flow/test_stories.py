@@ -247,6 +247,14 @@ def test_retry_after_is_obeyed(code: int, asked_for: str) -> None:
     assert HOME + "1" in world.stored()
 
 
+@pytest.mark.parametrize("over", ["0", "Thu, 01 Jan 1970 00:00:00 GMT"])
+def test_a_site_that_fails_rests_though_it_says_that_the_wait_is_over(over: str) -> None:
+    down = {HOME + str(n): status(503, retry_after=over) for n in range(40)}
+    world = World({HOME: page("home", *down), ROBOTS: status(404), **down}, "[crawl]\nsitemaps = false")
+    world.crawl(HOME, seconds=300.0)
+    assert sum(url in down for _, url in world.asked()) == world.settings.politeness.rest_after
+
+
 def test_once_waits_for_a_short_retry_after_but_not_for_a_long_one() -> None:
     def web(seconds: str) -> dict[str, Response]:
         return small_web() | {HOME + "1": status(429, retry_after=seconds)}

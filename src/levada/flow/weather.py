@@ -46,7 +46,7 @@ class Weather:
         trouble = fetched.refused if response is None else response.reason
         if response is not None and response.status in (429, 503):
             wait = retry_after(response.header("retry-after"), now, _MOST_WAIT)
-            if wait is not None:
+            if wait:  # a wait that is over already says nothing of when the site works again
                 await self._sites.told_to_wait(site, now + wait)
                 return Rest(now + wait, was_asked_for=True)
         if trouble in _SITE_TROUBLE or (
