@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from levada.adapters.memory_web import MemoryFetcher
 from levada.clock import ManualClock
 from levada.errors import SettingsError
 from levada.flow.holding import OpenLeases
-from levada.flow.retry import doubling, retry_after
+from levada.flow.retry import doubling, http_date, retry_after
 from levada.flow.robots import RobotsBook
 from levada.flow.settings import CrawlSettings, PolitenessSettings, parse_settings
 from levada.flow.sieve import LinkSieve
@@ -256,6 +257,30 @@ def test_a_wait_is_positive_and_near_its_bounds(first: float, times: int, most: 
 def test_any_retry_after_is_understood_or_passed_over(value: str | None, now: float) -> None:
     wait = retry_after(value, now, 86_400.0)
     assert wait is None or 0.0 <= wait <= 86_400.0
+
+
+@pytest.fixture
+def far_from_greenwich(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "TRT-3")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_from_greenwich")
+@pytest.mark.parametrize(
+    "written",
+    [
+        "Sun, 06 Nov 1994 08:49:37 GMT",
+        "Sunday, 06-Nov-94 08:49:37 GMT",
+        "Sun Nov  6 08:49:37 1994",
+        "Sun, 06 Nov 1994 08:49:37",
+        "Sun, 06 Nov 1994 08:49:37 -0000",
+    ],
+)
+def test_a_date_means_the_same_moment_wherever_the_machine_stands(written: str) -> None:
+    assert http_date(written) == 784_111_777.0
 
 
 @pytest.mark.parametrize(

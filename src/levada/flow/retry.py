@@ -6,6 +6,7 @@ together, and a rerun decides the same.
 
 from __future__ import annotations
 
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from zlib import crc32
 
@@ -30,10 +31,11 @@ def retry_after(value: str | None, now: float, most: float) -> float | None:
 
 
 def http_date(value: str | None) -> float | None:
-    """The moment that a header names; None if it names none that can be understood."""
+    """The moment that a header names; None if it names none that can be understood. No zone means UTC."""
     if not value:
         return None
     try:
-        return parsedate_to_datetime(value).timestamp()
+        moment = parsedate_to_datetime(value)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (TypeError, ValueError, OverflowError):
         return None
