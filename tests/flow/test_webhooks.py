@@ -8,9 +8,12 @@ import json
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
 
+import pytest
+
 from levada.adapters.memory import MemoryStore
 from levada.adapters.memory_hooks import MemoryHooks
 from levada.clock import SystemClock
+from levada.errors import StoreLocked
 from levada.flow.feed import Feed
 from levada.flow.webhooks import HookRunner, backoff, signature
 from levada.records import ChangeFilter, Happening, Hook, Request, Response
@@ -65,9 +68,16 @@ def told(targets: Targets, url: str) -> list[str]:
     ]
 
 
-def run(hooks: list[Hook], store: MemoryStore, until: Callable[[Targets, MemoryHooks], Awaitable[None]]) -> Targets:
+def run(
+    hooks: list[Hook],
+    store: MemoryStore,
+    until: Callable[[Targets, MemoryHooks], Awaitable[None]],
+    book: MemoryHooks | None = None,
+) -> Targets:
+    book = book or MemoryHooks()
+
     async def story() -> Targets:
-        targets, book = Targets(), MemoryHooks()
+        targets = Targets()
         for hook in hooks:
             book.add(hook)
         task = asyncio.create_task(HookRunner(lambda: book, lambda: Feed([store]), targets, Hurried(), facts).run())
@@ -101,6 +111,46 @@ def test_one_that_hangs_delays_nobody_and_one_that_fails_is_told_again() -> None
     assert told(targets, FAILS)[:200] == everything[:100] * 2  # twice refused, so told again
     assert list(dict.fromkeys(told(targets, FAILS))) == everything
     assert len(targets.told[HANGS]) == 1
+
+
+class LockedHooks(MemoryHooks):
+    """Somebody else holds the file for a while."""
+
+    def __init__(self, locked: str) -> None:
+        super().__init__()
+        self.locked = locked
+        self.refusals = 0
+
+    def hooks(self) -> list[Hook]:
+        self._reach("hooks")
+        return super().hooks()
+
+    def update(self, hook: Hook) -> bool:
+        self._reach("update")
+        return super().update(hook)
+
+    def _reach(self, operation: str) -> None:
+        if operation == self.locked:
+            self.refusals += 1
+            raise StoreLocked("somebody else writes")
+
+
+@pytest.mark.parametrize(
+    ("locked", "says"), [("hooks", "webhooks wait: somebody"), ("update", "the webhook a waits: somebody")]
+)
+def test_a_store_that_is_locked_for_a_while_ends_no_webhook_and_is_said_once(
+    locked: str, says: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    book = LockedHooks(locked)
+
+    async def until(targets: Targets, _: MemoryHooks) -> None:
+        await when(lambda: book.refusals >= 5)
+        book.locked = ""
+        await when(lambda: book.hooks()[0].told == 3)
+
+    targets = run([Hook("a", GOOD, "s", after=(0,))], filled(3), until, book)
+    assert set(told(targets, GOOD)) == {"0-1", "0-2", "0-3"}
+    assert [says in record.message for record in caplog.records] == [True]
 
 
 def test_requests_are_signed_over_time_and_body() -> None:

@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any
 
 import msgspec
 
+from levada.errors import LevadaError
 from levada.flow.feed import Feed
 from levada.ports import Clock, Fetcher, Hooks
 from levada.records import Happening, Hook, Request
 
 __all__ = ["HookRunner", "backoff", "signature"]
+
+log = logging.getLogger(__name__)
 
 _PER_POST = 100
 _LEAST_WAIT, _MOST_WAIT = 2.0, 3600.0
@@ -58,9 +62,16 @@ class HookRunner:
         self._busy: dict[str, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
+        trouble = False
         try:
             while True:
-                self._start_new()
+                try:
+                    self._start_new()
+                    trouble = False
+                except LevadaError as error:
+                    if not trouble:
+                        log.warning("webhooks wait: %s", error)
+                    trouble = True
                 await self._clock.sleep(_LOOK)
         finally:
             for task in self._busy.values():
@@ -75,14 +86,30 @@ class HookRunner:
             del self._busy[id]
 
     async def _follow(self, id: str) -> None:
-        while (hook := next((each for each in self._book().hooks() if each.id == id), None)) is not None:
-            told = await self._tell(hook)
-            if told is None:
-                await self._clock.sleep(_LOOK)
-            elif not self._book().update(told):
+        """Until it is removed; a store that does not answer is like a target that does not."""
+        troubles = 0
+        while True:
+            try:
+                wait = await self._step(id)
+                troubles = 0
+            except LevadaError as error:
+                if not troubles:
+                    log.warning("the webhook %s waits: %s", id, error)
+                troubles += 1
+                wait = backoff(troubles)
+            if wait is None:
                 return
-            else:
-                await self._clock.sleep(backoff(told.failures))
+            await self._clock.sleep(wait)
+
+    async def _step(self, id: str) -> float | None:
+        """Seconds until the next one; None if the hook was removed."""
+        hook = next((each for each in self._book().hooks() if each.id == id), None)
+        if hook is None:
+            return None
+        told = await self._tell(hook)
+        if told is None:
+            return _LOOK
+        return backoff(told.failures) if self._book().update(told) else None
 
     async def _tell(self, hook: Hook) -> Hook | None:
         """The hook as it is afterwards; None if there is nothing to tell."""
