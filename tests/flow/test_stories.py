@@ -233,6 +233,23 @@ def test_crawl_delay_is_obeyed(restarted: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    "other", [status(404), failing(Reason.CONNECT), status(200, b"User-agent: *\nCrawl-delay: 5\n")]
+)
+def test_a_crawl_delay_holds_whatever_the_robots_txt_of_the_other_scheme_says(other: Response) -> None:
+    secure = "https://a.test/"
+    pages = {f"{start}{n}": page(f"{start} {n}") for start in (HOME, secure) for n in range(4)}
+    robots = {f"{secure}robots.txt": status(200, b"User-agent: *\nCrawl-delay: 20\n"), ROBOTS: other}
+    world = World({secure: page("home", *pages), **pages, **robots}, "[crawl]\nsitemaps = false")
+    world.crawl(secure, seconds=HOUR / 2)
+    times = [at for at, _ in world.asked()]
+    assert {f"{secure}{n}" for n in range(4)} | {ROBOTS} <= {url for _, url in world.asked()}
+    assert all(later - sooner >= 19.99 for sooner, later in pairwise(times))
+    site = world.store.site("a.test")
+    assert site is not None
+    assert site.delay == 20.0
+
+
+@pytest.mark.parametrize(
     ("code", "asked_for"), [(429, "120"), (503, "120"), (429, "Tue, 14 Nov 2023 22:20:00 GMT")]
 )
 def test_retry_after_is_obeyed(code: int, asked_for: str) -> None:

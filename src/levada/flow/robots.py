@@ -13,7 +13,7 @@ import msgspec
 
 from levada.errors import BadUrl
 from levada.flow.settings import PolitenessSettings
-from levada.flow.sitebook import SiteBook
+from levada.flow.sitebook import SiteBook, largest
 from levada.pages.robots import RobotsRules
 from levada.pages.urls import canonical, origin_of, site_of
 from levada.ports import Clock, Fetcher
@@ -35,13 +35,14 @@ class Verdict(msgspec.Struct, frozen=True):
 
     reason: Reason | None
     asked: bool = False
-    delay: float | None = None  # between two requests, if the site asks for one
+    delay: float | None = None  # between two requests, if the site asks for one, under whichever scheme
 
 
 class _Known(msgspec.Struct, frozen=True):
     record: RobotsRecord
     rules: RobotsRules
-    delay: float | None
+    site: str
+    delay: float | None  # of the site, when this was learnt
 
 
 class RobotsBook:
@@ -63,6 +64,7 @@ class RobotsBook:
         self._on_news = on_news
         self._most_kept = most_kept
         self._known: dict[str, _Known] = {}
+        self._delays: dict[str, float | None] = {}  # by site
         self._allowed: dict[str, bool] = {}  # by address: links are judged when found, and again when asked for
         self._asking: dict[str, asyncio.Event] = {}
 
@@ -75,9 +77,10 @@ class RobotsBook:
                 known, asked = self._known.get(origin), True
             else:
                 known, asked = await self._learn(origin)
+        delay = self._delays[known.site]
         if known.record.trouble:
-            return Verdict(known.record.trouble, asked, known.delay)
-        return Verdict(None if self._allows(known, url) else Reason.ROBOTS, asked, known.delay)
+            return Verdict(known.record.trouble, asked, delay)
+        return Verdict(None if self._allows(known, url) else Reason.ROBOTS, asked, delay)
 
     def closes(self, url: str) -> bool:
         """Whether a robots.txt that was read says no to this address; no word is no."""
@@ -100,9 +103,11 @@ class RobotsBook:
             known, fetched = await self._read(origin)
             if len(self._known) >= self._most_kept:
                 self._known.clear()
+                self._delays.clear()
             if origin in self._known or not self._known:
                 self._allowed.clear()  # what was said by what is no longer known
             self._known[origin] = known
+            self._delays[known.site] = known.delay
             return known, fetched
         finally:
             del self._asking[origin]
@@ -116,13 +121,14 @@ class RobotsBook:
         if record is None or fetched:
             record = self._record(await self._fetch(f"{origin}/robots.txt"))
         rules = RobotsRules.parse(record.text)
-        known = _Known(record, rules, rules.delay(self._settings.agent))
+        delay = rules.delay(self._settings.agent)
         if fetched:
             # The sitemaps it names come first: killed before the next line, it is read and they are named again.
             if record.trouble is None:
                 await self._on_news(origin, rules)
-            await self._sites.put_robots(site, scheme, record, known.delay)
-        return known, fetched
+            await self._sites.put_robots(site, scheme, record, delay)
+        kept = (await self._sites.get(site)).delay
+        return _Known(record, rules, site, largest(delay, kept)), fetched
 
     async def _fetch(self, url: str) -> Response:
         for _ in range(1 + _REDIRECTS_FOLLOWED):

@@ -13,15 +13,21 @@ import msgspec
 from levada.flow.agenda import FOREVER
 from levada.flow.settings import PolitenessSettings
 from levada.flow.storekeeper import Storekeeper
+from levada.pages.robots import RobotsRules
 from levada.ports import Sites
 from levada.records import RobotsRecord, SiteRecord
 
-__all__ = ["SiteBook", "is_dropped"]
+__all__ = ["SiteBook", "is_dropped", "largest"]
 
 
 def is_dropped(record: SiteRecord) -> bool:
     """Nobody wants it any more, until somebody names it again."""
     return record.rest_until >= FOREVER
+
+
+def largest(*delays: float | None) -> float | None:
+    """None, where nobody asks for any."""
+    return max((delay for delay in delays if delay is not None), default=None)
 
 
 class SiteBook:
@@ -53,8 +59,14 @@ class SiteBook:
         return record
 
     async def put_robots(self, site: str, scheme: str, robots: RobotsRecord, delay: float | None) -> None:
+        """`delay` is what this one asks for; the site is given the largest that it asks for under any scheme."""
         record = await self.get(site)
         others = tuple(entry for entry in record.robots if entry[0] != scheme)
+        if robots.trouble is None:
+            agent = self._settings.agent
+            delay = largest(delay, *(RobotsRules.parse(other.text).delay(agent) for _, other in others))
+        else:
+            delay = record.delay
         await self._save(msgspec.structs.replace(record, robots=(*others, (scheme, robots)), delay=delay))
 
     async def answered(self, site: str) -> None:
