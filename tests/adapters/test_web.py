@@ -15,6 +15,7 @@ from levada.adapters.guard import AddressGuard
 from levada.adapters.web import CurlFetcher, FetchLimits
 from levada.adapters.web.head import header_lines, read_head
 from levada.errors import SettingsError
+from levada.pages.urls import canonical
 from levada.reasons import Reason
 from levada.records import Request, Response
 from tests.adapters.fetching import KIB, TIGHT, ask, fetch, with_fetcher
@@ -67,6 +68,30 @@ def test_a_conditional_request_gets_its_304() -> None:
     assert ask(reply).body == b"page"
     response = ask(reply, headers=(("If-None-Match", '"v1"'),))
     assert (response.status, response.body, response.reason) == (304, b"", None)
+
+
+@pytest.mark.parametrize(
+    "tag", [b'"caf\xe9"', b'"caf\xc3\xa9"', b'"\xc5\x9fehir"', b"voil\xc3\xa0", b'"\xff\xc3\xa9"']
+)
+def test_a_tag_is_sent_back_byte_by_byte_whatever_its_charset(tag: bytes) -> None:
+    async def twice(fetcher: CurlFetcher) -> None:
+        response = await fetcher.fetch(Request(f"{server.url}/"))
+        await fetcher.fetch(Request(f"{server.url}/", headers=(("If-None-Match", response.header("etag") or ""),)))
+
+    with web({"/": answer(b"", f"ETag: {tag.decode('latin-1')}")}) as server:
+        with_fetcher(twice, [server.address])
+    assert b"If-None-Match: %b" % tag in server.exchanges[1].head.encode("latin-1").split(b"\r\n")
+
+
+@pytest.mark.parametrize(
+    ("sent", "meant"),
+    [(b"/\xc5\x9fehir", "/%C5%9Fehir"), (b"/voil\xc3\xa0", "/voil%C3%A0"), (b"/caf\xe9", "/caf%C3%A9")],
+)
+def test_a_redirect_in_utf_8_leads_where_it_leads_a_browser_and_any_other_is_read_as_latin_1(
+    sent: bytes, meant: str
+) -> None:
+    response = ask(answer(b"", f"Location: {sent.decode('latin-1')}", status="301 Moved"))
+    assert canonical(response.header("location") or "", "http://a.test/") == f"http://a.test{meant}"
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "404 Not Found", "429 Too Many", "500 Oops", "503 Busy"])

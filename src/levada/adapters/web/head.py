@@ -1,14 +1,20 @@
-"""What do the head of a request and the head of an answer say?"""
+"""What do the head of a request and the head of an answer say?
+
+A value is a character per byte (Latin-1), in both directions: a tag that is sent back is what it was, whatever the
+server meant by it. Only an address has to be understood, and its bytes are UTF-8 to every browser.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 __all__ = ["header_lines", "is_encoded", "read_head"]
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_FOLD = (" ", "\t")
+_ADDRESSES = ("location",)
+_FOLD = (b" ", b"\t")
 _BLANK = (b"\r\n", b"\n", b"\r", b"")
 _LINE_BREAKING = re.compile(r"[\r\n\0]")
 
@@ -31,21 +37,28 @@ def read_head(received: Sequence[bytes]) -> tuple[str, tuple[tuple[str, str], ..
     block = _final_block(received)
     if not block:
         return "", ()
-    first, *lines = b"".join(block).decode("latin-1").split("\n")
-    version = first.partition(" ")[0].rpartition("/")[2].strip()
-    headers: list[tuple[str, str]] = []
+    first, *lines = b"".join(block).split(b"\n")
+    version = first.partition(b" ")[0].rpartition(b"/")[2].strip().decode("latin-1")
+    headers: list[tuple[str, bytes]] = []
     for line in lines:
-        name, colon, value = line.partition(":")
+        name, colon, value = line.partition(b":")
         if line[:1] in _FOLD and headers:  # a folded line goes on with the header before it
-            headers[-1] = (headers[-1][0], f"{headers[-1][1]} {line.strip()}")
+            headers[-1] = (headers[-1][0], b"%b %b" % (headers[-1][1], line.strip()))
         elif colon:
-            headers.append((name.strip().lower(), value.strip()))
-    return version, tuple(headers)
+            headers.append((name.strip().decode("latin-1").lower(), value.strip()))
+    return version, tuple((name, _text(name, value)) for name, value in headers)
 
 
 def is_encoded(lines: Sequence[bytes]) -> bool:
     """Whether the body is longer than what goes over the wire."""
     return any(line[:17].lower() == b"content-encoding:" for line in lines)
+
+
+def _text(name: str, value: bytes) -> str:
+    if name in _ADDRESSES:
+        with suppress(UnicodeDecodeError):
+            return value.decode()
+    return value.decode("latin-1")
 
 
 def _final_block(lines: Sequence[bytes]) -> Sequence[bytes]:
