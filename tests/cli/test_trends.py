@@ -74,6 +74,12 @@ def test_one_site_and_one_language_can_be_asked_for(data: Path) -> None:
     assert json.loads(trends("--data", data, "--site", "nowhere", "--json").out)["trends"] == []
 
 
+def test_a_site_that_is_an_address_is_refused(data: Path) -> None:
+    answer = trends("--data", data, "--site", "http://a.example/")
+    assert answer.code == 2
+    assert "'http://a.example/' is not a host name, such as example.org" in answer.said
+
+
 def test_nothing_is_counted_twice_however_often_it_is_asked(data: Path) -> None:
     before = json.loads(trends("--data", data, "--json").out)["counting"]
     assert (before["changes"], before["balance"][0]["method"]) == (PAGES, "levelled")

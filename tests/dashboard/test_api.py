@@ -199,13 +199,29 @@ def test_whoever_has_the_answer_is_told_so_in_a_few_bytes(api: TestClient) -> No
         ("/site?site=nowhere.example", "not-found"),
         ("/changes?after=x", "usage-error"),
         ("/changes?least=2", "usage-error"),
+        ("/changes?site=http://example.org/", "bad-query"),
+        ("/changes?words=%22", "bad-query"),
+        ("/changes/latest?site=a/b", "bad-query"),
+        ("/changes/latest?words=%F0%9F%9A%A2", "bad-query"),
+        ("/changes/stream?site=http://example.org/", "bad-query"),
+        ("/changes/stream?words=%22", "bad-query"),
+        ("/changes.atom?site=http://example.org/", "bad-query"),
+        ("/changes.atom?q=%22", "bad-query"),
         ("/trends?window=soon", "usage-error"),
+        ("/trends?site=http://example.org/", "bad-query"),
     ],
 )
 def test_what_is_asked_wrongly_is_said(api: TestClient, path: str, code: str) -> None:
     answer = api.get(V1 + path)
     assert 400 <= answer.status_code < 500
     assert code_of(answer) == code
+
+
+@pytest.mark.parametrize("wanted", [{"site": "http://example.org/"}, {"words": '"'}])
+def test_a_webhook_that_would_never_or_always_be_told_is_refused(api: TestClient, wanted: dict[str, str]) -> None:
+    answer = api.post(f"{V1}/webhooks", json={"url": "https://told.example/x", **wanted})
+    assert (answer.status_code, code_of(answer)) == (400, "bad-query")
+    assert api.get(f"{V1}/webhooks").json() == {"hooks": []}
 
 
 @pytest.mark.parametrize(

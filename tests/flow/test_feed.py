@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.adapters.memory import MemoryStore
-from levada.errors import UsageError
-from levada.flow.feed import Feed, place_of
+from levada.errors import BadQuery, UsageError
+from levada.flow.feed import Feed, filter_of, place_of
 from levada.records import ChangeFilter, Happened
 from tests.visits import changed, first, gone, links
 
@@ -54,6 +54,39 @@ def test_a_filter_moves_on_past_what_it_leaves_out() -> None:
     page = feed.read(feed.start(), 100, ChangeFilter(site="s1.example"))
     assert {change.site for _, change in page.changes} == {"s1.example"}
     assert page.after == feed.newest()
+
+
+@pytest.mark.parametrize(
+    ("site", "is_met"),
+    [
+        ("boun.localhost", True),
+        ("Boun.LOCALHOST:8401", True),
+        ("localhost", True),
+        ("www.boun.localhost:8401", True),
+        ("boun.localhost:8402", False),
+        ("oun.localhost", False),
+    ],
+)
+def test_a_site_is_named_as_in_a_search_with_or_without_its_port(site: str, is_met: bool) -> None:
+    store = MemoryStore()
+    store.add(links("www.boun.localhost:8401", 1), [], 0.0)
+    store.settle([first(lease, 1.0, "text") for lease in store.lease(0.0, 1, 60.0)])
+    assert bool(Feed([store]).read((0,), 10, filter_of(site, "", 0.0)).changes) is is_met
+
+
+@pytest.mark.parametrize(
+    ("site", "words", "says"),
+    [
+        ("http://a.example/", "", "'http://a.example/' is not a host name"),
+        ("a b", "", "'a b' is not a host name"),
+        ("", '"', "no word in"),
+        ("", "\N{FERRY}", "no word in"),
+        ("a.example", " ", "no word in"),
+    ],
+)
+def test_a_filter_that_could_only_be_a_mistake_is_refused(site: str, words: str, says: str) -> None:
+    with pytest.raises(BadQuery, match=says):
+        filter_of(site, words, 0.0)
 
 
 def test_words_must_all_stand_on_the_page_folded() -> None:

@@ -54,13 +54,15 @@ def trends(
     ```
     """
     from levada.assemble.folder import DataFolder
+    from levada.pages.query import host_named
     from levada.telling.duration import length_of_time
 
     seconds = length_of_time(window, "--window")
+    host = host_named(site) if site else None
     if balance:
         _show_balance(DataFolder(data), json)
     else:
-        _show_trends(DataFolder(data), site, lang, seconds, limit, json)
+        _show_trends(DataFolder(data), host, lang, seconds, limit, json)
 
 
 def _show_trends(
@@ -73,7 +75,7 @@ def _show_trends(
     with _watching(folder) as progress, open_trends(folder, progress) as (collection, counts, report):
         step = collection.settings.trends.window
         ends = latest_change(collection)
-        query = trend_query(ends, window, step, site and site.lower(), lang and lang.lower())
+        query = trend_query(ends, window, step, site, lang and lang.lower())
         found = trending(counts, query, limit)
     if json:
         print_json(trend_facts(query, found, report))

@@ -16,7 +16,7 @@ from levada.dashboard.answers import refusal_answer, refusal_of, tagged_answer
 from levada.dashboard.operations import API, Operation, query_of
 from levada.dashboard.view import View
 from levada.errors import LevadaError
-from levada.flow.feed import FeedPage, Place, place_of
+from levada.flow.feed import FeedPage, Place, filter_of, place_of
 from levada.records import ChangeFilter, Happening
 from levada.telling.duration import iso
 
@@ -43,7 +43,7 @@ class ChangesAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def wanted(self) -> ChangeFilter:
-        return ChangeFilter(self.site.lower(), self.words, self.least)
+        return filter_of(self.site, self.words, self.least)
 
 
 class LatestAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,7 +104,7 @@ def _changes(view: View, ask: ChangesAsk) -> ChangesAnswer:
 
 def _latest(view: View, ask: LatestAsk) -> ChangesAnswer:
     after = view.feed().newest()  # first: what comes meanwhile is told twice rather than never
-    found = view.latest_changes(ChangeFilter(ask.site.lower(), ask.words, ask.least), ask.limit)
+    found = view.latest_changes(filter_of(ask.site, ask.words, ask.least), ask.limit)
     return ChangesAnswer([change_facts(*each) for each in found], _written(after), False)
 
 
@@ -201,8 +201,7 @@ def _stepped(place: Place, shard: int, seq: int, shards: int) -> Place:
 
 
 def _atom(view: View, ask: AtomAsk, address: str) -> bytes:
-    wanted = ChangeFilter(ask.site.lower(), ask.q, ask.least)
-    latest = view.latest_changes(wanted, _IN_ATOM)
+    latest = view.latest_changes(filter_of(ask.site, ask.q, ask.least), _IN_ATOM)
     feed = ElementTree.Element("feed", xmlns=_ATOM)
     about = " ".join(part for part in (ask.site, ask.q) if part)
     _tell(feed, "title", f"Changes: {about}" if about else "Changes")

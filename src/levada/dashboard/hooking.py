@@ -11,8 +11,9 @@ from levada.dashboard.changes import Least, Site, Words
 from levada.dashboard.operations import Nothing, Operation
 from levada.dashboard.view import View
 from levada.errors import NotFound, TooMany, UsageError
+from levada.flow.feed import filter_of
 from levada.pages.urls import canonical
-from levada.records import ChangeFilter, Hook
+from levada.records import Hook
 
 __all__ = ["HOOKING"]
 
@@ -66,10 +67,10 @@ def _add(view: View, ask: HookAsk) -> NewHookAnswer:
     address = canonical(ask.url)
     if not address.startswith(("http://", "https://")):
         raise UsageError(f"'{ask.url[:200]}' is not an http or https address")
+    wanted = filter_of(ask.site, ask.words, ask.least)
     if len(view.hooks().hooks()) >= _MOST_HOOKS:
         raise TooMany(f"there are {_MOST_HOOKS} hooks already: remove one first")
     feed = view.feed()
-    wanted = ChangeFilter(ask.site.lower(), ask.words, ask.least)
     after = feed.start() if ask.from_beginning else feed.newest()
     hook = Hook(secrets.token_hex(8), address, secrets.token_urlsafe(32), wanted, after)
     view.hooks(create=True).add(hook)

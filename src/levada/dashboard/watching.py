@@ -25,6 +25,7 @@ from levada.flow.feed import Place
 from levada.flow.live import LiveStatus, StageMoment
 from levada.flow.staffing import StageView
 from levada.flow.trending import Trend, trend_query, trending
+from levada.pages.query import host_named
 from levada.records import ChangeFilter, Standing
 from levada.telling.duration import iso, length_of_time
 
@@ -127,11 +128,10 @@ def _balance(view: View, ask: BalanceAsk) -> CountReport:
 
 def _trends(view: View, ask: TrendsAsk) -> TrendsAnswer:
     window = length_of_time(ask.window, "window")
+    site = host_named(ask.site) if ask.site else None
     with open_trends(view.folder) as (collection, counts, _):
         step = collection.settings.trends.window
-        query = trend_query(
-            latest_change(collection), window, step, ask.site.lower() or None, ask.lang.lower() or None
-        )
+        query = trend_query(latest_change(collection), window, step, site, ask.lang.lower() or None)
         found = trending(counts, query, ask.limit)
     return TrendsAnswer(str(iso(query.since)), str(iso(query.until)), found)
 

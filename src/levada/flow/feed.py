@@ -11,12 +11,13 @@ from functools import partial
 
 import msgspec
 
-from levada.errors import UsageError
+from levada.errors import BadQuery, UsageError
 from levada.pages.folding import words
+from levada.pages.query import host_named, site_names
 from levada.ports import Documents
 from levada.records import ChangeFilter, Happened, Happening
 
-__all__ = ["Feed", "FeedPage", "Place", "is_wanted", "place_of"]
+__all__ = ["Feed", "FeedPage", "Place", "filter_of", "is_wanted", "place_of"]
 
 Place = tuple[int, ...]
 _AT_ONCE = 100
@@ -77,11 +78,18 @@ class Feed:
 
 def is_wanted(change: Happening, wanted: ChangeFilter, text: Callable[[], str]) -> bool:
     """The text is read only where words are asked for."""
-    if wanted.site and change.site != wanted.site and not change.site.endswith(f".{wanted.site}"):
+    if wanted.site and wanted.site not in site_names(change.site):
         return False
     if change.what is Happened.CHANGED and 1.0 - change.similarity < wanted.least:
         return False
     return not wanted.words or set(words(wanted.words)) <= set(words(text()))
+
+
+def filter_of(site: str, typed: str, least: float) -> ChangeFilter:
+    """As somebody gives it; `BadQuery` where the site could never match, or no word is among the words."""
+    if typed and not words(typed):
+        raise BadQuery(f"there is no word in {typed!r}")
+    return ChangeFilter(host_named(site) if site else "", typed, least)
 
 
 def place_of(typed: str) -> Place:

@@ -36,6 +36,7 @@ __all__ = [
     "Site",
     "Term",
     "Words",
+    "host_named",
     "one_word",
     "parse_page_of_hits",
     "parse_query",
@@ -171,6 +172,17 @@ def one_word(text: str) -> str:
     return folded[0]
 
 
+def host_named(value: str) -> str:
+    """As a browser writes it: lower case, punycode; its port, if it has one of its own."""
+    try:
+        host: str = can_ada.parse(f"ws://{value.strip('.')}").host
+    except (ValueError, TypeError):  # TypeError: a lone surrogate
+        host = ""
+    if not host or not _NOT_IN_HOSTS.isdisjoint(value):
+        raise BadQuery(f"{value!r} is not a host name, such as example.org")
+    return host
+
+
 def site_names(site: str) -> list[str]:
     """What `site:` may say to mean this site: it and every host above it, with and without its port."""
     host, colon, port = site.rpartition(":")
@@ -206,14 +218,10 @@ _EXAMPLES = {"site": "site:example.org", "lang": "lang:tr", "since": "since:7d, 
 
 
 def _host(value: str, column: int) -> str:
-    """As a browser writes it: lower case, punycode."""
     try:
-        host: str = can_ada.parse(f"ws://{value.strip('.')}").host
-    except (ValueError, TypeError):  # TypeError: a lone surrogate
-        host = ""
-    if not host or not _NOT_IN_HOSTS.isdisjoint(value):
-        raise BadQuery(f"column {column}: {value!r} is not a host name, such as {_EXAMPLES['site']}")
-    return host
+        return host_named(value)
+    except BadQuery as error:
+        raise BadQuery(f"column {column}: {error}") from error
 
 
 def _language(value: str, column: int) -> str:
