@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 
 from levada.errors import LevadaError, StoreError
-from levada.flow.agenda import FOREVER, Agenda
+from levada.flow.agenda import Agenda
 from levada.flow.catalog import CatalogStep
 from levada.flow.crawl_ports import CrawlPorts
 from levada.flow.duplicates import DuplicateBook
@@ -31,7 +31,7 @@ from levada.flow.robots import RobotsBook
 from levada.flow.settings import Settings
 from levada.flow.settling import Settler
 from levada.flow.sieve import LinkSieve
-from levada.flow.sitebook import SiteBook
+from levada.flow.sitebook import SiteBook, is_dropped
 from levada.flow.sitemaps import named_sitemaps
 from levada.flow.slots import FetchSlots
 from levada.flow.staffing import Post, Staffing, StageView
@@ -91,7 +91,7 @@ class Crawl:
             instant=_INSTANT * (self.speed - 1.0),
         )
         sites = ports.sites.sites()
-        admitted = (record.site for record in sites if record.admitted and record.rest_until < FOREVER)
+        admitted = (record.site for record in sites if record.admitted and not is_dropped(record))
         self._sieve = LinkSieve(settings.crawl, admitted, lambda url: self._robots.closes(url))
         self._sites = SiteBook(ports.sites, self._keeper, polite, self._sieve.admitted)
         self._weather = Weather(self._sites)

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 import msgspec
 
 from levada.errors import BrokerError, StoreError
-from levada.flow.agenda import FOREVER, Agenda
+from levada.flow.agenda import Agenda
 from levada.flow.fetch import Fetched
 from levada.flow.holding import OpenLeases
 from levada.flow.messages import Answer, Answers, QueueNames, ToFetch, ToStore, read_message
@@ -24,7 +24,7 @@ from levada.flow.parse import Visited
 from levada.flow.robots import RobotsBook, Verdict
 from levada.flow.settings import Settings
 from levada.flow.sieve import LinkSieve
-from levada.flow.sitebook import SiteBook
+from levada.flow.sitebook import SiteBook, is_dropped
 from levada.flow.sitemaps import named_sitemaps
 from levada.flow.storekeeper import Storekeeper
 from levada.flow.weather import Rest, Weather
@@ -83,7 +83,7 @@ class Scheduler:
             instant=settings.clock.speed - 1.0,
         )
         sites = ports.sites.sites()
-        admitted = (record.site for record in sites if record.admitted and record.rest_until < FOREVER)
+        admitted = (record.site for record in sites if record.admitted and not is_dropped(record))
         self._sieve = LinkSieve(settings.crawl, admitted, lambda url: self._robots.closes(url))
         self._sites = SiteBook(ports.sites, keeper, polite, self._sieve.admitted)
         self._weather = Weather(self._sites)

@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from levada.errors import LevadaError
-from levada.flow.agenda import FOREVER
 from levada.flow.catalog import CatalogStep
 from levada.flow.duplicates import DuplicateBook
 from levada.flow.fetch import Fetched, FetchStep
@@ -26,6 +25,7 @@ from levada.flow.parse import ParseStep, Visited
 from levada.flow.settings import Settings
 from levada.flow.settling import Settler
 from levada.flow.sieve import LinkSieve
+from levada.flow.sitebook import is_dropped
 from levada.flow.storekeeper import Storekeeper
 from levada.ports import Clock, Fetcher, Frontier, Notices, Parser, RevisitPolicy, Sites
 from levada.reasons import Reason
@@ -176,7 +176,7 @@ class CatalogWorker:
             self._sites_until.clear()
         self._sites_until[site] = now + _SITE_SECONDS
         record = await self._keeper.run(self._ports.sites.site, site)
-        if record is not None and record.rest_until >= FOREVER:
+        if record is not None and is_dropped(record):
             self._sieve.admitted.discard(site)  # dropped
         elif record is not None and record.admitted:
             self._sieve.admitted.add(site)

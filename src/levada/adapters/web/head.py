@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 
 __all__ = ["header_lines", "is_encoded", "read_head"]
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_ADDRESSES = ("location",)
-_FOLD = (b" ", b"\t")
+_ADDRESS = "location"
+_FOLD = (" ", "\t")
+_SPACE = " \t\r\n\v\f"  # of ASCII: what else Python takes for space is a byte of a letter here
 _BLANK = (b"\r\n", b"\n", b"\r", b"")
 _LINE_BREAKING = re.compile(r"[\r\n\0]")
 
@@ -37,16 +37,17 @@ def read_head(received: Sequence[bytes]) -> tuple[str, tuple[tuple[str, str], ..
     block = _final_block(received)
     if not block:
         return "", ()
-    first, *lines = b"".join(block).split(b"\n")
-    version = first.partition(b" ")[0].rpartition(b"/")[2].strip().decode("latin-1")
-    headers: list[tuple[str, bytes]] = []
+    first, *lines = b"".join(block).decode("latin-1").split("\n")
+    version = first.partition(" ")[0].rpartition("/")[2].strip()
+    headers: list[tuple[str, str]] = []
     for line in lines:
-        name, colon, value = line.partition(b":")
+        name, colon, value = line.partition(":")
         if line[:1] in _FOLD and headers:  # a folded line goes on with the header before it
-            headers[-1] = (headers[-1][0], b"%b %b" % (headers[-1][1], line.strip()))
+            headers[-1] = (headers[-1][0], f"{headers[-1][1]} {line.strip(_SPACE)}")
         elif colon:
-            headers.append((name.strip().decode("latin-1").lower(), value.strip()))
-    return version, tuple((name, _text(name, value)) for name, value in headers)
+            name, value = name.strip(_SPACE).lower(), value.strip(_SPACE)
+            headers.append((name, _address(value) if name == _ADDRESS else value))
+    return version, tuple(headers)
 
 
 def is_encoded(lines: Sequence[bytes]) -> bool:
@@ -54,11 +55,11 @@ def is_encoded(lines: Sequence[bytes]) -> bool:
     return any(line[:17].lower() == b"content-encoding:" for line in lines)
 
 
-def _text(name: str, value: bytes) -> str:
-    if name in _ADDRESSES:
-        with suppress(UnicodeDecodeError):
-            return value.decode()
-    return value.decode("latin-1")
+def _address(value: str) -> str:
+    try:
+        return value.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return value
 
 
 def _final_block(lines: Sequence[bytes]) -> Sequence[bytes]:
