@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+from difflib import SequenceMatcher
+from random import Random
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.cli.coloured_diff import unified, word_by_word
+from levada.telling import alignment
 from levada.telling.line_changes import Hunk, changes_between
 
 LINES = st.lists(st.sampled_from(["a", "b", "the ferry at 8", "the ferry at 9", "a b c d", ""]), max_size=12)
+DIFFLIB_AT_ONCE = st.sampled_from([0, 4, 25, alignment.MOST_PAIRS])
 
 
 def side(hunk: Hunk, sign: str) -> list[str]:
     return [each.text for each in hunk.lines if each.sign in (" ", sign)]
 
 
-@given(LINES, LINES, st.integers(0, 3))
+def changed(before: list[str], after: list[str], pairs: int, context: int = 0) -> list[Hunk]:
+    """The changes where difflib may compare so many pairs at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alignment, "MOST_PAIRS", pairs)
+        return changes_between(before, after, context)
+
+
+def signed(hunks: list[Hunk], sign: str) -> list[str]:
+    return [each.text for hunk in hunks for each in hunk.lines if each.sign == sign]
+
+
+@given(LINES, LINES, st.integers(0, 3), DIFFLIB_AT_ONCE)
 def test_each_hunk_holds_what_stood_there_before_and_after(
-    before: list[str], after: list[str], context: int
+    before: list[str], after: list[str], context: int, pairs: int
 ) -> None:
-    hunks = changes_between(before, after, context)
+    hunks = changed(before, after, pairs, context)
     for hunk in hunks:
         assert side(hunk, "-") == before[hunk.before_line - 1 :][: hunk.before_count]
         assert side(hunk, "+") == after[hunk.after_line - 1 :][: hunk.after_count]
@@ -27,10 +44,12 @@ def test_each_hunk_holds_what_stood_there_before_and_after(
     assert bool(hunks) == (before != after)
 
 
-@given(LINES, LINES, st.integers(0, 3))
-def test_the_hunks_turn_the_one_text_into_the_other(before: list[str], after: list[str], context: int) -> None:
+@given(LINES, LINES, st.integers(0, 3), DIFFLIB_AT_ONCE)
+def test_the_hunks_turn_the_one_text_into_the_other(
+    before: list[str], after: list[str], context: int, pairs: int
+) -> None:
     made, place = [], 0
-    for hunk in changes_between(before, after, context):
+    for hunk in changed(before, after, pairs, context):
         made += before[place : hunk.before_line - 1] + side(hunk, "+")
         place = hunk.before_line - 1 + hunk.before_count
     assert made + before[place:] == after
@@ -55,12 +74,67 @@ def test_far_apart_changes_are_apart() -> None:
     assert len(changes_between(before, after, context=50)) == 1
 
 
-def test_a_text_made_to_be_slow_is_replaced_as_a_whole() -> None:
-    before = ["x", *["a", "b"] * 2_000, "y"]
-    after = ["z", *["a", "b", "c"] * 2_000, "w"]
-    (hunk,) = changes_between(before, after)
-    assert hunk.before_count == len(before)
-    assert hunk.after_count == len(after)
+@given(st.lists(st.sampled_from(["same", "new", "gone", "come", "twin"]), max_size=60))
+def test_lines_that_each_text_has_once_are_anchors(what: list[str]) -> None:
+    kinds = {"same": ("{}", "{}"), "new": ("old {}", "new {}"), "gone": ("{}", ""), "come": ("", "{}")}
+    texts = [kinds.get(each, ("In stock", "In stock")) for each in what]
+    before, after = ([pair[n].format(place) for place, pair in enumerate(texts) if pair[n]] for n in (0, 1))
+    hunks = changed(before, after, 0)
+    same = {f"{place}" for place, each in enumerate(what) if each == "same"}
+    assert same.isdisjoint(signed(hunks, "-") + signed(hunks, "+"))
+
+
+@given(LINES, LINES, DIFFLIB_AT_ONCE)
+def test_no_line_is_replaced_by_itself(before: list[str], after: list[str], pairs: int) -> None:
+    for hunk in changed(before, after, pairs):
+        assert all(a != b for a, b in zip(signed([hunk], "-"), signed([hunk], "+"), strict=False))
+
+
+@given(st.lists(st.sampled_from(["a", "b"]), max_size=40), st.sets(st.integers(0, 39)))
+def test_of_lines_without_an_anchor_those_in_place_count_as_the_same(before: list[str], places: set[int]) -> None:
+    after = [line if place not in places else f"new {line}" for place, line in enumerate(before)]
+    assert len(signed(changed(before, after, 0), "-")) <= len(places)
+
+
+def test_of_a_long_page_only_what_changed_is_shown() -> None:
+    before = [f"line {n}" for n in range(20_000)]
+    after = [f"{line} is new" if n % 500 == 7 else line for n, line in enumerate(before)]
+    assert signed(changes_between(before, after), "-") == before[7::500]
+
+
+def test_of_a_page_that_repeats_itself_only_what_changed_is_shown() -> None:
+    before = [line for n in range(400) for line in (f"Product {n}", "In stock", f"{n}.99")]
+    after = ["Product zero", *before[1:600], "Sold out", *before[601:-1], "1.00"]
+    assert signed(changes_between(before, after), "+") == ["Product zero", "Sold out", "1.00"]
+
+
+def test_a_row_at_each_end_does_not_shift_a_page_of_twins() -> None:
+    before = ["yes", "no", "no"] * 1_500
+    hunks = changes_between(before, ["maybe", *before, "never"])
+    assert (signed(hunks, "-"), signed(hunks, "+")) == ([], ["maybe", "never"])
+
+
+def test_of_a_long_line_only_the_words_that_differ_are_marked() -> None:
+    words = [f"word{n}" for n in range(5_000)]
+    (hunk,) = changes_between([" ".join(words)], [" ".join(["first", *words[1:-1], "last"])])
+    assert [text for text, differs in hunk.lines[1].pieces if differs] == ["first ", "last"]
+
+
+@pytest.mark.parametrize("symbols", [1, 2, 30, 50_000])
+def test_a_text_made_to_be_slow_gets_little_of_difflib(symbols: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    given_pairs = []
+
+    class Counted(SequenceMatcher[str]):
+        def set_seqs(self, a: list[str], b: list[str]) -> None:  # type: ignore[override]
+            given_pairs.append(len(a) * len(b))
+            super().set_seqs(a, b)
+
+    monkeypatch.setattr(alignment, "SequenceMatcher", Counted)
+    chance = Random(symbols)
+    before, after = ([f"{chance.randrange(symbols)} x" for _ in range(50_000)] for _ in range(2))
+    hunks = changes_between(["x", *before], ["y", *after, "z"])
+    assert "x" in signed(hunks, "-")
+    assert sum(given_pairs) <= alignment.MOST_PAIRS_IN_ALL
 
 
 def test_one_line_among_a_hundred_thousand_is_found() -> None:
