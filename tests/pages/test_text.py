@@ -77,6 +77,26 @@ def test_text_after_a_block_starts_a_line() -> None:
     assert read("<div>before<p>inside</p>after <i>all</i></div>") == "before\ninside\nafter all"
 
 
+def test_lines_of_a_listing_stay_lines() -> None:
+    code = "<pre>first line\r\n  second   <b>in\nbold</b>\n\n<code><i>third</i>\n</code>last</pre>"
+    assert read(f"<p>be\nfore</p>{code}<p>af\nter</p>").split("\n") == [
+        "be fore",
+        "first line",
+        "second in",
+        "bold",
+        "third",
+        "last",
+        "af ter",
+    ]
+
+
+def test_a_list_of_files_is_no_menu() -> None:
+    row = '<a href="{0}">name-of-a-file-{0}.tar.gz</a> {1}\n'
+    files = "".join(row.format(n, "01-Jan-2024 10:00 12345" if n < 9 else "") for n in range(12))
+    text = read(f"<h1>Index of /pub</h1><pre>{files}</pre><p>{PARAGRAPH}</p>")
+    assert text.split("\n")[10:13] == [f"name-of-a-file-{n}.tar.gz" for n in (9, 10, 11)]
+
+
 def test_all_white_space_is_one_space() -> None:
     assert tidy_lines("a\u00a0 \t b\u2003c\r\n\n \u200b\n d".encode()) == b"a b c\nd"
 

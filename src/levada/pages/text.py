@@ -26,6 +26,8 @@ MAX_SUSPECTS = 200  # each is measured
 LARGE = 0.4  # share of the text: what holds more is no frame, whatever its class says
 
 _BREAK, _LINK, _GAP = b"\x1e", b"\x1f", b" "
+_WRITTEN_BREAK = b"\x1d"  # apart: a list of files in a `pre` is judged as a whole, and is no menu
+_ENDS = _BREAK + _WRITTEN_BREAK
 
 _NO_TEXT_TAGS = """
     script style noscript template iframe object embed svg math canvas audio video select textarea button datalist
@@ -47,7 +49,7 @@ _plain_spaces = WideReplacement(
 )
 _HEART = "h1,main,article"
 _HEADINGS = "h1,h2,h3"
-_BLOCKS = "p h1 h2 h3 h4 h5 h6 div ul ol dl table pre blockquote section article figure figcaption address header"
+_BLOCKS = "p h1 h2 h3 h4 h5 h6 div ul ol dl table blockquote section article figure figcaption address header"
 _AROUND = frozenset(_BLOCKS.split())
 _BEFORE = frozenset(("li", "dt", "dd", "tr", "br", "hr", "caption", "option"))
 _CELLS = frozenset(("td", "th"))
@@ -93,7 +95,7 @@ def tidy_lines(text: bytes, ends: bytes = b"\n") -> bytes:
 
 @cache
 def _spaces_and_ends(ends: bytes) -> bytes:
-    return bytes.maketrans(_NARROW_SPACES + ends, b" " * len(_NARROW_SPACES) + b"\n")
+    return bytes.maketrans(_NARROW_SPACES + ends, b" " * len(_NARROW_SPACES) + b"\n" * len(ends))
 
 
 def _own_root(tree: LexborHTMLParser) -> LexborNode | None:
@@ -110,10 +112,10 @@ def _read(root: LexborNode, unwanted: frozenset[str]) -> bytes:
             node.decompose(False)
     if unwanted is _NO_TEXT:
         _mark(root)
-        return tidy_lines(root.text().replace("\x1f", "").encode("utf-8", "replace"), _BREAK)
+        return tidy_lines(root.text().replace("\x1f", "").encode("utf-8", "replace"), _ENDS)
     _drop_frame(root)
     _mark(root)
-    return tidy_lines(_without_menus(root.text()).encode("utf-8", "replace"), _BREAK)
+    return tidy_lines(_without_menus(root.text()).encode("utf-8", "replace"), _ENDS)
 
 
 def _drop_frame(root: LexborNode) -> None:
@@ -132,6 +134,7 @@ def _drop_frame(root: LexborNode) -> None:
 
 def _mark(root: LexborNode) -> None:
     """Mark where a line ends on the screen, and links: `text` alone cannot tell a paragraph from a bold word."""
+    listings: list[LexborNode] = []
     for node in list(root.traverse())[1:]:
         tag = node.tag
         if tag in _AROUND:
@@ -144,6 +147,24 @@ def _mark(root: LexborNode) -> None:
             node.insert_before(_BREAK)
         elif tag in _CELLS:
             node.insert_before(_GAP)
+        elif tag == "pre":
+            node.insert_before(_BREAK)
+            node.insert_after(_BREAK)
+            listings.append(node)
+    if listings:
+        _mark_written_breaks(listings)
+
+
+def _mark_written_breaks(listings: Sequence[LexborNode]) -> None:
+    inner: set[int] = set()  # those in another one are done with it
+    for listing in listings:
+        if listing.mem_id in inner:
+            continue
+        for node in list(listing.traverse(include_text=True)):
+            if node.tag == "pre":
+                inner.add(node.mem_id)
+            elif node.tag == "-text" and "\n" in (text := node.text(deep=False)):
+                node.replace_with(text.encode("utf-8", "replace").replace(b"\n", _WRITTEN_BREAK))
 
 
 def _without_menus(text: str) -> str:
