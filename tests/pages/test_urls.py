@@ -28,7 +28,11 @@ BASE = "https://example.org/a/b/page.html?x=1"
         ("http://example.org/a?PHPSESSID=77", "http://example.org/a"),
         ("http://example.org/a;jsessionid=AB12?b=1", "http://example.org/a?b=1"),
         ("http://example.org/a;JSESSIONID=AB12/c", "http://example.org/a/c"),
-        ("http://example.org/a?sid=1&&b=2&", "http://example.org/a?b=2"),
+        ("http://example.org/a?zenid=1&&b=2&", "http://example.org/a?b=2"),
+        ("http://example.org/a?sid=0123456789abcdef0123456789abcdef&b=2", "http://example.org/a?b=2"),
+        ("http://example.org/a?SessionID=q1w2e3r4t5y6u7i8", "http://example.org/a"),
+        ("http://example.org/a?sid=%61123456789abcdef", "http://example.org/a"),
+        ("http://example.org/a;sid=q1w2e3r4t5y6u7i8/b", "http://example.org/a/b"),
         ("http://müller.de/ş", "http://xn--mller-kva.de/%C5%9F"),
         ("http://example.org./a.", "http://example.org/a."),
         ("  http://exa\nmple.org/a\tb ", "http://example.org/ab"),
@@ -37,6 +41,24 @@ BASE = "https://example.org/a/b/page.html?x=1"
 )
 def test_spellings_of_one_page_become_one(written: str, meant: str) -> None:
     assert canonical(written) == meant
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "article.php?sid=1",
+        "article.php?name=News&sid=20241",
+        "agenda?session_id=12",
+        "shop;sid=7/b",
+        "a?sid=12345678901234567890",  # a number
+        "a?sid=internationalization",  # a word
+        "a?sid=q1w2e3r4t5y6u7i",  # short
+        "a?sid=q1w2e3r4t5y6u7i8-the-bridge",
+        "a;sid=q1w2e3r4t5y6u7i8-the-bridge",
+    ],
+)
+def test_a_session_is_known_by_its_value_where_its_name_is_also_that_of_content(rest: str) -> None:
+    assert canonical(f"http://example.org/{rest}") == f"http://example.org/{rest}"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +107,13 @@ def test_parts_of_an_address() -> None:
     assert site_of("mailto:x") == ""
 
 
-PIECES = st.text(st.sampled_from("abA.%2e7E/;?&=#:@\\ jsessionid=utm_é\t"), max_size=40)
+PIECES = st.one_of(
+    st.text(st.sampled_from("abA.%2e7E/;?&=#:@\\ jsessionid=utm_é\t"), max_size=40),
+    st.lists(
+        st.sampled_from(["?", "&", ";", "/", "%", "sid=", ";sid=", "s%69d=", "phpsessid=", "a1", "%61", "7" * 15]),
+        max_size=12,
+    ).map("".join),
+)
 
 
 @given(PIECES)

@@ -24,11 +24,16 @@ _NOISE_NAMES = """
 """
 NOISE = frozenset(_NOISE_NAMES.split())
 NOISE_STARTS = ("utm_", "aspsessionid")
+OFTEN_CONTENT = frozenset(
+    ("sid", "sessid", "sessionid", "session_id")
+)  # a story's or a conference session's number
 UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _PERCENT = re.compile(r"%([0-9A-Fa-f]{2})?")
-_PATH_SESSION = re.compile(r";(?:jsessionid|phpsessid|sid)=[^/?;]*", re.IGNORECASE)
+_SESSION_VALUE = r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16,}"
+_SESSION = re.compile(_SESSION_VALUE)
+_PATH_SESSION = re.compile(rf";(?:(?:jsessionid|phpsessid)=[^/?;]*|sid={_SESSION_VALUE}(?![^/?;]))", re.IGNORECASE)
 _TO_TIDY = re.compile(r"[%?;#]|\.(?=[:/])")
 _AROUND = "".join(map(chr, range(33)))
 _INSIDE = str.maketrans("", "", "\t\n\r")
@@ -167,8 +172,11 @@ def _without_root_dot(address: str) -> str:
 
 
 def _is_noise(parameter: str) -> bool:
-    name = parameter.partition("=")[0].lower()
-    return name in NOISE or name.startswith(NOISE_STARTS)
+    name, _, value = parameter.partition("=")
+    name = name.lower()
+    if name in NOISE:
+        return name not in OFTEN_CONTENT or _SESSION.fullmatch(value) is not None
+    return name.startswith(NOISE_STARTS)
 
 
 def _normal_escape(found: re.Match[str]) -> str:
