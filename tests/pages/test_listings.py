@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from levada.pages.feed import parse_feed
 from levada.pages.listing import Entry, time_of
+from levada.pages.mending import Ampersands
 from levada.pages.sitemap import parse_sitemap
 
 URLSET = """<?xml version="1.0" encoding="UTF-8"?>
@@ -57,6 +58,48 @@ def test_broken_xml_gives_what_was_read_so_far() -> None:
     listing = parse_sitemap(URLSET.encode()[: URLSET.index("<image:image>")] + b"<oops")
     assert [entry.href for entry in listing.entries] == ["https://example.org/a?x=1&y=2"]
     assert not listing.whole
+
+
+@pytest.mark.parametrize(
+    "slip", ["\n", " \t\r\n", "\ufeff\n\ufeff", "<!-- <a> --> \n<!-- b -->", "Notice: x in y on line 3\n"]
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_stands_before_the_declaration_does_not_matter(slip: str, packed: bool) -> None:
+    pack = gzip.compress if packed else bytes
+    assert parse_sitemap(pack((slip + URLSET).encode())) == parse_sitemap(URLSET.encode())
+    assert parse_feed(slip.encode() + RSS.encode("cp1254")) == parse_feed(RSS.encode("cp1254"))
+
+
+@pytest.mark.parametrize("slip", ["\n", "\n\ufeff", "<!-- a -->\n"])
+def test_a_list_without_declaration_may_begin_with_white_space(slip: str) -> None:
+    assert parse_sitemap((slip + INDEX).encode()) == parse_sitemap(INDEX.encode())
+    wide = (slip.strip("\ufeff") + INDEX).encode("utf-16-le")
+    assert parse_sitemap(wide, "text/xml; charset=utf-16").whole
+
+
+def test_a_declaration_inside_a_list_is_not_its_beginning() -> None:
+    inside = ATOM.replace("<entry>", "<summary><![CDATA[<?xml version='1.0'?>]]></summary><entry>")
+    assert parse_feed(inside.encode()) == parse_feed(ATOM.encode())
+
+
+AMPERSANDS = (
+    "<rss><channel><item><link>/a?x=1&y=2&amp;z=3&copy=4&#38;b</link><title>Q&A &nbsp; R & D</title></item>"
+    "<item><link><![CDATA[/b?x=1&y=2&amp;z]]></link></item><item><link>/c?x&y</link></item>"
+    "<entry><link href='/d?x&y=&quot;'/></entry></channel></rss>"
+)
+
+
+def test_ampersands_that_begin_no_reference_are_ampersands() -> None:
+    hrefs = ["/a?x=1&y=2&z=3&copy=4&b", "/b?x=1&y=2&amp;z", "/c?x&y", '/d?x&y="']
+    assert parse_feed(AMPERSANDS.encode()) == (tuple(map(Entry, hrefs)), True)
+
+
+@pytest.mark.parametrize("size", range(1, 30))
+def test_ampersands_are_read_the_same_in_pieces_of_any_size(size: int) -> None:
+    whole = Ampersands()(AMPERSANDS, True)
+    escaped = Ampersands()
+    starts = range(0, len(AMPERSANDS), size)
+    assert "".join(escaped(AMPERSANDS[at : at + size], False) for at in starts) + escaped("", True) == whole
 
 
 def test_limits_cut_a_list_off_and_say_so() -> None:

@@ -248,7 +248,7 @@ def test_an_error_page_in_place_of_a_sitemap_is_no_sitemap() -> None:
 
 
 def test_a_feed_is_known_by_its_content() -> None:
-    body = "<?xml version='1.0'?><!-- x --><rss><channel><item><link>/a</link></item></channel></rss>"
+    body = "\n<?xml version='1.0'?><!-- x --><rss><channel><item><link>/a</link></item></channel></rss>"
     for content_type in ("application/rss+xml", "text/xml", ""):
         page = parse(body, content_type)
         assert page.kind is PageKind.FEED

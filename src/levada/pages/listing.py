@@ -14,6 +14,7 @@ from typing import NamedTuple
 from xml.parsers import expat
 
 from levada.pages.charset import declared
+from levada.pages.mending import Ampersands, without_preamble
 
 __all__ = ["Entry", "Listing", "pieces_of", "read_xml", "time_of"]
 
@@ -79,12 +80,15 @@ def read_xml(
     """Hand out each element's local name, and at its end its text, until `on_end` says False. True: read whole."""
     reader = _Reader(on_start, on_end)
     decoder: codecs.IncrementalDecoder | None = None
+    escaped = Ampersands()
     try:
         for piece in pieces:
+            is_last = not piece
             if decoder is None:
+                piece = without_preamble(piece)
                 decoder = _decoder_of(piece, content_type)
-            reader.feed(decoder.decode(piece, final=not piece), final=not piece)
-            if not piece:
+            reader.feed(escaped(decoder.decode(piece, is_last), is_last), is_last)
+            if is_last:
                 return True
     except (expat.ExpatError, _StopReading):
         return False
