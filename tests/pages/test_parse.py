@@ -203,6 +203,8 @@ def test_five_megabytes_of_noise_behind_a_page_do_not_hide_its_links() -> None:
         (b"<html></html>", "text/html", Reason.EMPTY),
         (b"%PDF-1.7 ...", "text/html", Reason.CONTENT_TYPE),
         (b"\x89PNG\r\n", "", Reason.CONTENT_TYPE),
+        (b"<p>\x0b\x00</p>", "text/html", Reason.CONTENT_TYPE),
+        (b"<p>\x08</p>", "application/octet-stream", Reason.CONTENT_TYPE),
         (b"{}", "application/json", Reason.CONTENT_TYPE),
         (b"<svg></svg>", "image/svg+xml", Reason.CONTENT_TYPE),
         (b"<x/>", "application/xml", Reason.CONTENT_TYPE),
@@ -210,6 +212,12 @@ def test_five_megabytes_of_noise_behind_a_page_do_not_hide_its_links() -> None:
 )
 def test_what_is_no_page_says_why(body: bytes, content_type: str, reason: Reason) -> None:
     assert parse(body, content_type).reason is reason
+
+
+def test_a_stray_control_character_does_not_make_html_something_else() -> None:
+    body = PAGE.replace("<h1>", "\x08\x1a<h1>").encode()
+    assert parse(body).reason is None
+    assert parse(body, "application/xhtml+xml; charset=utf-8").links == parse(PAGE).links
 
 
 def test_plain_text_is_a_page_without_links() -> None:

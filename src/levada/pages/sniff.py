@@ -50,7 +50,7 @@ def form_of(page: RawPage) -> Form:
     start = page.body[:LOOK]
     if start.startswith(b"\x1f\x8b"):
         return Form.GZIP
-    if start.startswith(_MAGIC) or (_is_binary(start) and not _may_be_wide(start, page.content_type)):
+    if start.startswith(_MAGIC) or (_is_binary(start, media) and not _may_be_wide(start, page.content_type)):
         return Form.OTHER
     if page.kind is PageKind.SITEMAP:
         return _form_of_sitemap(start, media)
@@ -80,7 +80,9 @@ def _root_form(start: bytes) -> Form | None:
     return _ROOTS.get(found[1].lower())
 
 
-def _is_binary(start: bytes) -> bool:
+def _is_binary(start: bytes, media: str) -> bool:
+    if media in _HTML_TYPES:  # what browsers show with a stray control character in it
+        return b"\0" in start
     return len(start.translate(None, _BINARY)) != len(start)
 
 
