@@ -156,9 +156,38 @@ def test_robots_in_the_page_are_obeyed(meta: str, noindex: bool, nofollow: bool)
     assert (page.noindex, page.nofollow) == (noindex, nofollow)
 
 
-def test_a_page_that_leaves_for_another_links_to_it() -> None:
-    page = parse("""<meta http-equiv="Refresh" content="0; URL='/new'"><p>moved""")
-    assert page.links == ("http://example.org/new",)
+@pytest.mark.parametrize(
+    ("content", "path"),
+    [
+        ("0; URL='/new'", "/new"),
+        ("0;/new", "/new"),
+        ("0;'/new' or so", "/new"),
+        ("0.5 , /new", "/new"),
+        ("5 new.html", "/news/new.html"),
+        ("0;url.html", "/news/url.html"),
+        ("url=/new", "/new"),
+        ("0;/go?url=/new", "/go?url=/new"),
+        ("0; url = /two words ", "/two%20words"),
+    ],
+)
+def test_a_page_that_leaves_for_another_links_to_it(content: str, path: str) -> None:
+    page = parse(f'<meta http-equiv="Refresh" content="{content}"><p>moved')
+    assert page.links == (f"http://example.org{path}",)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "30", "30;", " 0.5 ", "30; url=", "30; url=''", "30;'", "new.html", "12.html"]
+)
+def test_a_page_that_only_loads_itself_again_links_nowhere(content: str) -> None:
+    assert parse(f'<meta http-equiv="refresh" content="{content}"><p>news').links == ()
+
+
+def test_the_frames_of_a_page_are_links() -> None:
+    inner = '<frameset rows="1,*"><frame src="top.html"><frame name="empty"><frame src="/main"></frameset>'
+    page = parse(
+        f'<title>x</title><base href="/in/"><frameset cols="1,*"><frame src="left.html">{inner}</frameset>'
+    )
+    assert page.links == tuple(f"http://example.org/{path}" for path in ("in/left.html", "in/top.html", "main"))
 
 
 def test_a_page_that_names_nothing_but_a_feed_is_not_empty() -> None:

@@ -20,7 +20,11 @@ FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xm
 # Nothing is copied about as a browser would: that is quicker, and a page cannot grow by it.
 _AS_WRITTEN = int(LexborDocumentOptions.WO_EVENTS)
 _HEAD_TAGS = ("meta", "link", "base")
-_REFRESH = re.compile(r"url\s*=\s*[\"']?\s*([^\"'\s]+)", re.IGNORECASE)
+# After the seconds `url=` may be left out; a number alone is the page itself.
+_REFRESH = re.compile(
+    r"""\s*(?:[\d.]++(?:\s*[;,]|\s)\s*(?:url\s*=\s*)?+|url\s*=\s*)(?:"([^"]*)|'([^']*)|([^"'\s].*))""",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 class Head(NamedTuple):
@@ -82,7 +86,7 @@ def _head_nodes(tree: LexborHTMLParser) -> list[LexborNode]:
 
 
 def follow_links(tree: LexborHTMLParser, head: Head, links: LinkCollector) -> None:
-    """Hand every link of the page to the collector: the head's, then `a` and `area`, in document order."""
+    """Hand every link of the page to the collector: the head's, then `a`, `area` and frames, in document order."""
     if head.base:
         links.rebase(head.base)
     if head.canonical and links.address(head.canonical) is None:
@@ -103,6 +107,8 @@ def follow_links(tree: LexborHTMLParser, head: Head, links: LinkCollector) -> No
             links.add_as(attributes["href"] or "", How.LINK, nofollow=True)
         else:
             hrefs[attributes["href"] or ""] = None
+    if tree.body is None:  # a frameset stands in its place
+        hrefs.update((src, None) for node in tree.tags("frame") if (src := node.attributes.get("src")))
     links.add_all(hrefs)
 
 
@@ -116,8 +122,9 @@ def _refresh(attributes: dict[str, str | None]) -> list[tuple[str, PageKind]]:
     """The page that this one leaves for by itself."""
     if (attributes.get("http-equiv") or "").lower() != "refresh":
         return []
-    found = _REFRESH.search(attributes.get("content") or "")
-    return [(found[1], PageKind.PAGE)] if found else []
+    found = _REFRESH.match(attributes.get("content") or "")
+    href = found[found.lastindex or 0].strip() if found else ""
+    return [(href, PageKind.PAGE)] if href else []
 
 
 def _link_element(rel: list[str], href: str, attributes: dict[str, str | None]) -> list[tuple[str, PageKind]]:
