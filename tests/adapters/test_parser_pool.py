@@ -14,7 +14,9 @@ import pytest
 
 from levada.adapters.parser_inline import InlineParser
 from levada.adapters.parser_pool import ParserPool
+from levada.assemble.parts import make_parser
 from levada.errors import LevadaError, ParserDied
+from levada.flow.settings import parse_settings
 from levada.reasons import Reason
 from levada.records import ParsedPage, RawPage
 
@@ -61,6 +63,15 @@ def test_a_child_reads_a_page_as_this_process_would() -> None:
         assert await pool.parse(raw("one")) == await InlineParser().parse(raw("one"))
 
     in_pool(work, ParserPool)
+
+
+def test_a_child_knows_for_whom_it_reads() -> None:
+    page = RawPage("http://example.org/", b"<meta name=mybot content=noindex><p>text", "text/html")
+
+    async def work(pool: ParserPool) -> None:
+        assert (await pool.parse(page)).noindex
+
+    in_pool(work, lambda: make_parser(parse_settings('[politeness]\nagent = "mybot"', "the test")))
 
 
 def test_many_pages_are_answered_each_to_its_asker() -> None:

@@ -21,7 +21,7 @@ from levada.freshness import PageBeliefs, Rule, RuleRevisit, Scale
 from levada.freshness.memory import packed
 from levada.freshness.rates import RATES
 from levada.pages.change import answer_mark
-from levada.pages.parse import parse_page
+from levada.pages.parse import ParseLimits, parse_page
 from levada.ports import RevisitPolicy
 from levada.reasons import Reason
 from levada.records import (
@@ -75,13 +75,14 @@ class Judge:
 
     def __init__(self, toml: str = "", policy: RevisitPolicy | None = None) -> None:
         self.settings: Settings = parse_settings(toml, "the test")
+        self.parser = InlineParser(ParseLimits(agent=self.settings.politeness.agent))
         self.sieve = LinkSieve(self.settings.crawl, ["a.test"])
         duplicates = DuplicateBook(self.settings.crawl)
         self.settler = Settler(self.settings, policy or ema_policy(floor=300.0), self.sieve, duplicates)
 
     def __call__(self, record: PageRecord, response: Response, rival: PageRecord | None = None) -> Settled:
         fetched = Fetched(Lease(record, 7, AT + 600), AT, response)
-        coroutine = ParseStep(InlineParser(), self.settings.politeness.agent)(fetched)
+        coroutine = ParseStep(self.parser, self.settings.politeness.agent)(fetched)
         try:
             coroutine.send(None)
         except StopIteration as done:
@@ -448,6 +449,12 @@ def test_nofollow_is_obeyed_and_said_so() -> None:
     assert settled.found == ()
     assert [refusal.reason for refusal in settled.refused] == [Reason.NOFOLLOW] * 2
     assert settled.version is not None
+
+
+def test_a_page_may_ask_us_by_the_name_that_the_settings_give() -> None:
+    asks = page("x", head='<meta name="mybot" content="noindex">')
+    assert Judge('[politeness]\nagent = "mybot"')(known(), asks).reason is Reason.NOINDEX
+    assert Judge()(known(), asks).reason is None
 
 
 def test_a_page_that_turns_noindex_or_back_is_stored_anew_though_its_text_is_the_same() -> None:

@@ -31,7 +31,7 @@ PAGE = f"""<!doctype html><html lang="tr"><head><title> Köprü
 
 
 def parse(
-    body: str | bytes, content_type: str = "text/html", kind: PageKind = PageKind.PAGE, **more: int
+    body: str | bytes, content_type: str = "text/html", kind: PageKind = PageKind.PAGE, **more: int | str
 ) -> ParsedPage:
     data = body.encode() if isinstance(body, str) else body
     return parse_page(RawPage(URL, data, content_type, kind), ParseLimits(**more))  # type: ignore[arg-type]
@@ -154,6 +154,23 @@ def test_a_canonical_of_another_site_is_told_and_a_bad_one_is_not() -> None:
 def test_robots_in_the_page_are_obeyed(meta: str, noindex: bool, nofollow: bool) -> None:
     page = parse(f"{meta}<p>text<a href=/x>x</a>")
     assert (page.noindex, page.nofollow) == (noindex, nofollow)
+
+
+@pytest.mark.parametrize(
+    ("agent", "name", "obeyed"),
+    [
+        ("mybot", "mybot", True),
+        ("MyBot/2.1 (+http://example.org)", " MYBOT ", True),
+        ("mybot", "mybot/2", True),
+        ("mybot", "robots", True),
+        ("mybot", "levada", False),
+        ("mybot", "mybot-news", False),
+        ("mybot-news", "mybot", False),
+        ("123", "", False),
+    ],
+)
+def test_a_page_may_ask_the_agent_by_its_name(agent: str, name: str, obeyed: bool) -> None:
+    assert parse(f'<meta name="{name}" content="noindex"><p>text', agent=agent).noindex is obeyed
 
 
 @pytest.mark.parametrize(

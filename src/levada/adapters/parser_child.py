@@ -31,12 +31,12 @@ _TRIAL = RawPage("http://invalid/", b"<title>ready</title><p>" + b"words and mor
 
 
 def main(arguments: list[str]) -> None:
-    descriptor, bookmark, desk, memory, cpu_seconds, main_text = arguments
+    descriptor, bookmark, desk, memory, cpu_seconds, main_text, agent = arguments
     leave_signals_to_parent()
     resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     calm_memory()
-    limits = msgspec.convert({"main_text": main_text}, ParseLimits)
+    limits = msgspec.convert({"main_text": main_text, "agent": agent}, ParseLimits)
     with socket.socket(fileno=int(descriptor)) as parent:
         parse_page(_TRIAL, limits)  # a child that cannot read this under its limits is not ready
         parent.sendall(READY)

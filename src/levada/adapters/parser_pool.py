@@ -40,13 +40,14 @@ class ParserPool:
         memory: int = 1024 * 1024 * 1024,
         cpu_seconds: float = 5.0,
         main_text: str = "builtin",
+        agent: str = "levada",
         program: Sequence[str] = _CHILD,
         capacity: float = float("inf"),
     ) -> None:
         self.most = children
         self._wanted = children
         self._program = program
-        self._arguments = (str(memory), str(cpu_seconds), main_text)
+        self._arguments = (str(memory), str(cpu_seconds), main_text, agent)
         self._capacity = capacity  # pages that may wait, before whoever brings them should be held back
         self._children: list[ParserProcess] = []
         self._leaving: list[ParserProcess] = []  # get no more pages, and end with those that they have

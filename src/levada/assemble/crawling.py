@@ -52,7 +52,7 @@ async def open_crawl(
     """A crawl that is ready to run; on leaving, everything is closed and searchable."""
     # First what may be wrong in the settings: then nothing has been touched yet.
     clock, policy = make_clock(settings.clock), make_policy(settings)
-    parser = make_parser(settings.parse, settings.fetch.slots)
+    parser = make_parser(settings, settings.fetch.slots)
     stage_rule("parse", settings.stages, parser.most)
     fetch = fetcher or make_fetcher(settings)
     calm_memory()

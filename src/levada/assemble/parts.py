@@ -12,7 +12,7 @@ from levada.errors import SettingsError
 
 if TYPE_CHECKING:
     from levada.adapters.parser_pool import ParserPool
-    from levada.flow.settings import ClockSettings, ParseSettings, Settings
+    from levada.flow.settings import ClockSettings, Settings
     from levada.freshness import LearnedRevisit, RuleRevisit
     from levada.ports import Census, Clock, Fetcher, RevisitPolicy
 
@@ -71,14 +71,16 @@ def _importance(by_prefix: dict[str, float]) -> Callable[[str], float]:
     return lambda url: next((weight for prefix, weight in longest_first if url.startswith(prefix)), 1.0)
 
 
-def make_parser(settings: ParseSettings, slots: int = 64) -> ParserPool:
+def make_parser(settings: Settings, slots: int = 64) -> ParserPool:
     from levada.adapters.parser_pool import ParserPool
 
+    parse = settings.parse
     return ParserPool(
-        settings.children or max(1, (os.cpu_count() or 2) - 1),
-        memory=settings.memory,
-        cpu_seconds=settings.cpu_seconds,
-        main_text=settings.main_text,
+        parse.children or max(1, (os.cpu_count() or 2) - 1),
+        memory=parse.memory,
+        cpu_seconds=parse.cpu_seconds,
+        main_text=parse.main_text,
+        agent=settings.politeness.agent,
         # As many pages as may be on their way are no reason to hold anybody back; twice as many soon would be.
         capacity=4 * slots,
     )

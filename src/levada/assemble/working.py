@@ -114,8 +114,9 @@ async def open_worker(place: WorkPlace, stage: str, url: str) -> AsyncIterator[S
 @asynccontextmanager
 async def _fetching(place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs) -> AsyncIterator[StageWorker]:
     settings = place.settings
-    one_child = msgspec.structs.replace(settings.parse, children=settings.parse.children or 1)
-    clock, fetcher, parser = make_clock(settings.clock), make_fetcher(settings), make_parser(one_child)
+    parse = msgspec.structs.replace(settings.parse, children=settings.parse.children or 1)
+    parser = make_parser(msgspec.structs.replace(settings, parse=parse))
+    clock, fetcher = make_clock(settings.clock), make_fetcher(settings)
 
     async def send(queue: str, body: bytes) -> None:
         await jobs.put(queue, body, secrets.token_hex(8))

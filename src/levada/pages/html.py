@@ -8,13 +8,13 @@ from typing import NamedTuple
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from levada.pages.links import LinkCollector
+from levada.pages.product import product_of
 from levada.records import How, PageKind
 
 __all__ = ["Head", "follow_links", "read_head", "tree_of"]
 
 MAX_TITLE = 500
 NO_VOTE = frozenset(("nofollow", "ugc", "sponsored"))
-ROBOTS_NAMES = frozenset(("robots", "levada"))
 FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml")
 
 # Nothing is copied about as a browser would: that is quicker, and a page cannot grow by it.
@@ -43,8 +43,9 @@ def tree_of(html: bytes) -> LexborHTMLParser:
     return LexborHTMLParser(html, options=_AS_WRITTEN)
 
 
-def read_head(tree: LexborHTMLParser) -> Head:
-    """Title, base, canonical, robots and the links of `link` elements."""
+def read_head(tree: LexborHTMLParser, agent: str) -> Head:
+    """Title, base, canonical, what is asked of `agent` or all robots, and the links of `link` elements."""
+    product = product_of(agent)
     title = base = canonical = ""
     robots: set[str] = set()
     links: list[tuple[str, PageKind]] = []
@@ -56,7 +57,7 @@ def read_head(tree: LexborHTMLParser) -> Head:
         attributes = node.attributes
         href = attributes.get("href") or ""
         if tag == "meta":
-            robots |= _directives(attributes)
+            robots |= _directives(attributes, product)
             links += _refresh(attributes)
         elif tag == "base":
             base = base or href
@@ -112,8 +113,9 @@ def follow_links(tree: LexborHTMLParser, head: Head, links: LinkCollector) -> No
     links.add_all(hrefs)
 
 
-def _directives(attributes: dict[str, str | None]) -> set[str]:
-    if (attributes.get("name") or "").strip().lower() not in ROBOTS_NAMES:
+def _directives(attributes: dict[str, str | None], product: str) -> set[str]:
+    name = (attributes.get("name") or "").strip().lower()
+    if name != "robots" and not (name.startswith(product) and product_of(name) == product):
         return set()
     return set((attributes.get("content") or "").lower().replace(",", " ").split())
 

@@ -33,7 +33,7 @@ NOWHERE = "http://invalid/"  # base of a page whose own address cannot be read
 
 
 class ParseLimits(msgspec.Struct, frozen=True):
-    """How much of a page is read and kept."""
+    """How much of a page is read and kept, and for whom."""
 
     max_links: int = 2_000
     max_refused: int = 20
@@ -44,6 +44,7 @@ class ParseLimits(msgspec.Struct, frozen=True):
     max_unpacked_bytes: int = 50_000_000  # of a sitemap
     zstd_level: int = 1  # within 2% of the size of level 3, in two thirds of its time
     main_text: Literal["builtin", "trafilatura"] = "builtin"
+    agent: str = "levada"  # the name by which a page may ask not to be kept
 
 
 def parse_page(page: RawPage, limits: ParseLimits = ParseLimits()) -> ParsedPage:  # noqa: B008 - frozen
@@ -94,7 +95,7 @@ def _read_html(page: RawPage, html: bytes, limits: ParseLimits) -> _Html | None:
     if too_deep(html, limits.max_nesting):
         return None
     tree = tree_of(html)
-    head = read_head(tree)
+    head = read_head(tree, limits.agent)
     links = _collector(page, limits)
     follow_links(tree, head, links)
     text = main_text(tree, html) if limits.main_text == "builtin" else extracted_text(html) or main_text(tree, html)

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 
 from protego import Protego
 
+from levada.pages.product import NOBODY, product_of
 from levada.pages.urls import scheme_of
 
 __all__ = ["RobotsRules", "header_directives"]
 
 MAX_DELAY = 300.0
 MAX_SITEMAPS = 100
-NOBODY = "\x7fnobody\x7f"
 
 _AGENT_LINE = re.compile(r"\s*user[- ]?agent(?:\s*:|\s)\s*([^#]*)", re.IGNORECASE)
 _SITEMAP_LINE = re.compile(r"\s*site-?maps?\s*:\s*(\S+)", re.IGNORECASE)
 _DATED = frozenset(("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"))
-_PRODUCT = re.compile(r"[A-Za-z_\-]+")
 
 
 class RobotsRules:
@@ -40,12 +38,12 @@ class RobotsRules:
 
     def allows(self, url: str, agent: str) -> bool:
         """Whether `agent` (its product token, or a whole User-Agent header) may ask for `url`."""
-        product = _product_of(agent)
+        product = product_of(agent)
         return bool(self._rules(product).can_fetch(url, product))
 
     def delay(self, agent: str) -> float | None:
         """Seconds to leave between two requests, if the site asks for it; at most `MAX_DELAY`."""
-        product = _product_of(agent)
+        product = product_of(agent)
         rules = self._rules(product)
         wishes: list[float] = []
         if (pause := rules.crawl_delay(product)) is not None:
@@ -76,17 +74,11 @@ def header_directives(headers: Iterable[tuple[str, str]], agent: str) -> frozens
             continue
         whom, colon, rest = value.partition(":")
         if colon and "," not in whom and whom.strip().lower() not in _DATED:
-            if _product_of(whom) != _product_of(agent):
+            if product_of(whom) != product_of(agent):
                 continue
             value = rest
         asked.update(word.strip().lower() for word in value.split(","))
     return frozenset(asked)
-
-
-@lru_cache(maxsize=64)
-def _product_of(agent: str) -> str:
-    found = _PRODUCT.match(agent.strip())
-    return found[0].lower() if found else NOBODY
 
 
 def _readdress(line: str, product: str) -> str:
@@ -97,4 +89,4 @@ def _readdress(line: str, product: str) -> str:
     name = found[1].strip()
     if name == "*":
         return "User-agent: *"
-    return f"User-agent: {product if _product_of(name) == product else NOBODY}"
+    return f"User-agent: {product if product_of(name) == product else NOBODY}"
