@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import os
 import sqlite3
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Callable
 from contextlib import closing
@@ -276,6 +279,31 @@ def test_every_way_to_split_gives_each_row_once(postgres_table: Place, table: st
             assert source.facts().key_nullable
             limit = None if isinstance(spans[0], BlockRange) else 40
             assert read_all(source, [*spans, NullKeys()], limit) == (len(whole), nulls, rows_digest(whole))
+
+
+_SHARE = """
+import sys
+from levada.assemble.loading_urls import open_source
+from levada.bulk.generations import LoadPlan
+from levada.bulk.spans import HashShare
+source = open_source(sys.argv[1], LoadPlan("m", sys.argv[1], sys.argv[2], "k", "v"))
+print(len(source.read(HashShare(2, int(sys.argv[3])), None)))
+source.close()
+"""
+
+
+@pytest.mark.parametrize("engine", ["sqlite_table", "csv_table", "parquet_table"])
+def test_the_shares_of_a_hash_are_the_same_in_every_process(
+    request: pytest.FixtureRequest, engine: str, table: str
+) -> None:
+    place: Place = request.getfixturevalue(engine)
+    url = place.make(table, [(f"key {n}", f"{n}") for n in range(400)], "text", "text")
+    rows = 0
+    for share in (0, 1):  # Python's own hash has another seed in each
+        command = [sys.executable, "-c", _SHARE, url, table, str(share)]
+        seeded = os.environ | {"PYTHONHASHSEED": str(share + 1)}
+        rows += int(subprocess.run(command, env=seeded, capture_output=True, check=True).stdout)
+    assert rows == 400
 
 
 @pytest.mark.parametrize("value", ["smallint", "int", "bigint"])

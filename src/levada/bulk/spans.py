@@ -7,8 +7,9 @@ a whole are disjoint and cover it; a part that turns out too big becomes several
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
+from zlib import crc32
 
 import msgspec
 
@@ -22,6 +23,7 @@ __all__ = [
     "NullKeys",
     "RowRange",
     "Span",
+    "hash_of",
     "holds",
     "parts_of",
 ]
@@ -81,7 +83,12 @@ class NullKeys(msgspec.Struct, frozen=True, tag="nulls"):
 Span = KeyRange | BlockRange | RowRange | Modulus | HashShare | NullKeys
 
 
-def holds(span: Span, key: Key | None, place: int = 0, hashed: Callable[[Key], int] = hash) -> bool:
+def hash_of(key: object) -> int:
+    """The same in every process, unlike Python's own: the tasks of one load are read by many."""
+    return crc32(str(key).encode("utf-8", "surrogatepass"))
+
+
+def holds(span: Span, key: Key | None, place: int = 0) -> bool:
     """Whether a row belongs to the span: by its key, its block or number (`place`), or the hash of its key."""
     if isinstance(span, NullKeys) or key is None:
         return isinstance(span, NullKeys) and key is None
@@ -89,7 +96,7 @@ def holds(span: Span, key: Key | None, place: int = 0, hashed: Callable[[Key], i
         return (span.low is None or span.low.is_below(key)) and (span.high is None or not span.high.is_below(key))
     if isinstance(span, BlockRange | RowRange):
         return span.first <= place and (span.end is None or place < span.end)
-    number = hashed(key) if isinstance(span, HashShare) else int(key)
+    number = hash_of(key) if isinstance(span, HashShare) else int(key)
     return number % span.divisor == span.remainder
 
 

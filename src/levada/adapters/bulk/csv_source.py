@@ -12,11 +12,10 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 from levada.adapters.bulk.plain_source import SqlSource, known_column
 from levada.bulk.generations import LoadPlan
-from levada.bulk.spans import Key
+from levada.bulk.spans import hash_of
 from levada.bulk.splitting import TableFacts
 from levada.errors import LevadaError, NotFound, StoreFull, UsageError
 
@@ -62,7 +61,7 @@ class CsvSource(SqlSource):
         if self._base is None:
             key, value = (_TYPES[kind] for kind in self._kinds())
             self._base = sqlite3.connect("", isolation_level=None)
-            self._base.create_function("levada_hash", 1, _hash, deterministic=True)
+            self._base.create_function("levada_hash", 1, hash_of, deterministic=True)
             for each in (*_QUICK, f"CREATE TABLE copied (k {key}, v {value})", "BEGIN"):
                 self._base.execute(each)
             self._base.executemany("INSERT INTO copied VALUES (?, ?)", self._texts())
@@ -115,7 +114,3 @@ def _whole(text: str | None) -> bool:
         return str(int(text)) == text and -(1 << 63) <= int(text) < 1 << 63
     except ValueError:
         return False
-
-
-def _hash(key: Key) -> int:
-    return crc32(str(key).encode("utf-8", "surrogatepass"))

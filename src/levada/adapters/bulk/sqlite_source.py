@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
-from zlib import crc32
 
 from levada.adapters.bulk.plain_source import SqlSource, known_column
 from levada.bulk.generations import LoadPlan
 from levada.bulk.near import near_names
+from levada.bulk.spans import hash_of
 from levada.bulk.splitting import TableFacts
 from levada.bulk.trouble import Away
 from levada.errors import LevadaError, NotFound, UsageError
@@ -28,7 +28,7 @@ class SqliteSource(SqlSource):
             raise NotFound(f"there is no file {path}")
         address = f"file:{quote(str(path.absolute()))}?mode=ro"
         self._base = sqlite3.connect(address, uri=True, timeout=_PATIENCE, isolation_level=None)
-        self._base.create_function("levada_hash", 1, _hash, deterministic=True)
+        self._base.create_function("levada_hash", 1, hash_of, deterministic=True)
         try:
             self._types = self._columns()
         except LevadaError:
@@ -106,7 +106,3 @@ class SqliteSource(SqlSource):
             raise LevadaError(f"{self._plan.source} cannot be read: {error}") from error
         finally:
             cursor.close()
-
-
-def _hash(key: object) -> int:
-    return crc32(str(key).encode("utf-8", "surrogatepass"))
