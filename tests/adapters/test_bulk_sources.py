@@ -410,6 +410,30 @@ def test_a_view_of_a_schema_is_read_like_a_table(postgres_table: Place, table: s
     assert found == {n: [n % 3] for n in range(50) if n % 3}
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        "CREATE VIEW odd AS SELECT k, v FROM plain",
+        "CREATE VIEW odd AS SELECT rowid, k, v FROM plain",
+        "CREATE TABLE odd AS SELECT NULL AS rowid, k, v FROM plain",
+        "CREATE TABLE odd AS SELECT 'row ' || k AS RowId, k, v FROM plain",
+        "CREATE TABLE odd (k TEXT PRIMARY KEY, v, rowid AS (v) STORED) WITHOUT ROWID",
+        "CREATE TABLE odd (k TEXT PRIMARY KEY, v) WITHOUT ROWID",
+    ],
+)
+def test_every_row_comes_of_what_does_not_number_its_rows(sqlite_table: Place, made: str, tmp_path: Path) -> None:
+    rows: Rows = [(f"key {n}", f"value {n}") for n in range(50)]
+    url = sqlite_table.make("plain", rows, "text", "text")
+    with closing(sqlite3.connect(tmp_path / "source.db")) as base, base:
+        base.execute(made)
+        if " AS SELECT" not in made:
+            base.executemany("INSERT INTO odd (k, v) VALUES (?, ?)", rows)
+    request = request_for(url, "odd", tmp_path, collect=False)
+    assert loaded(request) == dict(rows)
+    with closing(open_source(url, request.plan)) as source:
+        assert source.facts().blocks is None
+
+
 def test_what_may_not_be_read_is_refused(postgres_table: Place, table: str, tmp_path: Path) -> None:
     url = postgres_table.make(table, [(1, 1)], "bigint", "bigint")
     with psycopg.connect(url, autocommit=True) as line:

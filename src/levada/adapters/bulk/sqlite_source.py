@@ -54,7 +54,8 @@ class SqliteSource(SqlSource):
 
     def _columns(self) -> dict[str, str]:
         table, plan = self._plan.table.split(".")[-1], self._plan
-        found = {row[1]: str(row[2]).upper() for row in self._rows(f"PRAGMA table_info({self._quoted(table)})", [])}
+        asked = f"PRAGMA table_xinfo({self._quoted(table)})"
+        found = {row[1]: str(row[2]).upper() for row in self._rows(asked, [])}
         if not found:
             known = self._rows("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')", [])
             raise UsageError(
@@ -74,11 +75,25 @@ class SqliteSource(SqlSource):
 
     def _last_row(self) -> int | None:
         """Behind the last row's number; None where rows have none, or some below 0."""
-        try:
-            row = self._base.execute(f"SELECT min(rowid), max(rowid) FROM {self._table()}").fetchone()  # noqa: S608
-        except sqlite3.OperationalError:
+        if not self._numbered():
             return None
-        return None if row[0] is not None and row[0] < 0 else (row[1] or 0) + 1
+        low, high = next(self._rows(f"SELECT min(rowid), max(rowid) FROM {self._table()}", []))  # noqa: S608
+        return None if low is not None and low < 0 else (high or 0) + 1
+
+    def _numbered(self) -> bool:
+        """Only a plain table numbers its rows. A view answers with NULL, and a column of this name with itself."""
+        if "rowid" in (name.lower() for name in self._types):
+            return False
+        asked = "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE"
+        stored = any(row[0] for row in self._rows(asked, [self._plan.table.split(".")[-1]]))
+        return stored and not self._without_rowid()
+
+    def _without_rowid(self) -> bool:
+        try:
+            self._base.execute(f"SELECT rowid FROM {self._table()} LIMIT 0").close()  # noqa: S608
+        except sqlite3.OperationalError as error:
+            return "no such column" in str(error)
+        return False
 
     def _quoted(self, name: str) -> str:
         return '"' + name.replace('"', '""') + '"'
