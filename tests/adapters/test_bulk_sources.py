@@ -625,6 +625,14 @@ def test_row_groups_without_rows_of_a_task_are_not_read(tmp_path: Path) -> None:
             source.read(touched, None)
 
 
+def test_a_part_of_a_struct_is_not_taken_for_the_key_of_the_same_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    columns = {"a": [{"b": 1_000 + n} for n in range(100)], "a.b": list(range(100)), "v": list(range(100))}
+    pyarrow.parquet.write_table(pyarrow.table(columns), path, row_group_size=10)
+    source = ParquetSource(path, LoadPlan("m", "a.parquet", "a", "a.b", "v", collect=False))
+    assert len(read_rows(source, KeyRange(Cut(20), Cut(60)))) == 40
+
+
 def read_rows(source: TableSource, span: Span) -> PlainRows:
     rows = source.read(span, None)
     assert isinstance(rows, PlainRows)

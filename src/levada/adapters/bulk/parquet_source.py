@@ -45,8 +45,7 @@ class ParquetSource:
         whole = [pyarrow.types.is_integer(each) and each != pyarrow.uint64() for each in types]
         self._kinds = ("int" if whole[0] else "text", "int" if whole[1] else "any")
         self._is_ordered = pyarrow.types.is_signed_integer(types[0])  # as its statistics are
-        leaves = self._file.metadata.schema
-        self._key_leaf = [leaves.column(number).path for number in range(len(leaves))].index(plan.key)
+        self._key_leaf = self._only_leaf(plan.key)
 
     def share(self, offers: Sequence[str], since: str | None) -> str | None:
         return ""
@@ -95,12 +94,18 @@ class ParquetSource:
                     at += batch.num_rows
             place += self._file.metadata.row_group(group).num_rows
 
+    def _only_leaf(self, path: str) -> int | None:
+        """Where the file has its facts about this column; a part of a struct may have the very same path."""
+        leaves = self._file.metadata.schema
+        found = [number for number in range(len(leaves)) if leaves.column(number).path == path]
+        return found[0] if len(found) == 1 else None
+
     def _may_hold(self, span: Span, group: int, first: int) -> bool:
         """Can the span have rows in this row group, which begins with row `first`? By what the file says of it."""
         facts = self._file.metadata.row_group(group)
         if isinstance(span, RowRange):
             return first + facts.num_rows > span.first and (span.end is None or first < span.end)
-        keys = facts.column(self._key_leaf).statistics
+        keys = facts.column(self._key_leaf).statistics if self._key_leaf is not None else None
         if keys is not None and isinstance(span, NullKeys):
             return not keys.has_null_count or keys.null_count > 0
         if keys is not None and isinstance(span, KeyRange) and self._is_ordered and keys.has_min_max:
