@@ -625,6 +625,23 @@ def test_row_groups_without_rows_of_a_task_are_not_read(tmp_path: Path) -> None:
             source.read(touched, None)
 
 
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["v", "v", "k"], "a.parquet has several columns 'v'"),
+        (["k", "k", "v"], "a.parquet has several columns 'k'"),
+        (["k", "x", "v"], "column 'k' of a.parquet is nested: only plain columns can be loaded"),
+        (["v", "x", "k"], "column 'v' of a.parquet is nested"),
+        (["x", "k", "v"], "column 'k' of a.parquet is nested"),
+    ],
+)
+def test_a_column_that_is_nested_or_stands_twice_is_refused(names: list[str], said: str, tmp_path: Path) -> None:
+    columns = [pyarrow.array([{"b": 1}]), pyarrow.array([[1]]), pyarrow.array([1])]
+    pyarrow.parquet.write_table(pyarrow.Table.from_arrays(columns, names=names), tmp_path / "a.parquet")
+    with pytest.raises(UsageError, match=said):
+        ParquetSource(tmp_path / "a.parquet", LoadPlan("m", "a.parquet", "a", "k", "v", collect=False))
+
+
 def test_a_part_of_a_struct_is_not_taken_for_the_key_of_the_same_name(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     columns = {"a": [{"b": 1_000 + n} for n in range(100)], "a.b": list(range(100)), "v": list(range(100))}

@@ -39,9 +39,7 @@ class ParquetSource:
         except (OSError, pyarrow.ArrowException) as error:
             raise LevadaError(f"{path} cannot be read as Parquet: {error}") from error
         schema = self._file.schema_arrow
-        for name in (plan.key, plan.value):
-            known_column(name, schema.names, path.name)
-        types = [schema.field(name).type for name in (plan.key, plan.value)]
+        types = [_type_of(name, schema, path.name) for name in (plan.key, plan.value)]
         whole = [pyarrow.types.is_integer(each) and each != pyarrow.uint64() for each in types]
         self._kinds = ("int" if whole[0] else "text", "int" if whole[1] else "any")
         self._is_ordered = pyarrow.types.is_signed_integer(types[0])  # as its statistics are
@@ -118,6 +116,16 @@ class ParquetSource:
         if self._kinds[which] == "text" or (self._kinds[which] == "any" and not _known(column.type)):
             column = pyarrow.compute.cast(column, pyarrow.string())
         return list(column.to_pylist())
+
+
+def _type_of(name: str, schema: Any, file: str) -> Any:
+    """Of a column that can be loaded."""
+    if schema.names.count(known_column(name, schema.names, file)) > 1:
+        raise UsageError(f"{file} has several columns {name!r}: give them names of their own")
+    kind = schema.field(name).type
+    if pyarrow.types.is_nested(kind):
+        raise UsageError(f"column {name!r} of {file} is nested: only plain columns can be loaded")
+    return kind
 
 
 def _known(kind: Any) -> bool:
