@@ -32,7 +32,7 @@ from levada.flow.loading_verify import Content, content_of_map, content_of_table
 
 PLAN = LoadPlan("categories", "memory", "allowed", "msisdn", "category", collect=True)
 LEASE = 10.0
-Row = tuple[int | None, int | None]
+Row = tuple[int | str | None, int | None]
 
 
 class Killed(BaseException):
@@ -48,6 +48,7 @@ class World:
         self.book = MemoryBook(self.clock)
         self.maps = MemoryMaps()
         self.rows = rows
+        self.kinds = ("int", "int")
         self.plan = plan
         self.names = 0
 
@@ -56,7 +57,7 @@ class World:
         owner = f"instance-{self.names}"
 
         def opened() -> tuple[Starter, Instance, TaskBook]:
-            table = MemoryTable(self.rows)
+            table = MemoryTable(self.rows, self.kinds)
             maps = target or self.maps
             starter = Starter(
                 self.plan, table, self.book, maps, self.maps, splitting=Splitting(How.AUTO, 7), replace=replace
@@ -329,6 +330,21 @@ def test_a_full_target_fails_the_load_and_the_next_one_goes_on(lane: Callable[[]
     assert world.maps.manifest("categories") is None
     resumed = world.load()
     assert not resumed.began
+    assert world.content() == world.expected()
+
+
+def test_a_load_whose_keys_are_of_another_type_now_begins_again() -> None:
+    world = World([(key, key) for key in range(40)])
+
+    def kill() -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        world.load(Fragile(world.maps, nothing, kill))
+    world.rows, world.kinds = [(f"key {key}", key) for key in range(40)], ("text", "int")
+    again = world.load()
+    assert again.began
+    assert again.standing.record.generation == 2
     assert world.content() == world.expected()
 
 

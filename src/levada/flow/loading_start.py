@@ -1,8 +1,8 @@
 """Does this instance join a load that runs, or begin one?
 
 The book lets only one begin each generation; whoever comes second joins. A load whose snapshot nobody keeps open
-any more, or whose target lost what was written, begins again under a new generation: half of one table and half of
-a later one is never published.
+any more, whose columns are of another type now, or whose target lost what was written, begins again under a new
+generation: half of one table and half of a later one is never published.
 """
 
 from __future__ import annotations
@@ -80,9 +80,12 @@ class Starter:
         return again and self._book.finish(self._plan.name, record.generation, LoadState.RUNNING, "")
 
     def _adopted(self, standing: Standing) -> str | None:
+        """What we offer to others; None if the table that the load began with is gone."""
         record = standing.record
-        offers = [record.snapshot, *standing.offers] if record.snapshot else []
-        return self._source.share(offers, record.since)
+        if record.snapshot:
+            return self._source.share([record.snapshot, *standing.offers], record.since)
+        offer = self._source.share((), record.since)
+        return offer if _same_kinds(record, self._source.facts()) else None
 
     def _begin(self, standing: Standing | None) -> Entered | None:
         published = self._published()
@@ -156,8 +159,8 @@ class Starter:
                 self._target.remove(self._plan.name, old)
 
 
-def _same_kinds(published: Manifest, facts: TableFacts) -> bool:
-    return (published.key_kind, published.value_kind) == (facts.key_kind, facts.value_kind)
+def _same_kinds(before: Manifest | LoadRecord, facts: TableFacts) -> bool:
+    return (before.key_kind, before.value_kind) == (facts.key_kind, facts.value_kind)
 
 
 def _others(asked: LoadPlan, plan: LoadPlan, does: str) -> str:
