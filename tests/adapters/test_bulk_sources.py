@@ -34,6 +34,7 @@ from levada.bulk.digest import rows_digest
 from levada.bulk.generations import LoadPlan
 from levada.bulk.ports import TableSource
 from levada.bulk.spans import BlockRange, Cut, HashShare, KeyRange, Modulus, NullKeys, RowRange, Span, parts_of
+from levada.bulk.splitting import How
 from levada.bulk.trouble import Away
 from levada.errors import LevadaError, NotFound, Refused, UsageError
 
@@ -543,6 +544,25 @@ def test_integers_of_any_length_are_right_and_found_by_their_digits(
     with Map.open(request.target, "map") as opened:
         answers = opened.get_many([str(n) for n in numbers])
     assert [int(answer[0]) for answer in answers] == [-n for n in numbers]
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        ("float4", ["0.1", "-2.5e-10", "1e+20", "Infinity", "NaN"]),
+        ("float8", ["0.1", "16777217.5", "1e+100", "-Infinity", "NaN"]),
+        ("bool", ["true", "false"]),
+        ("bytea", ["\\x00ff", "\\x", "\\x6162"]),
+        ("date", ["2026-01-31", "1999-12-31"]),
+        ("uuid", ["00000000-0000-0000-0000-00000000000a"]),
+    ],
+)
+@pytest.mark.parametrize("split", [How.RANGES, How.BLOCKS, How.HASH])
+def test_a_key_that_is_no_integer_is_found_by_its_text(
+    postgres_table: Place, table: str, kind: str, keys: list[str], split: How, tmp_path: Path
+) -> None:
+    url = postgres_table.make(table, [(key, 1) for key in keys], kind, "float8")
+    assert loaded(request_for(url, table, tmp_path, collect=False, split=split)) == dict.fromkeys(keys, 1.0)
 
 
 def test_a_view_that_is_larger_than_estimated_takes_no_more_memory(postgres_table: Place, table: str) -> None:

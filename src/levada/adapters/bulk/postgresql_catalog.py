@@ -14,7 +14,8 @@ from levada.errors import Refused, UsageError
 __all__ = ["INTEGERS", "Column", "Relation", "relation_of"]
 
 INTEGERS = {"int2", "int4", "int8"}
-_PLAIN = {"text", "varchar", "float4", "float8", "bool", "bytea"}  # come as Python objects; the rest as text
+_TEXTS = {"text", "varchar"}
+_VALUES = _TEXTS | {"float4", "float8", "bool", "bytea"}  # come as Python objects; the rest as text
 _COLUMNS = """
 SELECT a.attname, t.typname, a.attnotnull, coalesce(c.collisdeterministic, true), a.attnum,
        has_column_privilege(a.attrelid, a.attnum, 'SELECT'), a.atttypmod
@@ -54,12 +55,20 @@ class Column(NamedTuple):
         return self.type in INTEGERS or (self.type == "numeric" and self.narrow)
 
     @property
-    def expression(self) -> sql.Composable:
+    def as_key(self) -> sql.Composable:
+        """As it is read: integers as such, anything else as the text that the map is asked by."""
+        return self._read_as(_TEXTS)
+
+    @property
+    def as_value(self) -> sql.Composable:
         """As it is read: integers as such, what Python knows as it is, anything else as text."""
+        return self._read_as(_VALUES)
+
+    def _read_as(self, known: set[str]) -> sql.Composable:
         name = sql.Identifier(self.name)
         if self.type == "numeric" and self.whole:
             return sql.SQL("{}::int8").format(name)
-        return name if self.type in INTEGERS | _PLAIN else sql.SQL("{}::text").format(name)
+        return name if self.type in INTEGERS | known else sql.SQL("{}::text").format(name)
 
 
 class Relation(NamedTuple):

@@ -118,7 +118,7 @@ class PostgresqlSource:
             if table.unique:
                 return None
             asked = sql.SQL("SELECT {} FROM {} WHERE {} GROUP BY {} HAVING count(*) > 1 LIMIT 1").format(
-                table.key.expression,
+                table.key.as_key,
                 table.name,
                 condition(KeyRange(), table, self._plan, self._since, values=True),
                 sql.Identifier(table.key.name),
@@ -176,7 +176,7 @@ class PostgresqlSource:
         chance = min(1.0, share / blocks)
         column = sql.Identifier(table.key.name)
         asked = sql.SQL("SELECT {} FROM {} {} WHERE {} AND random() < {} ORDER BY {}").format(
-            table.key.expression, table.name, drawn, where, chance if chance < 1 else 2, column
+            table.key.as_key, table.name, drawn, where, chance if chance < 1 else 2, column
         )
         with self._line.cursor(name="levada_sample", withhold=False) as cursor:
             cursor.itersize = _FETCH
@@ -206,7 +206,7 @@ class PostgresqlSource:
 
     def _read_any(self, table: Relation, where: sql.Composable, limit: int | None) -> RowBatch | None:
         asked = sql.SQL("SELECT {}, {} FROM {} WHERE {}").format(
-            table.key.expression, table.value.expression, table.name, where
+            table.key.as_key, table.value.as_value, table.name, where
         )
         keys, values, nulls, room = list[Any](), list[Any](), 0, (limit or 0) * _ROW_BYTES
         with self._line.cursor(name="levada_task", withhold=False) as cursor:
