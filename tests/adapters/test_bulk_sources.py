@@ -21,6 +21,7 @@ import pyarrow.parquet
 import pymysql
 import pytest
 
+from levada.adapters import csv_fields
 from levada.adapters.bulk.csv_source import CsvSource
 from levada.adapters.bulk.packed import PackedRows
 from levada.adapters.bulk.parquet_source import ParquetSource
@@ -512,6 +513,15 @@ def test_a_short_line_of_csv_is_counted_as_left_out_and_an_empty_one_is_none(tmp
     assert isinstance(batch, PlainRows)
     assert (len(batch), batch.null_values) == (2, 1)
     assert batch.digest() == rows_digest([(1, "one"), (3, "three")])
+
+
+def test_a_field_of_csv_may_be_long_but_not_endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.csv").write_text(f"k,v\n1,{'x' * 200_000}\n")
+    plan = LoadPlan("m", "a.csv", "a", "k", "v", collect=False)
+    assert CsvSource(tmp_path / "a.csv", plan).facts().rows == 1
+    monkeypatch.setattr(csv_fields, "LONGEST_FIELD", 199_999)
+    with pytest.raises(LevadaError, match="field larger than field limit"):
+        CsvSource(tmp_path / "a.csv", plan).facts()
 
 
 def test_a_quote_that_is_never_closed_is_said_and_swallows_nothing(tmp_path: Path) -> None:

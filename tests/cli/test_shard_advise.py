@@ -159,6 +159,11 @@ def test_csv_parquet_and_extended_json_are_read_alike(tmp_path: Path) -> None:
         list(read_sample(tmp_path / "bad.parquet", SampleReading()))
 
 
+def test_a_long_field_of_csv_is_read(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text(f"a,b\n1,{'x' * 200_000}\n")
+    assert [len(row["b"]) for row in read_sample(tmp_path / "s.csv", SampleReading())] == [200_000]
+
+
 def test_a_half_line_of_csv_is_counted(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("a,b\n1,2\n3\n")
     reading = SampleReading()

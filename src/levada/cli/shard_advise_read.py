@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from levada.adapters.csv_fields import allow_long_fields
 from levada.errors import LevadaError, MissingExtra, UsageError
 
 __all__ = ["SampleReading", "drawn", "read_sample"]
@@ -118,6 +119,7 @@ def _moment(milliseconds: Any) -> Any:
 
 
 def _rows_of_csv(path: Path) -> Iterator[Any]:
+    allow_long_fields()
     with path.open(encoding="utf-8", errors="replace", newline="") as text:
         try:
             for row in csv.DictReader(text):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from levada.adapters.bulk.plain_source import SqlSource, known_column
+from levada.adapters.csv_fields import allow_long_fields
 from levada.bulk.generations import LoadPlan
 from levada.bulk.spans import hash_of
 from levada.bulk.splitting import TableFacts
@@ -35,6 +36,7 @@ class CsvSource(SqlSource):
             raise NotFound(f"there is no file {path}")
         if plan.watermark is not None:
             raise UsageError("a CSV file is always loaded whole: leave --watermark away")
+        allow_long_fields()
         self._path, self._plan = path, plan
         self._found: tuple[str, str] | None = None
         self._base: sqlite3.Connection | None = None
