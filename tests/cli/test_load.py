@@ -16,6 +16,7 @@ import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
+from levada.assemble import loading
 from levada.assemble.loading import LoadRequest
 from levada.assemble.loading_notes import note_load, noted_load
 from levada.assemble.loading_urls import redacted
@@ -94,7 +95,6 @@ def test_what_others_have_just_loaded_is_not_loaded_again(typed: Callable[..., A
 
 
 def test_whoever_comes_when_enough_read_waits_until_one_has_left(typed: Callable[..., Any], source: str) -> None:
-    from levada.assemble import loading
     from levada.assemble.loading_urls import open_book
     from levada.bulk.spans import KeyRange
     from levada.bulk.tasks import LoadRecord
@@ -114,6 +114,48 @@ def test_whoever_comes_when_enough_read_waits_until_one_has_left(typed: Callable
 
         loading._wait_for_room(request, NoBell(leave))
     assert len(waits) == 1
+
+
+def test_only_where_there_is_an_older_map_its_readers_are_waited_for(
+    typed: Callable[..., Any], source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(loading, "_Waiter", lambda: waits.append)
+    collected(typed, source, "--keep-old", "1234")
+    assert 1234.0 not in waits
+    collected(typed, source, "--keep-old", "1234")
+    assert waits.count(1234.0) == 1
+
+
+def test_whoever_is_interrupted_after_the_map_is_published_is_done(
+    typed: Callable[..., Any], source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(seconds: float) -> None:
+        if seconds == 1234.0:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(loading, "_Waiter", lambda: interrupted)
+    collected(typed, source)
+    done = collected(typed, source, "--keep-old", "1234")
+    assert done.exit_code == 0
+    assert "generation 2" in done.stdout
+    assert "interrupted" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("maps", "line"),
+    [("levada-maps", "levada load resume categories\n"), ("my maps", "load resume categories --maps 'my maps'\n")],
+)
+def test_whoever_interrupts_a_load_is_told_how_it_goes_on(
+    typed: Callable[..., Any], source: str, maps: str, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*given: object, **named: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loading, "load", interrupted)
+    done = collected(typed, source, "--maps", maps)
+    assert done.exit_code == 130
+    assert done.stderr.endswith(line)
 
 
 def test_verify_agrees_until_the_source_changes(typed: Callable[..., Any], source: str, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -114,8 +114,8 @@ def load(
         loaded = run_load(opened, watch, wait, patience or Patience())
         if instances[-1].published:
             newest.close()
-            wait(request.keep_old)
-            _remove_old(request)
+            with suppress(KeyboardInterrupt):  # the map is published: the next load removes what is old
+                _remove_old(request, wait)
         return loaded
 
 
@@ -204,12 +204,23 @@ def _reader_beside(url: str, target: MapTarget) -> MapReader:
     return beside if hasattr(beside, "manifest") else open_reader(url)  # type: ignore[return-value]
 
 
-def _remove_old(request: LoadRequest) -> None:
+def _remove_old(request: LoadRequest, wait: Callable[[float], object]) -> None:
+    """After a while, for readers may still be in what was published before."""
+    with closing(open_reader(request.target)) as reader:
+        if not _old_generations(reader, request.name):
+            return
+    wait(request.keep_old)
     with closing(open_target(request.target)) as target, closing(_reader_beside(request.target, target)) as reader:
-        manifest = reader.manifest(request.name)
-        for generation in reader.generations(request.name) if manifest is not None else []:
-            if manifest is not None and generation < manifest.generation and generation not in manifest.layers:
-                target.remove(request.name, generation)
+        for generation in _old_generations(reader, request.name):
+            target.remove(request.name, generation)
+
+
+def _old_generations(reader: MapReader, name: str) -> list[int]:
+    manifest = reader.manifest(name)
+    if manifest is None:
+        return []
+    kept = manifest.layers
+    return [each for each in reader.generations(name) if each < manifest.generation and each not in kept]
 
 
 class _Waiter:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from levada.cli import load_ask
-from levada.cli.load_options import BookOption, MapsOption
+from levada.cli.load_options import MAPS, BookOption, MapsOption
 from levada.cli.options import JsonOption
 from levada.errors import UsageError
 
@@ -81,7 +81,7 @@ def load(
         int,
         typer.Option("--metrics-port", metavar="P", min=0, max=65_535, help="Prometheus, on the loopback; 0: off."),
     ] = 0,
-    maps: MapsOption = Path("levada-maps"),
+    maps: MapsOption = MAPS,
     json: JsonOption = False,
 ) -> None:
     """Reads a whole table with as many instances as there are, into a map that everyone reads.

@@ -8,13 +8,19 @@ from typing import Annotated, Any
 
 import typer
 
-from levada.cli.load_options import BookOption, MapsOption, NameArgument, SourceOption, TargetOption, asked_load
+from levada.cli.load_options import (
+    MAPS,
+    BookOption,
+    MapsOption,
+    NameArgument,
+    SourceOption,
+    TargetOption,
+    asked_load,
+)
 from levada.cli.options import JsonOption, print_json
 from levada.errors import LevadaError, NotFound, UsageError
 
 __all__ = ["register"]
-
-_MAPS = Path("levada-maps")
 
 
 def register(family: typer.Typer) -> None:
@@ -26,7 +32,7 @@ def status(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Of the map; without it: all that are noted.")] = "",
     target: TargetOption = "",
     book: BookOption = "",
-    maps: MapsOption = _MAPS,
+    maps: MapsOption = MAPS,
     json: JsonOption = False,
 ) -> None:
     """Shows how far a load is, who works on it, and what is published; without NAME, which loads are known here.
@@ -77,7 +83,7 @@ def resume(
     processes: Annotated[
         int, typer.Option("--processes", metavar="N", min=1, max=256, help="Instances to run here.")
     ] = 1,
-    maps: MapsOption = _MAPS,
+    maps: MapsOption = MAPS,
     json: JsonOption = False,
 ) -> None:
     """Goes on with a load that was broken off, or joins one that runs.
@@ -108,7 +114,7 @@ def cancel(
     name: NameArgument,
     target: TargetOption = "",
     book: BookOption = "",
-    maps: MapsOption = _MAPS,
+    maps: MapsOption = MAPS,
     json: JsonOption = False,
 ) -> None:
     """Gives up a load that is under way, and removes what it wrote. What is published stays.
@@ -135,7 +141,7 @@ def verify(
     stored_only: Annotated[
         bool, typer.Option("--stored-only", help="Do not read the source: only the map, against what was loaded.")
     ] = False,
-    maps: MapsOption = _MAPS,
+    maps: MapsOption = MAPS,
     json: JsonOption = False,
 ) -> None:
     """Counts source and map and compares a digest of all rows, whatever their order.
@@ -174,7 +180,7 @@ def get(
     name: NameArgument,
     keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="What to ask the map.")],
     target: TargetOption = "",
-    maps: MapsOption = _MAPS,
+    maps: MapsOption = MAPS,
     json: JsonOption = False,
 ) -> None:
     """Prints what a map says of one or more keys; exit status 3 if it has none of them.

@@ -12,8 +12,9 @@ from levada.errors import NotFound
 if TYPE_CHECKING:
     from levada.assemble.loading import LoadRequest
 
-__all__ = ["BookOption", "MapsOption", "NameArgument", "SourceOption", "TargetOption", "asked_load"]
+__all__ = ["MAPS", "BookOption", "MapsOption", "NameArgument", "SourceOption", "TargetOption", "asked_load"]
 
+MAPS = Path("levada-maps")
 BookOption = Annotated[
     str, typer.Option("--book", metavar="URL", help="Of the task book; default: beside the map. Or postgresql://.")
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from levada.cli.load_options import MAPS
 from levada.cli.options import print_json
 from levada.errors import LevadaError, Refused, UsageError
 
@@ -58,7 +60,7 @@ def run(
         try:
             loaded = load(request, watch, say=_warn)
         except KeyboardInterrupt:
-            print(f"levada: interrupted; go on with: levada load resume {request.name}", file=sys.stderr)
+            print(f"levada: interrupted; go on with: {_resume_line(request.name, maps)}", file=sys.stderr)
             raise typer.Exit(_INTERRUPTED) from None
         except LevadaError as error:
             if not isinstance(error, UsageError | Refused):
@@ -77,6 +79,11 @@ def _warn(words: str) -> None:
     from levada.cli.logs import tell
 
     tell(words, logging.WARNING)
+
+
+def _resume_line(name: str, maps: Path) -> str:
+    where = [] if maps == MAPS else ["--maps", str(maps)]
+    return shlex.join(["levada", "load", "resume", name, *where])
 
 
 def _instance(name: str, maps: Path) -> subprocess.Popen[bytes]:
