@@ -436,6 +436,28 @@ def test_every_row_comes_of_what_does_not_number_its_rows(sqlite_table: Place, m
         assert source.facts().blocks is None
 
 
+@pytest.mark.parametrize("split", [How.AUTO, How.RANGES, How.HASH])
+def test_a_column_that_is_declared_integer_is_one_only_if_it_holds_nothing_else(
+    sqlite_table: Place, split: How, tmp_path: Path
+) -> None:
+    numbers: Rows = [(n, n) for n in range(40)]
+    values: Rows = [*numbers, (40, "forty"), (41, 4.1), (42, b"42"), (None, None)]
+    url = sqlite_table.make("odd_values", values, "INTEGER", "INTEGER")
+    request = request_for(url, "odd_values", tmp_path, collect=False, split=split)
+    assert loaded(request) == dict(values[:-1])
+    keys: Rows = [*numbers, ("forty", 40), (4.1, 41), (b"42", 42)]
+    sqlite_table.make("odd_keys", keys, "INTEGER", "INTEGER")
+    request = request_for(url, "odd_keys", tmp_path / "2", collect=False, split=split)
+    assert loaded(request) == {**{str(n): n for n in range(40)}, "forty": 40, "4.1": 41, "42": 42}
+
+
+def test_blobs_and_texts_that_are_one_key_are_gathered(sqlite_table: Place, tmp_path: Path) -> None:
+    rows: Rows = [(b"key %d" % (n % 40) if n < 40 else f"key {n % 40}", n) for n in range(80)]
+    url = sqlite_table.make("odd", rows, "ANY", "INTEGER")
+    found = loaded(request_for(url, "odd", tmp_path, split=How.HASH))
+    assert found == {f"key {n}": [n, n + 40] for n in range(40)}
+
+
 def test_what_may_not_be_read_is_refused(postgres_table: Place, table: str, tmp_path: Path) -> None:
     url = postgres_table.make(table, [(1, 1)], "bigint", "bigint")
     with psycopg.connect(url, autocommit=True) as line:

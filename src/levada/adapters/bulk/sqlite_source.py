@@ -24,6 +24,7 @@ _PATIENCE = 30.0
 class SqliteSource(SqlSource):
     def __init__(self, path: Path, plan: LoadPlan) -> None:
         self._plan = plan
+        self._found: tuple[str, str] | None = None
         if not path.exists():
             raise NotFound(f"there is no file {path}")
         address = f"file:{quote(str(path.absolute()))}?mode=ro"
@@ -103,11 +104,19 @@ class SqliteSource(SqlSource):
         return name if self._kinds()[0] == "int" else f"CAST({name} AS TEXT) COLLATE BINARY"
 
     def _hashed(self) -> str:
-        return f"levada_hash({self._quoted(self._plan.key)})"
+        return f"levada_hash({self._key()})"
 
     def _kinds(self) -> tuple[str, str]:
-        key, value = self._types[self._plan.key], self._types[self._plan.value]
-        return "int" if "INT" in key else "text", "int" if "INT" in value else "any"
+        """Also by what is stored: a column that is declared INTEGER may hold anything."""
+        if self._found is None:
+            whole = [self._whole(name) for name in (self._plan.key, self._plan.value)]
+            self._found = ("int" if whole[0] else "text", "int" if whole[1] else "any")
+        return self._found
+
+    def _whole(self, name: str) -> bool:
+        other = f"typeof({self._quoted(name)}) NOT IN ('integer', 'null')"
+        asked = f"SELECT 1 FROM {self._table()} WHERE {other} LIMIT 1"  # noqa: S608
+        return "INT" in self._types[name] and not any(self._rows(asked, []))
 
     def _rows(self, asked: str, values: Sequence[Any]) -> Iterator[Any]:
         cursor = self._base.cursor()
