@@ -403,6 +403,33 @@ def wait_for_readers(url: str, few: int) -> None:
             pass
 
 
+@pytest.mark.parametrize(
+    ("engine", "quoted"),
+    [("postgres_table", '"{}.part.one"'), ("maria_table", "`{}.part.one`"), ("sqlite_table", '"{}.part.one"')],
+)
+def test_a_dot_may_stand_in_the_name_of_a_table(
+    request: pytest.FixtureRequest, engine: str, quoted: str, table: str, tmp_path: Path
+) -> None:
+    place: Place = request.getfixturevalue(engine)
+    rows: Rows = [(key, key * 2) for key in range(40)]
+    url = place.make(quoted.format(table), rows, "bigint", "bigint")
+    assert loaded(request_for(url, f"{table}.part.one", tmp_path, collect=False)) == dict(rows)
+
+
+@pytest.mark.parametrize(
+    ("engine", "schema"), [("postgres_table", "public"), ("maria_table", "bulk"), ("sqlite_table", "main")]
+)
+def test_a_table_is_found_behind_its_schema(
+    request: pytest.FixtureRequest, engine: str, schema: str, table: str, tmp_path: Path
+) -> None:
+    place: Place = request.getfixturevalue(engine)
+    rows: Rows = [(key, key * 2) for key in range(40)]
+    url = place.make(table, rows, "bigint", "bigint")
+    assert loaded(request_for(url, f"{schema}.{table}", tmp_path, collect=False)) == dict(rows)
+    with pytest.raises(UsageError, match=f"there is no table or view 'nowhere.{table}'"):
+        load(request_for(url, f"nowhere.{table}", tmp_path), lambda standing: None)
+
+
 def test_a_view_of_a_schema_is_read_like_a_table(postgres_table: Place, table: str, tmp_path: Path) -> None:
     url = postgres_table.make(table, [(n, n % 3) for n in range(50)], "numeric(12)", "smallint")
     with psycopg.connect(url, autocommit=True) as line:

@@ -54,7 +54,7 @@ class MariadbSource(SqlSource):
                 autocommit=True,
             )
         try:
-            self._types = self._columns()
+            self._named, self._types = self._table_and_columns()
         except LevadaError:
             self._line.close()
             raise
@@ -80,22 +80,21 @@ class MariadbSource(SqlSource):
     def close(self) -> None:
         self._line.close()
 
-    def _columns(self) -> dict[str, str]:
+    def _table_and_columns(self) -> tuple[list[str], dict[str, str]]:
         plan = self._plan
         schema, _, table = plan.table.rpartition(".")
         schema = schema or self._database
         asked = "SELECT column_name, column_type FROM information_schema.columns"
-        found = {
-            str(row[0]): str(row[1]).lower()
-            for row in self._rows(f"{asked} WHERE table_schema = ? AND table_name = ?", [schema, table])
-        }
-        if not found:
-            known = self._rows("SELECT table_name FROM information_schema.tables WHERE table_schema = ?", [schema])
-            near = near_names(plan.table, [str(row[0]) for row in known])
-            raise UsageError(f"there is no table or view {plan.table!r}: {near}")
-        for column in (plan.key, plan.value, *([plan.watermark] if plan.watermark else [])):
-            known_column(column, list(found), plan.table)
-        return found
+        for named in ([self._database, plan.table], [schema, table]):
+            rows = self._rows(f"{asked} WHERE table_schema = ? AND table_name = ?", named)
+            found = {str(row[0]): str(row[1]).lower() for row in rows}
+            if found:
+                for column in (plan.key, plan.value, *([plan.watermark] if plan.watermark else [])):
+                    known_column(column, list(found), plan.table)
+                return named, found
+        known = self._rows("SELECT table_name FROM information_schema.tables WHERE table_schema = ?", [schema])
+        near = near_names(plan.table, [str(row[0]) for row in known])
+        raise UsageError(f"there is no table or view {plan.table!r}: {near}")
 
     def _quoted(self, name: str) -> str:
         return "`" + name.replace("`", "``") + "`"

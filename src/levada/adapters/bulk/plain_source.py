@@ -49,6 +49,7 @@ class SqlSource:
     """A table behind SQL with `?`; a subclass says how it quotes, what it knows, and how rows come."""
 
     _plan: LoadPlan
+    _named: Sequence[str]  # the table, behind its schema if that was named
     _since: str | None = None
 
     def share(self, offers: Sequence[str], since: str | None) -> str | None:
@@ -125,7 +126,7 @@ class SqlSource:
         return self._since if newest is None else str(newest)
 
     def _table(self) -> str:
-        return ".".join(self._quoted(part) for part in self._plan.table.split("."))
+        return ".".join(self._quoted(part) for part in self._named)
 
     def _quoted(self, name: str) -> str:
         raise NotImplementedError

@@ -88,8 +88,7 @@ class Relation(NamedTuple):
 
 
 def relation_of(line: psycopg.Connection[Any], plan: LoadPlan) -> Relation:
-    name = sql.Identifier(*plan.table.split("."))
-    oid, kind, blocks = _found(line, plan.table, name)
+    name, oid, kind, blocks = _found(line, plan.table)
     columns = _columns(line, oid)
     key, value = _column(plan, plan.key, columns), _column(plan, plan.value, columns)
     watermark = _column(plan, plan.watermark, columns) if plan.watermark is not None else None
@@ -97,12 +96,13 @@ def relation_of(line: psycopg.Connection[Any], plan: LoadPlan) -> Relation:
     return Relation(name, oid, kind, blocks, key, value, watermark, indexed, unique)
 
 
-def _found(line: psycopg.Connection[Any], table: str, name: sql.Composable) -> tuple[int, str, int]:
-    found = line.execute(_RELATION, (name.as_string(line),)).fetchone()
-    if found is None:
-        known = [str(row[1]) if row[2] else f"{row[0]}.{row[1]}" for row in line.execute(_NAMES)]
-        raise UsageError(f"there is no table or view {table!r}: {near_names(table, known)}")
-    return int(found[0]), str(found[1]), int(found[2] or 0)
+def _found(line: psycopg.Connection[Any], table: str) -> tuple[sql.Composable, int, str, int]:
+    for name in (sql.Identifier(table), sql.Identifier(*table.split("."))):
+        found = line.execute(_RELATION, (name.as_string(line),)).fetchone()
+        if found is not None:
+            return name, int(found[0]), str(found[1]), int(found[2] or 0)
+    known = [str(row[1]) if row[2] else f"{row[0]}.{row[1]}" for row in line.execute(_NAMES)]
+    raise UsageError(f"there is no table or view {table!r}: {near_names(table, known)}")
 
 
 def _columns(line: psycopg.Connection[Any], oid: int) -> dict[str, tuple[Column, bool]]:

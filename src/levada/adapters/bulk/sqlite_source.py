@@ -31,7 +31,7 @@ class SqliteSource(SqlSource):
         self._base = sqlite3.connect(address, uri=True, timeout=_PATIENCE, isolation_level=None)
         self._base.create_function("levada_hash", 1, hash_of, deterministic=True)
         try:
-            self._types = self._columns()
+            self._named, self._types = self._table_and_columns()
         except LevadaError:
             self._base.close()
             raise
@@ -53,25 +53,22 @@ class SqliteSource(SqlSource):
     def close(self) -> None:
         self._base.close()
 
-    def _columns(self) -> dict[str, str]:
-        table, plan = self._plan.table.split(".")[-1], self._plan
-        asked = f"PRAGMA table_xinfo({self._quoted(table)})"
-        found = {row[1]: str(row[2]).upper() for row in self._rows(asked, [])}
-        if not found:
-            known = self._rows("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')", [])
-            raise UsageError(
-                f"there is no table or view {plan.table!r}: {near_names(plan.table, [row[0] for row in known])}"
-            )
-        for column in (plan.key, plan.value, *([plan.watermark] if plan.watermark else [])):
-            known_column(column, list(found), plan.table)
-        return found
+    def _table_and_columns(self) -> tuple[list[str], dict[str, str]]:
+        plan = self._plan
+        for table in (plan.table, plan.table.removeprefix("main.")):
+            asked = f"PRAGMA table_xinfo({self._quoted(table)})"
+            found = {row[1]: str(row[2]).upper() for row in self._rows(asked, [])}
+            if found:
+                for column in (plan.key, plan.value, *([plan.watermark] if plan.watermark else [])):
+                    known_column(column, list(found), plan.table)
+                return [table], found
+        known = self._rows("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')", [])
+        near = near_names(plan.table, [row[0] for row in known])
+        raise UsageError(f"there is no table or view {plan.table!r}: {near}")
 
     def _indexed(self) -> bool:
-        table = self._quoted(self._plan.table)
-        plan = self._rows(
-            f"EXPLAIN QUERY PLAN SELECT 1 FROM {table} WHERE {self._quoted(self._plan.key)} < 1",  # noqa: S608
-            [],
-        )
+        asked = f"SELECT 1 FROM {self._table()} WHERE {self._quoted(self._plan.key)} < 1"  # noqa: S608
+        plan = self._rows(f"EXPLAIN QUERY PLAN {asked}", [])
         return any("SEARCH" in str(row[3]) for row in plan)
 
     def _last_row(self) -> int | None:
@@ -86,7 +83,7 @@ class SqliteSource(SqlSource):
         if "rowid" in (name.lower() for name in self._types):
             return False
         asked = "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE"
-        stored = any(row[0] for row in self._rows(asked, [self._plan.table.split(".")[-1]]))
+        stored = any(row[0] for row in self._rows(asked, self._named))
         return stored and not self._without_rowid()
 
     def _without_rowid(self) -> bool:
