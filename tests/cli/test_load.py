@@ -339,6 +339,30 @@ def test_a_name_that_was_mistyped_leads_to_the_near_one(typed: Callable[..., Any
     assert "did you mean categories?" in str(typed("status", "categores").exception)
 
 
+def test_where_no_name_is_near_those_that_are_noted_are_a_sentence(typed: Callable[..., Any], source: str) -> None:
+    collected(typed, source)
+    said = str(typed("get", "y", "1").exception)
+    assert said.endswith("levada-maps: there is categories. Or name where the map is with --to")
+
+
+def test_the_status_of_a_map_of_layers_says_whose_keys_it_counts(
+    typed: Callable[..., Any], source: str, tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as base, base:
+        base.execute("CREATE TABLE prices (id INTEGER PRIMARY KEY, price INTEGER, at INTEGER)")
+        base.executemany("INSERT INTO prices VALUES (?, ?, ?)", [(n, n, n) for n in range(9)])
+    words = ["--from", source, "--table", "prices", "--key", "id", "--value", "price", "--watermark", "at"]
+    typed(*words)
+    assert "published: generation 1, 9 keys, 9 rows, 20" in typed("status", "prices").stdout
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as base, base:
+        base.execute("UPDATE prices SET price = 7, at = 9 WHERE id < 2")
+    typed(*words)
+    shown = " ".join(typed("status", "prices").stdout.split())
+    assert "published: generation 2, 3 keys, 3 rows in the newest of 2 layers, 20" in shown
+    known = " ".join(typed("status").stdout.split())
+    assert known.endswith("published, generation 2, 3 keys in the newest of 2 layers")
+
+
 def test_of_several_keys_those_that_are_missing_are_named(typed: Callable[..., Any], source: str) -> None:
     collected(typed, source)
     done = typed("get", "categories", "905320000003", "7")

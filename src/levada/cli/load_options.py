@@ -38,7 +38,8 @@ def asked_load(name: str, maps: Path, target: str = "", source: str = "", book: 
     noted = noted_load(maps, checked_name(name))
     if noted is None and not target and not (maps / name).exists():
         known = noted_loads(maps)
-        hint = f"{near_names(name, known)} Or " if known else ""
+        near = near_names(name, known)
+        hint = f"{near}{'' if near.endswith('?') else '.'} Or " if known else ""
         raise NotFound(f"no load {name} is noted in {maps}: {hint}name where the map is with --to")
     base = noted or LoadRequest("", "", "", "", name, str(maps))
     named = {"target": target, "source": source, "book": book}

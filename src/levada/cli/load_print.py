@@ -125,7 +125,7 @@ def print_status(standing: Standing | None, manifest: Manifest | None) -> None:
     if manifest is not None:
         out.print(
             f"published: generation {manifest.generation}, {plural(manifest.keys, 'key')}, "
-            f"{plural(manifest.rows, 'row')}, {_moment(manifest.published_at)}"
+            f"{plural(manifest.rows, 'row')}{_of_layers(len(manifest.layers))}, {_moment(manifest.published_at)}"
         )
 
 
@@ -137,9 +137,17 @@ def print_known(loads: list[KnownLoad]) -> None:
         share = f", {100 * each.share:.0f}%" if each.state == "running" and each.share is not None else ""
         there = each.published
         begins = "," if each.state == "published" else "; published:"
-        keys = f"{begins} generation {there.generation}, {plural(there.keys, 'key')}" if there else ""
+        keys = ""
+        if there:
+            size = f"{plural(there.keys, 'key')}{_of_layers(there.layers)}"
+            keys = f"{begins} generation {there.generation}, {size}"
         of = f" of {harmless(each.table)} in {harmless(each.target)}" if each.table else ""
         out.print(f"{harmless(each.name)}{of}: {each.state}{share}{said}{keys}")
+
+
+def _of_layers(layers: int) -> str:
+    """How many keys all layers have together nobody knows who has not read them."""
+    return f" in the newest of {layers} layers" if layers > 1 else ""
 
 
 def verdict_facts(verdict: Verdict) -> dict[str, Any]:
