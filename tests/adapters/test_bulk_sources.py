@@ -154,8 +154,9 @@ def place(request: pytest.FixtureRequest) -> Place:
 
 
 @pytest.fixture
-def table() -> str:
-    return f"bulk_{next(_names)}"
+def table(worker_id: str) -> str:
+    """A name of its own on servers that all test processes share."""
+    return f"bulk_{worker_id}_{next(_names)}"
 
 
 def request_for(url: str, table: str, folder: Path, *, collect: bool = True, **rest: Any) -> LoadRequest:
