@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from levada.adapters.faults import KillAt
 from levada.adapters.limits import StoreLimits
 from levada.adapters.sharded import ShardedStore, ShardPlan
-from levada.adapters.sharded.plan_file import PlanFile, new_record
-from levada.adapters.sharded.reshard_run import begin_move, finish_move, move_pages
+from levada.adapters.sharded.plan_file import PlacementRecord, PlanFile, new_record
+from levada.adapters.sharded.reshard_run import begin_move, finish_move, move_pages, turn_back
 from levada.adapters.sharded.shard import Shard
 from levada.adapters.write_points import MOVING_POINTS
 from levada.assemble.folder import DataFolder
@@ -28,7 +28,7 @@ from levada.sharding.pages import page_placement
 from tests.sharded import open_places, places
 from tests.visits import changed, first, gone, links, unchanged
 
-__all__ = ["LIMITS", "POINTS", "close_all", "fill", "open_collection", "reshard"]
+__all__ = ["LIMITS", "POINTS", "close_all", "fill", "open_collection", "reshard", "take_back"]
 
 LIMITS = StoreLimits(known_urls=100)
 _BETWEEN = ("begin", "begun")  # nothing has been written since the point before
@@ -83,7 +83,16 @@ def _visit(lease: Lease, now: float, step: int) -> Settled:
 def reshard(folder: Path, shards: int, key: str, faults: Faults | None = None) -> None:
     """What `levada shard apply` does when it is alone; after a crash it is simply done again."""
     file = PlanFile(folder / "placement.json")
-    record = begin_move(file, page_placement(key, shards), places(folder, shards))
+    _move(folder, file, begin_move(file, page_placement(key, shards), places(folder, shards)), faults)
+
+
+def take_back(folder: Path, faults: Faults | None = None) -> None:
+    """The same with `--back`."""
+    file = PlanFile(folder / "placement.json")
+    _move(folder, file, turn_back(file), faults)
+
+
+def _move(folder: Path, file: PlanFile, record: PlacementRecord, faults: Faults | None) -> None:
     opened = open_places(folder, record.shards, LIMITS, faults)
     try:
         for shard in opened:

@@ -20,7 +20,7 @@ from levada.errors import StoreDamaged, StoreError, StoreTooNew, UsageError
 from levada.flow.feed import Feed, Place
 from levada.records import Found
 from levada.sharding.pages import page_placement, page_values
-from tests.adapters.moving_story import POINTS, close_all, fill, open_collection, reshard
+from tests.adapters.moving_story import POINTS, close_all, fill, open_collection, reshard, take_back
 from tests.invariants import check_invariants
 from tests.sharded import everything, open_places, places, urls_by_shard
 from tests.visits import changed, unchanged
@@ -117,6 +117,32 @@ def test_a_move_that_fails_anywhere_is_finished_by_the_next_one(start: Path, poi
     reshard(start, 3, "url")
     assert held(start).keys() == pages.keys()
     assert held(start) == pages
+
+
+@pytest.mark.parametrize("point", [point for point in POINTS if point.startswith(("move.", "take-in", "let-go"))])
+def test_a_move_that_fails_anywhere_can_be_taken_back(start: Path, point: str) -> None:
+    pages = held(start)
+    with pytest.raises((StoreError, OSError)):
+        reshard(start, 3, "url", FaultAt(point, OSError("the disk went away"), nth=2))
+    store, file = open_collection(start, 0)
+    store.add([Found(f"http://new.org/{number}", "new.org") for number in range(9)], [], 9e9)
+    close_all(store, file)
+    with pytest.raises((StoreError, OSError)):
+        take_back(start, FaultAt(point, OSError("the disk went away again")))
+    with pytest.raises(UsageError, match="already"):
+        reshard(start, 3, "url")
+    take_back(start)
+    found = held(start)
+    assert {url: page for url, page in found.items() if "new.org" not in url} == pages
+    assert len(found) == len(pages) + 9
+    store, file = open_collection(start, 0)
+    placement = page_placement("site", 2)
+    for number, urls in enumerate(urls_by_shard(store.shards)):
+        assert all(placement.place(page_values(url)) == number for url in urls)
+    close_all(store, file)
+    with pytest.raises(UsageError, match="nothing to take back"):
+        take_back(start)
+    reshard(start, 3, "url")
 
 
 def test_a_move_that_is_killed_anywhere_is_finished_by_the_next_one(start: Path) -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from levada.adapters.limits import StoreLimits
 from levada.adapters.sharded.plan import ShardPlan
 from levada.adapters.sharded.plan_file import PlacementRecord, PlanFile, ShardPlace, new_record
-from levada.adapters.sharded.reshard_run import begin_move, finish_move, move_pages
+from levada.adapters.sharded.reshard_run import begin_move, finish_move, move_pages, turn_back
 from levada.adapters.sharded.resharding import Moved
 from levada.adapters.sharded.shard import Shard
 from levada.assemble.folder import DataFolder
@@ -31,12 +31,13 @@ _PAUSE = 0.2  # before pages that somebody visits are asked for again
 
 
 class ShardWish(msgspec.Struct, frozen=True):
-    """What is to be; None: as it is."""
+    """What is to be; None: as it is, or comes to be by the move under way."""
 
     shards: int | None = None
     key: str | None = None
     servers: tuple[str, ...] = ()
     placement: Placement | None = None  # instead of a key by name and a number, its shards numbered from 0
+    back: bool = False  # nothing else: the move under way is taken back
 
 
 class Resharded(msgspec.Struct, frozen=True):
@@ -64,8 +65,10 @@ def apply_shards(
         opened.callback(file.close)
         record = file.read()
         wanted, places = _wanted(record, wish, lambda: make_collection_name(folder))
-        record = begin_move(file, wanted, places)
-        shards = [_opened(folder, place, number, faults, opened) for number, place in enumerate(record.shards)]
+        named = places if record.plan.following is None else record.shards  # no more than a move under way needs
+        # Before the plan names them: a shard that cannot be opened would keep everybody from the collection.
+        shards = [_opened(folder, place, number, faults, opened) for number, place in enumerate(named)]
+        record = turn_back(file) if wish.back else begin_move(file, wanted, places)
         known = sum(shard.standing(0.0).known for shard in shards)
         last = [Moved(0, 0)]
 
@@ -108,21 +111,23 @@ def _wanted(
     record: PlacementRecord, wish: ShardWish, name: Callable[[], str]
 ) -> tuple[Placement, Sequence[ShardPlace]]:
     """The placement that was asked for, and where all its shards lie."""
-    plan, there = record.plan, len(record.shards)
-    if wish == ShardWish():
-        return plan.following or plan.current, record.shards
-    used = sorted(set(plan.current.ranges.owners))
+    base, there = record.plan.following or record.plan.current, len(record.shards)
+    if wish in (ShardWish(), ShardWish(back=True)):
+        return base, record.shards
+    used = sorted(set(base.ranges.owners))
     servers = list(dict.fromkeys(record.shards[number].server for number in used if record.shards[number].server))
     named = name() if servers or wish.servers else ""
     count = wish.placement.shards if wish.placement else wish.shards or max(len(wish.servers), len(used))
-    key = wish.key or key_name(plan.current)
-    placement = wish.placement or page_placement(key, count, plan.current.key.secret)
+    key = wish.key or key_name(base)
+    placement = wish.placement or page_placement(key, count, base.key.secret)
     if wish.servers and _servers(record, used) != _in_turn(wish.servers, count):
         return _from(there, placement), (
             *record.shards,
             *places_for(there + count, wish.servers, there, name=named),
         )
     first = used[0]  # an earlier move to servers may have left the first ones empty
+    if not {place.server for place in record.shards[first : first + count]} <= set(servers or [""]):
+        first = there  # those that follow lie elsewhere: a move to them was taken back
     more = places_for(first + count, servers, first, name=named)[there - first :]
     return _from(first, placement), (*record.shards, *more)
 

@@ -39,15 +39,19 @@ def apply(
         list[str] | None,
         typer.Option("--server", metavar="DSN", help="A PostgreSQL server that is to hold them; may be repeated."),
     ] = None,
+    back: Annotated[
+        bool, typer.Option("--back", help="Take back the move that is under way: pages return to where they were.")
+    ] = False,
     data: DataOption = Path("levada-data"),
     json: JsonOption = False,
 ) -> None:
     """Moves a collection to other shards, beside a running crawl or alone.
 
     Pages move some at a time, with all their versions; everybody goes on reading and writing. If it is cut short,
-    the same command goes on where it was; without options it finishes whatever was begun. A collection that is
-    still one file needs its crawl to be stopped for the first step. With `--advised`, the key and the cuts between
-    shards come from the questions that were captured, as the dashboard's page of shards shows them.
+    the same command goes on where it was; without options it finishes whatever was begun, and `--back` takes that
+    back, however far it is. A collection that is still one file needs its crawl to be stopped for the first step.
+    With `--advised`, the key and the cuts between shards come from the questions that were captured, as the
+    dashboard's page of shards shows them.
 
     Examples:
 
@@ -57,12 +61,15 @@ def apply(
     levada shard apply --advised --shards 4
     levada shard apply --server postgresql://one/levada --server postgresql://two/levada --shards 8
     levada shard apply
+    levada shard apply --back
     ```
     """
     if key is not None and key not in _KEYS:
         raise UsageError(f"--key {key[:50]!r} is none of {', '.join(_KEYS)}")
     if key is not None and advised:
         raise UsageError("--advised finds the key by itself: leave --key out")
+    if back and (shards or key or advised or server):
+        raise UsageError("--back takes pages to where they were: leave the other options out")
     from levada.assemble.folder import DataFolder
     from levada.assemble.resharding import ShardWish, apply_shards
     from levada.cli.watching import watching
@@ -75,7 +82,7 @@ def apply(
                 progress(min(moved.looked_at, known), known, "moving pages")
 
         done = apply_shards(
-            DataFolder(data), ShardWish(shards, key, tuple(server or ()), placement), on_progress=told
+            DataFolder(data), ShardWish(shards, key, tuple(server or ()), placement, back), on_progress=told
         )
     if json:
         print_json(done)

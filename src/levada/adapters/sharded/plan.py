@@ -2,7 +2,7 @@
 
 While pages move, `current` says where they were and `following` where they are going. A page is at its old place
 until it is at its new one; new pages are only ever added at the new place, and only after a look at the old. A
-shard in `emptied` has given away all that it had to.
+shard in `emptied` has given away all that it had to. A move that is `returning` takes back an earlier one.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class ShardPlan(msgspec.Struct, frozen=True):
     current: Placement
     following: Placement | None = None
     emptied: tuple[int, ...] = ()
+    returning: bool = False
 
     @property
     def shards(self) -> int:

@@ -14,7 +14,7 @@ from levada.errors import UsageError
 from levada.ports import Faults
 from levada.sharding.placement import Placement
 
-__all__ = ["begin_move", "finish_move", "move_pages"]
+__all__ = ["begin_move", "finish_move", "move_pages", "turn_back"]
 
 
 def begin_move(file: PlanKeeper, wanted: Placement, places: Sequence[ShardPlace]) -> PlacementRecord:
@@ -23,11 +23,28 @@ def begin_move(file: PlanKeeper, wanted: Placement, places: Sequence[ShardPlace]
     plan = record.plan
     if plan.following is not None and plan.following != wanted:
         raise UsageError(
-            "pages are moving to another placement already: run 'levada shard apply' without options to finish that"
+            "pages are moving to another placement already: run 'levada shard apply' without options to finish "
+            "that, or 'levada shard apply --back' to take them back"
         )
     if plan.following is None and plan.current != wanted:
         shards = (*record.shards, *places[len(record.shards) :])
         record = msgspec.structs.replace(record, plan=ShardPlan(plan.current, wanted), shards=shards)
+        file.replace(record)
+    return record
+
+
+def turn_back(file: PlanKeeper) -> PlacementRecord:
+    """Let the pages that have moved return, and those that were added since follow; a return under way goes on.
+
+    A page lies at one of the two places, whichever of them is the new one: so this is safe however far the move is.
+    """
+    record = file.read()
+    plan = record.plan
+    if plan.following is None:
+        raise UsageError("no pages are moving: there is nothing to take back")
+    if not plan.returning:
+        turned = ShardPlan(plan.following, plan.current, returning=True)
+        record = msgspec.structs.replace(record, plan=turned)
         file.replace(record)
     return record
 
