@@ -117,6 +117,9 @@ def test_one_shard_needs_no_key(files: tuple[str, str]) -> None:
         (("--shards", "4", "--collection", "x.y"), "it has those of: board.ads", 3),
         (("--shards", "4", "--id", "nix"), "no document of", 2),
         (("--shards", "4", "--queries", "0"), "at least 1", 2),
+        (("--shards", "4", "--mutable", "regoin_id"), "has a field 'regoin_id'; did you mean region_id", 2),
+        (("--shards", "4", "--immutable", "regoin_id"), "--immutable: neither the log nor the sample", 2),
+        (("--shards", "4", "--mutable", "status", "--immutable", "status"), "both name 'status'", 2),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(
@@ -125,6 +128,12 @@ def test_what_cannot_be_is_refused_in_one_line(
     error = refused("advise", *files, *option)
     assert words in str(error)
     assert error.exit_code == code
+
+
+def test_a_field_that_only_few_documents_have_may_be_said_to_change(files: tuple[str, str]) -> None:
+    sample = Path(files[1])
+    sample.write_bytes(sample.read_bytes() + lines([{"_id": 9_999, "place": {"street": "x"}}]))
+    assert shard("advise", *files, "--shards", "4", "--mutable", "place.street").exit_code == 0
 
 
 def test_files_that_are_not_there_or_hold_nothing_are_refused(files: tuple[str, str], tmp_path: Path) -> None:

@@ -101,6 +101,8 @@ def test_values_that_were_dropped_are_said(tmp_path: Path, files: tuple[str, str
         (("--shards", "2", "--rounds", "hot"), "cold and warm are needed"),
         (("--shards", "2", "--rounds", "warm,cold"), "only the first round can be cold"),
         (("--shards", "2", "--id", "nothing"), "has a field 'nothing'"),
+        (("--shards", "2", "--mutable", "regoin_id"), "did you mean region_id"),
+        (("--shards", "2", "--mutable", "status", "--immutable", "status"), "both name 'status'"),
     ],
 )
 def test_a_wrong_option_is_one_clear_line(files: tuple[str, str], options: tuple[str, ...], words: str) -> None:

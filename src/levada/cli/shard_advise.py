@@ -15,6 +15,7 @@ from levada.cli.shard_options import (
     LogArgument,
     MutableOption,
     SampleArgument,
+    check_changes,
 )
 from levada.errors import LevadaError, UsageError
 
@@ -64,6 +65,7 @@ def advise(
     ```
     """
     _check(log, shards, queries, documents, picture, keep)
+    check_changes(mutable, immutable)
     from levada.cli.shard_advise_run import Asked, run
 
     asked = Asked(log, sample, shards, collection, id_field, queries, documents)

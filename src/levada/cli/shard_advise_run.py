@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from levada.bulk.near import near_names
 from levada.cli.printing import plural
 from levada.cli.shard_advise_read import SampleReading, drawn, read_sample
 from levada.cli.watching import watching
@@ -14,10 +15,10 @@ from levada.errors import LevadaError, NotFound, UsageError
 from levada.sharding.advice import Advice, advise, fields_to_keep
 from levada.sharding.asked import AskedQuery
 from levada.sharding.asked_lines import LONGEST_LINE, LogReading, read_asked
-from levada.sharding.log_statistics import LogStatistics
-from levada.sharding.sample import Sample
+from levada.sharding.log_statistics import ANY_FIELD, LogStatistics
+from levada.sharding.sample import Sample, names_in
 
-__all__ = ["Asked", "Result", "log_lines", "most_asked", "reading_notes", "run"]
+__all__ = ["Asked", "Result", "check_fields", "log_lines", "most_asked", "reading_notes", "run"]
 
 _IDS = ("_id", "id")
 _MOST_COMBINATIONS = 20
@@ -75,9 +76,11 @@ def run(asked: Asked, mutable: Collection[str], immutable: Collection[str], *, q
     if not reading.taken:
         raise NotFound(_nothing(asked, reading))
     sample_reading = SampleReading()
-    sample = _sample(asked, statistics, sample_reading)
-    if not sample.count:
+    documents = drawn(read_sample(asked.sample, sample_reading), asked.most_documents)
+    if not documents:
         raise NotFound(f"there is no document in {asked.sample}")
+    check_fields(mutable, immutable, statistics, documents)
+    sample = _sample(asked, statistics, documents, sample_reading)
     changes = partial(advise, mutable=mutable, immutable=immutable)
     with watching(quiet) as progress:
         advice = changes(queries, statistics, sample, asked.shards, progress=progress)
@@ -113,8 +116,31 @@ def _counted(log: Path, reading: LogReading, collection: str, statistics: LogSta
         yield query
 
 
-def _sample(asked: Asked, statistics: LogStatistics, reading: SampleReading) -> Sample:
-    documents = drawn(read_sample(asked.sample, reading), asked.most_documents)
+def check_fields(
+    mutable: Collection[str],
+    immutable: Collection[str],
+    statistics: LogStatistics,
+    documents: Sequence[Mapping[str, Any]],
+) -> None:
+    """A name that nothing has would say nothing, and the field that was meant might lead a key."""
+    asked = {*statistics.fields, *statistics.changed} - {ANY_FIELD}
+    wrong = [
+        (option, name)
+        for option, names in (("--mutable", mutable), ("--immutable", immutable))
+        for name in names
+        if name not in asked
+    ]
+    known = asked.union(*map(names_in, documents)) if wrong else asked
+    for option, name in wrong:
+        if name not in known:
+            raise UsageError(
+                f"{option}: neither the log nor the sample has a field {name[:50]!r}; {near_names(name, known)}"
+            )
+
+
+def _sample(
+    asked: Asked, statistics: LogStatistics, documents: Sequence[dict[str, Any]], reading: SampleReading
+) -> Sample:
     for document in documents[:1000]:
         reading.names.update(dict.fromkeys(document))
     if asked.id_field is not None and asked.id_field not in reading.names:

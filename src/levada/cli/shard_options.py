@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from levada.errors import UsageError
 
 __all__ = [
     "CollectionOption",
@@ -14,6 +17,7 @@ __all__ = [
     "LogArgument",
     "MutableOption",
     "SampleArgument",
+    "check_changes",
 ]
 
 LogArgument = Annotated[
@@ -34,3 +38,9 @@ MutableOption = Annotated[
 ImmutableOption = Annotated[
     list[str] | None, typer.Option("--immutable", metavar="FIELD", help="Never changes, whatever the log says.")
 ]
+
+
+def check_changes(mutable: Sequence[str] | None, immutable: Sequence[str] | None) -> None:
+    for name in mutable or ():
+        if name in (immutable or ()):
+            raise UsageError(f"--mutable and --immutable both name {name[:50]!r}: it changes, or it does not")

@@ -15,6 +15,7 @@ from levada.cli.shard_options import (
     LogArgument,
     MutableOption,
     SampleArgument,
+    check_changes,
 )
 from levada.errors import LevadaError, UsageError
 
@@ -83,6 +84,7 @@ def replay(
     order = _order(rounds)
     count = shards if shards is not None else max(len(target), 1)
     _check(log, count, names, clients, min(queries, documents, limit))
+    check_changes(mutable, immutable)
     from levada.assemble.replaying import ReplayWish
     from levada.cli.shard_advise_run import Asked
     from levada.cli.shard_replay_run import run

@@ -9,7 +9,7 @@ from levada.adapters.replay.rounds import Round
 from levada.adapters.replay.schemes import Played
 from levada.assemble.replaying import Replay, ReplayWish, replay, schemes_of
 from levada.cli.shard_advise_read import SampleReading, drawn, read_sample
-from levada.cli.shard_advise_run import Asked, log_lines, most_asked, reading_notes
+from levada.cli.shard_advise_run import Asked, check_fields, log_lines, most_asked, reading_notes
 from levada.cli.watching import watching
 from levada.errors import NotFound, UsageError
 from levada.sharding.advice import advise
@@ -64,6 +64,7 @@ def run(
     documents = drawn(read_sample(asked.sample, sample_reading), asked.most_documents)
     if not documents:
         raise NotFound(f"there is no document in {asked.sample}")
+    check_fields(mutable, immutable, statistics, documents)
     sample = Sample(documents, statistics.by_share()[:_MOST_FIELDS], _id_of(asked, documents))
     with watching(quiet) as progress:
         trial = drawn(queries, asked.most_queries)
