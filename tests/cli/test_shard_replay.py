@@ -103,6 +103,9 @@ def test_values_that_were_dropped_are_said(tmp_path: Path, files: tuple[str, str
         (("--shards", "2", "--id", "nothing"), "has a field 'nothing'"),
         (("--shards", "2", "--mutable", "regoin_id"), "did you mean region_id"),
         (("--shards", "2", "--mutable", "status", "--immutable", "status"), "both name 'status'"),
+        (("--target", NOWHERE), "127.0.0.1:1/postgres (schema levada_replay) twice"),
+        (("--target", f"{NOWHERE}?connect_timeout=3", "--shards", "3", "--force"), "twice: give it once"),
+        (("--target", "foo"), "this is no address of a PostgreSQL database"),
     ],
 )
 def test_a_wrong_option_is_one_clear_line(files: tuple[str, str], options: tuple[str, ...], words: str) -> None:

@@ -85,10 +85,12 @@ def replay(
     count = shards if shards is not None else max(len(target), 1)
     _check(log, count, names, clients, min(queries, documents, limit))
     check_changes(mutable, immutable)
+    from levada.adapters.replay.servers import check_targets
     from levada.assemble.replaying import ReplayWish
     from levada.cli.shard_advise_run import Asked
     from levada.cli.shard_replay_run import run
 
+    check_targets(target)
     asked = Asked(log, sample, count, collection, id_field, max(queries, 1), documents)
     wish = ReplayWish(tuple(target), queries, clients, order, limit, keep, force)
     result = run(asked, names, wish, mutable or (), immutable or (), quiet=json)

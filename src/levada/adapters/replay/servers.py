@@ -10,14 +10,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from levada.adapters.postgresql.connecting import Address
 from levada.adapters.postgresql.failures import translated
 from levada.adapters.replay.tables import SCHEMA, drop_all, drop_tables, make_schema, size_of
-from levada.errors import LevadaError, StoreError
+from levada.errors import LevadaError, StoreError, UsageError
 
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["Servers"]
+__all__ = ["Servers", "check_targets"]
 
 Made = TypeVar("Made")
+
+
+def check_targets(dsns: Sequence[str]) -> None:
+    """Each is one server's database: two names for one would drop each other's tables."""
+    places: set[str] = set()
+    for place in (Address(dsn, SCHEMA).place for dsn in dsns):
+        if place in places:
+            raise UsageError(f"--target names {place} twice: give it once, and --shards K for several shards on it")
+        places.add(place)
 
 
 class Servers:
