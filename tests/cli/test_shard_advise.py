@@ -26,6 +26,7 @@ from tests.cli.typed_shard import refused, shard
 
 MODEL = AdsModel(documents=1_500, queries=1_500)
 DOCUMENTS = ads(MODEL)
+COLUMNS = "_id bigint, category_id int, region_id int, city_id int, properties int"
 Command = Callable[..., Result]
 
 
@@ -195,10 +196,10 @@ def test_a_kept_placement_becomes_scripts(files: tuple[str, str], tmp_path: Path
     assert 'const ns = "board.ads";' in mongodb.stdout
     servers = ("--server", "postgresql://u@a:1/x", "--server", "postgresql://u@b:2/x")
     out = tmp_path / "scripts"
-    made = shard("script", "postgresql", str(kept), *servers, "--columns", "_id bigint", "--out", str(out))
+    made = shard("script", "postgresql", str(kept), *servers, "--columns", COLUMNS, "--out", str(out))
     assert made.exit_code == 0, made.output
     assert sorted(path.name for path in out.iterdir()) == ["coordinator.sql", "server0.sql", "server1.sql"]
-    assert "-- server0.sql" in shard("script", "postgresql", str(kept), *servers, "--columns", "a int").stdout
+    assert "-- server0.sql" in shard("script", "postgresql", str(kept), *servers, "--columns", COLUMNS).stdout
 
 
 def test_scripts_come_as_json_too(files: tuple[str, str], tmp_path: Path) -> None:
@@ -209,10 +210,10 @@ def test_scripts_come_as_json_too(files: tuple[str, str], tmp_path: Path) -> Non
     assert told == {"collection": "board.ads", "shards": ["shard0", "shard1"], "script": text}
     asked = ("script", "postgresql", str(kept), "--server", "postgresql://a", "--server", "postgresql://b")
     out = tmp_path / "scripts"
-    written = json.loads(shard(*asked, "--columns", "_id bigint", "--out", str(out), "--json").stdout)
+    written = json.loads(shard(*asked, "--columns", COLUMNS, "--out", str(out), "--json").stdout)
     assert {path.name: path.read_text() for path in out.iterdir()} == written["scripts"]
     assert written["folder"] == str(out)
-    assert json.loads(shard(*asked, "--columns", "_id bigint", "--json").stdout) == {**written, "folder": None}
+    assert json.loads(shard(*asked, "--columns", COLUMNS, "--json").stdout) == {**written, "folder": None}
 
 
 def test_scripts_refuse_what_does_not_fit(files: tuple[str, str], tmp_path: Path) -> None:
@@ -222,6 +223,11 @@ def test_scripts_refuse_what_does_not_fit(files: tuple[str, str], tmp_path: Path
     assert "a database and a name" in str(refused("script", "mongodb", str(kept), "--collection", "ads"))
     wrong = ("--server", "mysql://a", "--server", "x")
     assert "an address is needed" in str(refused("script", "postgresql", str(kept), *wrong, "--columns", "a int"))
+    asked = ("script", "postgresql", str(kept), "--server", "postgresql://a", "--server", "postgresql://b")
+    for columns, hint in (("", "there is none"), ("_id bigint, category int", "did you mean category?")):
+        error = refused(*asked, "--columns", columns)
+        assert str(error) == f"--columns: the key needs a column 'category_id'; {hint}"
+        assert error.exit_code == 2
     (tmp_path / "other.json").write_text('{"a": 1}')
     assert "holds no placement" in str(refused("script", "mongodb", str(tmp_path / "other.json")))
 

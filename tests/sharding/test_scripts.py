@@ -19,6 +19,7 @@ from levada.sharding.keys import KeyPart, ShardKey
 from levada.sharding.mongodb_script import mongodb_script
 from levada.sharding.placement import Placement, Zone, hashed_placement, quantile_ranges
 from levada.sharding.postgresql_script import PostgresqlScript, Server, postgresql_script
+from levada.sharding.sql_columns import column_names
 from tests.sharding.boards import small_board
 
 pytest_plugins = ["tests.servers.fixtures"]
@@ -208,6 +209,24 @@ def test_names_and_values_of_outsiders_stay_names_and_values() -> None:
     assert "'''); DROP TABLE y; --'" in script.coordinator
     assert "back" not in script.coordinator
     assert "host 'h''x'" in script.coordinator
+
+
+@pytest.mark.parametrize(
+    ("columns", "names"),
+    [
+        ("", []),
+        ("id bigint, Site text NOT NULL", ["id", "site"]),
+        ('"Site" text, "a ""b"", c" int DEFAULT 1', ["Site", 'a "b", c']),
+        (
+            "price numeric(10, 2), kind text DEFAULT 'a, (b' CHECK (kind <> ','), last date",
+            ["price", "kind", "last"],
+        ),
+        ("id int, LIKE other INCLUDING ALL", None),
+        ('"like" int', ["like"]),
+    ],
+)
+def test_columns_are_read_as_postgresql_reads_them(columns: str, names: list[str] | None) -> None:
+    assert column_names(columns) == names
 
 
 def test_the_servers_must_be_as_many_as_the_shards() -> None:

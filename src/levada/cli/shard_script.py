@@ -14,6 +14,7 @@ from levada.errors import LevadaError, UsageError
 
 if TYPE_CHECKING:
     from levada.sharding.keys import KeyPart
+    from levada.sharding.placement import Placement
     from levada.sharding.postgresql_script import Server
 
 __all__ = ["register"]
@@ -120,6 +121,7 @@ def postgresql(
     if len(server) != count:
         raise UsageError(f"--server: the placement has {count} shards, and {len(server)} were named")
     servers = [_server(each) for each in server]
+    _check_columns(columns, kept.placement)
     name = table or kept.collection
     made = postgresql_script(name, columns, kept.placement, servers, kept.values)
     files = {f"server{number}.sql": text for number, text in enumerate(made.shards)}
@@ -152,6 +154,21 @@ def _server(typed: str) -> Server:
         raise UsageError("--server: an address is needed, such as postgresql://user@host:5432/database")
     database = unquote(parts.path.strip("/")) or "postgres"
     return Server(parts.hostname, port, database, unquote(parts.username or "postgres"))
+
+
+def _check_columns(columns: str, placement: Placement) -> None:
+    """The script names them, in quotes: without them it could not run."""
+    from levada.bulk.near import near_names
+    from levada.sharding.sql_columns import column_names
+
+    known = column_names(columns)
+    needed = filter(None, (*placement.key.fields, placement.directory))
+    missing = next((field for field in needed if known is not None and field not in known), None)
+    if known is None or missing is None:
+        return
+    unquoted = missing.lower() in known
+    hint = "write it in double quotes, or it is small" if unquoted else near_names(missing, known)
+    raise UsageError(f"--columns: the key needs a column {missing[:50]!r}; {hint}")
 
 
 def _print(text: str) -> None:
