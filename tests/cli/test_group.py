@@ -70,6 +70,21 @@ def test_the_laboratory_refuses_what_it_does_not_know(words: list[str]) -> None:
         RUN.invoke(app, ["lab", "grouping", *words], catch_exceptions=False)
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--streams", "flights-dest,shakespear"], "no stream is called 'shakespear'"),
+        (["--streams", "flights-dest", "--only", "growth"], "are for the comparison"),
+    ],
+)
+def test_streams_that_cannot_be_compared_are_refused_before_any_work(
+    words: list[str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("levada.cli.lab_grouping_run.run", lambda *given, **named: pytest.fail("it has begun"))
+    with pytest.raises(UsageError, match=told):
+        RUN.invoke(app, ["lab", "grouping", *words], catch_exceptions=False)
+
+
 def test_the_laboratory_follows_the_hot_key(tmp_path: Path) -> None:
     words = ["lab", "grouping", "--only", "growth", "--thesis-records", "100000"]
     done = RUN.invoke(app, [*words, "--picture", str(tmp_path / "growth.svg")], catch_exceptions=False)

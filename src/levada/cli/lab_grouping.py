@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -56,9 +57,10 @@ def grouping(
     parts = chosen_parts(only, _PARTS)
     _check(seeds, records, thesis_records)
     check_picture(picture)
+    names = tuple(name.strip() for name in (streams or "").split(",") if name.strip())
+    _check_streams(names, parts)
     from levada.cli.lab_grouping_run import run
 
-    names = tuple(name.strip() for name in (streams or "").split(",") if name.strip())
     result = run(parts, range(1, seeds + 1), records, thesis_records, names, quiet=json)
     if picture:
         from levada.lab.grouping.picture import draw
@@ -77,3 +79,13 @@ def _check(seeds: int, records: int, thesis_records: int) -> None:
         raise UsageError(f"--runs must be between 1 and 1000, not {seeds}")
     if min(records, thesis_records) < 1_000 or max(records, thesis_records) > 200_000_000:
         raise UsageError("--records and --thesis-records must be between 1000 and 200000000")
+
+
+def _check_streams(names: Sequence[str], parts: Sequence[str]) -> None:
+    """Each is read once here: one that cannot be had is found before minutes of work."""
+    if names and "comparison" not in parts:
+        raise UsageError("--streams are for the comparison: name it in --only, or leave --streams out")
+    from levada.lab.grouping.real_streams import real_stream
+
+    for name in names:
+        real_stream(name)
