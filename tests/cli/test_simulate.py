@@ -80,6 +80,20 @@ def test_a_sweep_compares_every_combination(tmp_path: Path) -> None:
     assert (tmp_path / "heat.png").stat().st_size > 1_000
 
 
+@pytest.mark.parametrize("screen", [{}, {"FORCE_COLOR": "1"}], ids=("piped", "terminal"))
+@pytest.mark.parametrize("columns", ["80", "40"])
+def test_a_sweep_shows_every_figure_whole(columns: str, screen: dict[str, str]) -> None:
+    grid = ["period=0.25", "threshold=75,100", "history=15", "startup=1.23457"]
+    words = ["simulate", "sweep", *grid, "--runs", "1", "--seconds", "20"]
+    found = answer(*words[1:])["settings"]
+    done = RUN.invoke(app, words, env={"COLUMNS": columns, **screen}, catch_exceptions=False)
+    assert "…" not in done.stdout
+    for each in found:
+        assert f" {each['paid_workers']:.1f}  " in done.stdout
+        assert f" {each['latency_mean_s']:.3f}  " in done.stdout
+        assert screen or each["name"].removeprefix("linear ") in done.stdout
+
+
 def test_the_fewest_workers_are_named() -> None:
     found = answer("size", "--rate", "5", "--times", "0.2,1", "--latency", "1.4", "--seconds", "500", "--runs", "1")
     assert found["dropped"] == 0

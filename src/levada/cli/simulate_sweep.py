@@ -23,12 +23,16 @@ from levada.cli.simulate_options import (
 from levada.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from levada.lab.stages.jobs import Options
     from levada.lab.stages.sweeping import Setting
 
 __all__ = ["register"]
 
 _MOST_RUNS = 100_000
+_FIGURES = ("score", "paid", "latency, s", "dropped, %", "decisions")
+_WIDEST = 10_000  # of a pipe, which has no width of its own
 
 
 def register(app: typer.Typer) -> None:
@@ -122,20 +126,35 @@ def _draw(found: list[Setting], picture: Path) -> None:
 
 
 def _print(found: list[Setting], controller: str) -> None:
-    from rich.table import Table
-
     from levada.cli.printing import printer
 
+    out = printer()
+    table = _table([_row(each, controller) for each in sorted(found, key=lambda setting: -setting.score)])
+    if not out.is_terminal:
+        out.width = max(out.width, out.measure(table, options=out.options.update(width=_WIDEST)).maximum)
+    out.print(table)
+
+
+def _row(found: Setting, controller: str) -> tuple[str, ...]:
+    return (
+        found.name.removeprefix(controller).strip() or "as it is",
+        f"{found.score:.3f}",
+        f"{found.paid_workers:.1f}",
+        f"{found.latency_mean_s:.3f}",
+        f"{100 * found.drop_rate:.3f}",
+        f"{found.decisions:,.0f}",
+    )
+
+
+def _table(rows: list[tuple[str, ...]]) -> Table:
+    """The figures are whole on the narrowest screen; settings are broken between words instead."""
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for number, column in enumerate(("setting", "score", "paid", "latency, s", "dropped, %", "decisions")):
-        table.add_column(column, justify="right" if number else "left", no_wrap=True)
-    for each in sorted(found, key=lambda setting: -setting.score):
-        table.add_row(
-            each.name.removeprefix(controller).strip() or "as it is",
-            f"{each.score:.3f}",
-            f"{each.paid_workers:.1f}",
-            f"{each.latency_mean_s:.3f}",
-            f"{100 * each.drop_rate:.3f}",
-            f"{each.decisions:,.0f}",
-        )
-    printer().print(table)
+    table.add_column("setting", min_width=max(len(word) for row in rows for word in row[0].split()))
+    for number, figure in enumerate(_FIGURES, 1):
+        widest = max(len(each) for each in (figure, *(row[number] for row in rows)))
+        table.add_column(figure, justify="right", no_wrap=True, min_width=widest)
+    for row in rows:
+        table.add_row(*row)
+    return table
