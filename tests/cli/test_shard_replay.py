@@ -146,7 +146,10 @@ def test_a_node_is_warmed_up(tmp_path: Path, target: str) -> None:
     assert "10 rows read; ended by the end of the log" in result.output  # the last twenty: 10 to 29
     facts = msgspec.json.decode(shard("warm-up", str(log), *options, "--json").stdout)
     assert (facts["asked"], facts["rows"]) == (20, 10)
-    error = refused("warm-up", str(log), *options, "--table", "missing")
-    assert "has none of the tables" in str(error)
+    error = refused("warm-up", str(log), *options, "--table", "wram")
+    assert str(error) == "this server has no table 'wram'; did you mean warm?"
+    assert isinstance(error, NotFound)
+    log.write_bytes(asked_line(AskedQuery("elsewhere", "find")))
+    assert "name one with --table" in str(refused("warm-up", str(log), *options))
     for rate in ("0", "nan", "inf"):
         assert isinstance(refused("warm-up", str(log), *options, "--rate", rate), UsageError)

@@ -17,6 +17,7 @@ from levada.adapters.postgresql.connecting import Address
 from levada.adapters.postgresql.failures import is_away, translated
 from levada.adapters.replay.conditions_sql import Said, where
 from levada.adapters.replay.filling import tells_all
+from levada.bulk.near import near_names
 from levada.errors import NotFound
 from levada.sharding.asked import AskedQuery, Condition, Scalar
 
@@ -69,6 +70,10 @@ def warm_up(
     with address.connect() as connection:
         try:
             _bound(connection)
+            if wish.table and not _columns(connection, wish.table):
+                raise NotFound(
+                    f"this server has no table {wish.table[:80]!r}; {_near_tables(connection, wish.table)}"
+                )
             _ask_all(connection, queries, wish, done, lambda: monotonic() - began, sleep, progress)
         except psycopg.Error as error:
             raise translated(error, address.place) from None
@@ -144,6 +149,16 @@ def _columns(connection: psycopg.Connection[Any], table: str) -> frozenset[str]:
         (_quoted(table).replace("%%", "%"),),
     ).fetchall()
     return frozenset(name for (name,) in rows)
+
+
+def _near_tables(connection: psycopg.Connection[Any], table: str) -> str:
+    """Those that need no schema before their names are told without it."""
+    rows = connection.execute(
+        """SELECT CASE WHEN pg_table_is_visible(c.oid) THEN c.relname ELSE n.nspname || '.' || c.relname END
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^pg_|^information_schema$' LIMIT 10000"""
+    ).fetchall()
+    return near_names(table, (name for (name,) in rows))
 
 
 def _worded(table: str, query: AskedQuery, columns: frozenset[str], limit: int) -> Said[str]:
