@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -166,6 +167,24 @@ def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "cannot listen" in done.stderr
+    assert not (tmp_path / "q.jsonl").exists()
+
+
+@pytest.mark.parametrize("before", [None, b'{"collection": "a"}\n'])
+def test_a_proxy_that_nobody_asked_anything_leaves_no_file(tmp_path: Path, before: bytes | None) -> None:
+    out = tmp_path / "q.jsonl"
+    if before is not None:
+        out.write_bytes(before)
+    command = [sys.executable, "-m", "levada", "shard", "capture", "mongo", "--to", "127.0.0.1:1"]
+    proxy = subprocess.Popen([*command, "--listen", "0", "--out", str(out)], stderr=subprocess.PIPE, text=True)
+    assert proxy.stderr is not None
+    with proxy.stderr:
+        assert "passes on" in proxy.stderr.readline()
+        proxy.send_signal(signal.SIGINT)
+        said = proxy.stderr.read()
+    assert proxy.wait(60) == 3
+    assert said.splitlines() == ["no query was found"]
+    assert (out.read_bytes() if out.exists() else None) == before
 
 
 def test_addresses_and_sizes() -> None:

@@ -6,10 +6,13 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import typer
 
 from levada.adapters.mongodb.proxy import Proxy
 from levada.adapters.mongodb.tap import Tap
@@ -18,7 +21,7 @@ from levada.cli.options import print_json
 from levada.cli.printing import size
 from levada.cli.shard_capture_options import counted
 from levada.clock import SystemClock
-from levada.errors import LevadaError
+from levada.errors import LevadaError, NotFound
 
 __all__ = ["run_proxy"]
 
@@ -29,20 +32,30 @@ _LINE_SECONDS = 60.0
 def run_proxy(listen: tuple[str, int], to: tuple[str, int], orders: dict[str, Any], json: bool) -> None:
     import uvloop
 
-    _check_out(Path(orders["out"]))
-    report = uvloop.run(_run(listen, to, Orders(**orders)))
+    with _checked(Path(orders["out"])):
+        report = uvloop.run(_run(listen, to, Orders(**orders)))
     if json:
         print_json(report)
     else:
         _summary(report)
+    if not report["written"]["queries"]:
+        raise typer.Exit(NotFound.exit_code)
 
 
-def _check_out(out: Path) -> None:
-    """A mistake in the name is better found now than in the traffic."""
+@contextmanager
+def _checked(out: Path) -> Iterator[None]:
+    """A mistake in the name is better found now than in the traffic. A file that nothing came into goes again."""
+    new = not out.exists()
     try:
         os.close(os.open(out, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
     except OSError as error:
         raise LevadaError(f"cannot write {out}: {error.strerror}") from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            if new and not out.stat().st_size:
+                out.unlink()
 
 
 async def _run(listen: tuple[str, int], to: tuple[str, int], orders: Orders) -> dict[str, Any]:
@@ -119,6 +132,7 @@ def _facts(report: TapReport, tap: Tap, proxy: Proxy, out: str) -> dict[str, Any
 
 
 def _summary(facts: dict[str, Any]) -> None:
-    print(f"{counted(facts['written']['queries'])} in {facts['out']}", file=sys.stderr)
+    queries = facts["written"]["queries"]
+    print(f"{counted(queries)} in {facts['out']}" if queries else "no query was found", file=sys.stderr)
     for words in facts["losses"]:
         print(f"partial: {words}", file=sys.stderr)
