@@ -68,7 +68,7 @@ def warm(
 def _say(warmed: Warmed) -> None:
     from levada.cli.printing import harmless, plural
 
-    what = "" if warmed.whole else " visited since the last time"
+    what = "" if warmed.whole else " that may have been visited since the last time"
     print(
         f"{warmed.name}: {plural(warmed.pages, 'page')}{what}, {warmed.pages_per_second:,.0f} pages/s, in "
         f"{harmless(warmed.target)}, generation {warmed.generation}"
