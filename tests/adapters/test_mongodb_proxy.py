@@ -39,7 +39,7 @@ OPERATIONS = int(os.environ.get("LEVADA_OPERATIONS", "10000"))  # of all four te
 
 
 @contextmanager
-def capturing(port: int, out: Path, *options: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def capturing(port: int, out: Path, *options: str, code: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
     """The command itself, before this port; its report when it has been interrupted."""
     command = [sys.executable, "-m", "levada", "shard", "capture", "mongo", "--json", "--listen", "0"]
     running = subprocess.Popen(
@@ -57,7 +57,7 @@ def capturing(port: int, out: Path, *options: str) -> Iterator[tuple[int, dict[s
         running.send_signal(signal.SIGINT)
         said, trouble = running.communicate(timeout=60)
         report.update(msgspec.json.decode(said), trouble=trouble)
-        assert running.returncode == 0, trouble
+        assert running.returncode == code, trouble
     finally:
         if running.poll() is None:
             running.kill()
@@ -190,7 +190,7 @@ def test_tls_is_passed_on_undecoded_and_said_once(tmp_path: Path) -> None:
     log = tmp_path / "queries.jsonl"
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
-        capturing(server.getsockname()[1], log) as (port, report),
+        capturing(server.getsockname()[1], log, code=3) as (port, report),
     ):
         for _ in range(2):
             with socket.create_connection(("127.0.0.1", port)) as client:

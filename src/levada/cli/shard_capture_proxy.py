@@ -38,7 +38,7 @@ def run_proxy(listen: tuple[str, int], to: tuple[str, int], orders: dict[str, An
         print_json(report)
     else:
         _summary(report)
-    if not report["written"]["queries"]:
+    if not _found(report):
         raise typer.Exit(NotFound.exit_code)
 
 
@@ -131,8 +131,12 @@ def _facts(report: TapReport, tap: Tap, proxy: Proxy, out: str) -> dict[str, Any
     }
 
 
+def _found(facts: dict[str, Any]) -> bool:
+    return bool(facts["written"]["queries"] or facts["unwritten"])
+
+
 def _summary(facts: dict[str, Any]) -> None:
-    queries = facts["written"]["queries"]
-    print(f"{counted(queries)} in {facts['out']}" if queries else "no query was found", file=sys.stderr)
+    words = f"{counted(facts['written']['queries'])} in {facts['out']}" if _found(facts) else "no query was found"
+    print(words, file=sys.stderr)
     for words in facts["losses"]:
         print(f"partial: {words}", file=sys.stderr)
