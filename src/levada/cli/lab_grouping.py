@@ -85,7 +85,7 @@ def _check_streams(names: Sequence[str], parts: Sequence[str]) -> None:
     """Each is read once here: one that cannot be had is found before minutes of work."""
     if names and "comparison" not in parts:
         raise UsageError("--streams are for the comparison: name it in --only, or leave --streams out")
-    from levada.lab.grouping.real_streams import real_stream
+    from levada.lab.grouping.real_streams import REAL_STREAMS, real_stream
 
-    for name in names:
+    for name in sorted(names, key=REAL_STREAMS.__contains__):  # a mistake first, before what is not installed
         real_stream(name)
