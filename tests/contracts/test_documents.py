@@ -64,6 +64,34 @@ def test_versions_are_numbered_and_old_ones_are_kept_up_to_the_limit(open_store:
     assert store.standing(0.0).versions == 2
 
 
+def test_a_version_of_the_same_text_takes_the_place_of_the_newest(store: Store) -> None:
+    """It has another title, or may be found now: a change for the index, and no news."""
+    visited(store, "http://a/", "a", "one", 0.0)
+    (lease,) = store.lease(60.0, 1, 30.0)
+    store.settle([changed(lease, 60.0, "two")])
+    before, seq, happened = store.standing(0.0), store.changes(0, 9)[-1].seq, store.happenings(0, 9)
+    (lease,) = store.lease(120.0, 1, 30.0)
+    amended = replace(new_version("two", similarity=1.0, searchable=False), title="Another")
+    digests = {"body_digest": b"b", "text_digest": b"t"}
+    store.settle([replace(unchanged(lease, 120.0), version=amended, **digests)])
+    document = store.document("http://a/")
+    assert document is not None
+    assert (document.version, document.title, document.text) == (2, "Another", "two")
+    assert (document.fetched_at, document.checked_at, document.similarity) == (60.0, 120.0, 0.4)
+    assert not document.searchable
+    assert [each.version for each in store.versions("http://a/")] == [2, 1]
+    (change,) = store.changes(seq, 9)
+    assert (change.url, change.document) == ("http://a/", None)
+    assert [(each.seq, each.what) for each in store.happenings(0, 9)] == [
+        (each.seq, each.what) for each in happened
+    ]
+    after = store.standing(0.0)
+    assert (after.stored, after.versions) == (before.stored, before.versions)
+    page = store.page("http://a/")
+    assert page is not None
+    assert (page.version, page.text_digest) == (2, b"t")
+
+
 def test_a_batch_drops_the_old_versions_of_each_of_its_pages(open_store: OpenStore) -> None:
     store = open_store(StoreLimits(keep_versions=2))
     store.add(links("a", 3), [], 0.0)

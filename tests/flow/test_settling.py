@@ -343,32 +343,64 @@ def test_a_canonical_that_leads_away_itself_is_not_believed(state: PageState) ->
     """Two pages that name each other, a canonical that redirects back, or is gone: the content is kept."""
     rival = known("http://a.test/real", state=state)
     settled = Judge()(known(), canonical_to("/real"), rival)
-    is_kept = state in (PageState.GONE, PageState.REFUSED, PageState.ELSEWHERE, PageState.QUARANTINED)
+    is_kept = state not in (PageState.NEW, PageState.LIVE)
     assert (settled.version is not None) == is_kept
 
 
-def test_a_canonical_that_turns_out_to_hold_nothing_disappoints_those_set_aside_for_it() -> None:
+TARGET = "http://a.test/real"
+
+
+def waiting(judge: Judge, record: PageRecord, *, committed: bool = True) -> Settled:
+    """A page that is set aside for the target."""
+    settled = judge(record, canonical_to("/real"))
+    assert settled.state is PageState.ELSEWHERE
+    if committed:
+        assert judge.settler.stand_ins.after(settled) == []
+    return settled
+
+
+@pytest.mark.parametrize(
+    "answer", [status(404), failing(Reason.SECONDS), status(403), status(301, location="/page")], ids=str
+)
+def test_a_canonical_that_holds_nothing_disappoints_those_set_aside_for_it(answer: Response) -> None:
     judge = Judge()
-    aside, target = known(visits=3), known("http://a.test/real", id=2, how=How.CANONICAL)
-    assert judge(aside, canonical_to("/real")).state is PageState.ELSEWHERE
-    assert judge.settler.stand_ins.disappointed(judge(target, failing(Reason.SECONDS))) == []  # it may still come
-    gone = judge(target, status(404))
-    assert judge.settler.stand_ins.disappointed(gone) == [replace(aside, visits=4)]
-    assert judge.settler.stand_ins.disappointed(gone) == []
+    waiting(judge, known(visits=3))
+    settled = judge(known(TARGET, id=2, how=How.CANONICAL), answer)
+    assert judge.settler.stand_ins.after(settled) == [known(visits=4)]
+    assert judge.settler.stand_ins.after(settled) == []
+
+
+def test_a_page_that_is_committed_after_its_canonical_disappointed_is_told_of_then() -> None:
+    judge = Judge()
+    aside = waiting(judge, known(), committed=False)
+    assert judge.settler.stand_ins.after(judge(known(TARGET, id=2), status(404))) == []
+    assert judge.settler.stand_ins.after(aside) == [known(visits=1)]
 
 
 def test_nobody_waits_for_a_canonical_that_is_stored() -> None:
     judge = Judge()
-    target = known("http://a.test/real", id=2, how=How.CANONICAL)
-    judge(known(), canonical_to("/real"))
-    assert judge.settler.stand_ins.disappointed(judge(target, page("x"))) == []
+    target = known(TARGET, id=2, how=How.CANONICAL)
+    waiting(judge, known())
+    assert judge.settler.stand_ins.after(judge(target, page("x"))) == []
     judge(known(), canonical_to("/real"), replace(target, state=PageState.LIVE))
-    assert judge.settler.stand_ins.disappointed(judge(target, status(404))) == []
+    assert judge.settler.stand_ins.after(judge(target, status(404))) == []
+
+
+def test_nobody_waits_twice_for_the_same_page() -> None:
+    aside = known(state=PageState.ELSEWHERE, leads_to=TARGET, visits=1, interval=FIRST)
+    for rival in (None, known(TARGET, id=2)):
+        assert Judge()(aside, canonical_to("/real"), rival).version is not None
+
+
+def test_what_is_stored_stays_until_its_canonical_is() -> None:
+    for rival in (None, known(TARGET, id=2), known(TARGET, id=2, state=PageState.FAILED)):
+        assert Judge()(stored(), canonical_to("/real"), rival).state is PageState.LIVE
+    assert Judge()(stored(), canonical_to("/real"), stored(TARGET, id=2)).state is PageState.ELSEWHERE
 
 
 def test_of_two_that_name_each_other_and_are_read_together_one_is_kept() -> None:
     judge = Judge()
-    other = known("http://a.test/real", id=2)
+    other = known(TARGET, id=2)
     assert judge(known(), canonical_to("/real"), other).state is PageState.ELSEWHERE
     assert judge(other, canonical_to(URL), known()).version is not None
 
@@ -376,7 +408,8 @@ def test_of_two_that_name_each_other_and_are_read_together_one_is_kept() -> None
 def test_how_many_wait_for_others_is_bounded() -> None:
     stand_ins = StandIns(most_kept=2)
     for n in range(5):
-        stand_ins.set_aside(known(), f"http://a.test/{n}")
+        stand_ins.set_aside(known(id=n), f"http://a.test/{n}")
+        stand_ins.set_aside(known(id=n), f"http://a.test/{n}")
     assert [stand_ins.counts_on(f"http://a.test/{n}") for n in range(5)] == [False, False, False, True, True]
 
 
@@ -425,6 +458,15 @@ def test_a_page_that_nobody_can_find_has_no_copies() -> None:
     judge(hidden, page("x", words=text("same"), head='<meta name="robots" content="noindex">'))
     assert judge(refused, page("y", words=text("same"))).version is not None
     assert judge(other, page("z", words=text("same"))).leads_to == refused.url
+
+
+def test_a_page_that_turns_noindex_has_no_copies_any_more() -> None:
+    judge = Judge()
+    first = judge(known(), page("x", words=text("same")))
+    assert first.text_digest is not None
+    now = known(state=PageState.LIVE, version=1, visits=1, text_digest=first.text_digest, body_digest=b"other")
+    judge(now, page("x", words=text("same"), **{"x-robots-tag": "noindex"}))
+    assert judge(known("http://a.test/b", id=2), page("y", words=text("same"))).version is not None
 
 
 def test_a_page_that_was_refused_as_a_near_copy_has_no_copies() -> None:

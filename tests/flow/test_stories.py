@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from levada.adapters.memory_index import MemoryIndex
+from levada.adapters.parser_inline import InlineParser
 from levada.flow.index import catch_up
 from levada.reasons import Reason
-from levada.records import Outcome, PageState, Request, Response
+from levada.records import Outcome, PageState, ParsedPage, RawPage, Request, Response
 from levada.searching import Query
 from tests.flow.world import DAY, HOUR, World, failing, page, status, text
 
@@ -63,6 +67,49 @@ def test_pages_whose_canonical_address_holds_nothing_are_stored_in_the_same_craw
     assert stored - {"a", "b"} == {"", "s", "deeper", "lost", "shut", "article"}
     assert stored & {"a", "b"}
     assert world.page(HOME + "print").leads_to == HOME + "article"
+
+
+@pytest.mark.parametrize(
+    "before", [status(301, location="/b"), named("/b", "content")], ids=["redirect", "canonical"]
+)
+def test_content_that_moves_back_to_where_it_was_named_from_is_not_lost_for_long(before: Response) -> None:
+    """By then the page that led away is looked at every few weeks."""
+    one, other = HOME + "a", HOME + "b"
+    world = World({HOME: page("home", "/a", "/b"), one: before, other: page("content")})
+    lost = []
+
+    def look() -> None:
+        if not world.stored() & {one, other}:
+            lost.append(world.clock.now())
+
+    events: dict[float, Callable[[], None]] = {day * DAY + 100: look for day in range(43, 54)}
+    events[44 * DAY] = world.script(one, page("content"))
+    events[44 * DAY + 1] = world.script(other, status(301, location="/a"))
+    world.crawl(HOME, seconds=54 * DAY, meanwhile=events)
+    assert lost == []
+    assert one in world.stored()
+
+
+class CountingParser(InlineParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: Counter[str] = Counter()
+
+    async def parse(self, page: RawPage) -> ParsedPage:
+        self.read[page.url] += 1
+        return await super().parse(page)
+
+
+def test_bytes_that_are_held_are_not_read_again_whatever_they_ask() -> None:
+    parser = CountingParser()
+    listed = sitemap(HOME)
+    asking = replace(listed, headers=(*listed.headers, ("x-robots-tag", "noindex")))
+    hidden = page("home", "/asked", head='<meta name="robots" content="noindex">')
+    asked = page("asked", **{"x-robots-tag": "none"})
+    world = World({HOME: hidden, HOME + "asked": asked, SITEMAP: asking}, parser=parser)
+    world.crawl(HOME, seconds=10 * DAY)
+    assert all(world.page(url).visits > 3 for url in (HOME, HOME + "asked", SITEMAP))
+    assert parser.read == {HOME: 1, HOME + "asked": 1, SITEMAP: 1}
 
 
 def test_once_visits_everything_once_and_ends() -> None:
@@ -423,7 +470,6 @@ def test_stopping_gives_leases_back_and_loses_nothing() -> None:
 def test_a_page_that_kills_the_parser_three_times_is_never_visited_again() -> None:
     from levada.adapters.parser_inline import InlineParser
     from levada.errors import ParserDied
-    from levada.records import ParsedPage, RawPage
 
     class Fragile(InlineParser):
         async def parse(self, page: RawPage) -> ParsedPage:

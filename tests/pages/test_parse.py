@@ -52,7 +52,7 @@ def test_a_page_is_read_whole() -> None:
     )
     assert text_of(page).split("\n")[:2] == ["Köprü", ARTICLE.strip()]
     assert unpack_content(page.content_zstd) == (text_of(page).encode(), PAGE.encode())
-    assert page.text_digest == page_digest(text_of(page).encode(), page.title, noindex=False)
+    assert page.text_digest == page_digest(text_of(page).encode(), page.title, asked=False, on_page=False)
     assert page.canonical == "http://example.org/news/page"
     assert page.links == (
         "http://example.org/news/page2.html",

@@ -9,7 +9,7 @@ from levada.adapters.page_rows import Row
 from levada.errors import StoreDamaged
 from levada.records import Change, Document, NewVersion
 
-__all__ = ["change_record", "document_record", "stored_version", "version_row"]
+__all__ = ["amended_row", "change_record", "document_record", "stored_version", "version_row"]
 
 _encode = msgspec.msgpack.Encoder().encode
 _headers = msgspec.msgpack.Decoder(tuple[tuple[str, str], ...]).decode
@@ -33,6 +33,12 @@ def version_row(page_id: int, number: int, at: float, version: NewVersion) -> Ro
         _encode(headers),
         version.content_zstd,
     )
+
+
+def amended_row(page_id: int, number: int, version: NewVersion) -> Row:
+    """Title, language, charset, status, words, distinct words, searchable, headers, content; page and number."""
+    row = version_row(page_id, number, 0.0, version)
+    return (*row[3:9], *row[10:], page_id, number)
 
 
 def stored_version(row: Row, sketch: bytes) -> NewVersion:

@@ -20,6 +20,7 @@ __all__ = [
     "PAGE_BITS",
     "TIDIED_EVERY",
     "Validators",
+    "amends",
     "brought_forward",
     "checked_one_in",
     "example_of",
@@ -42,6 +43,7 @@ __all__ = [
     "unpacked",
     "unpacked_text",
     "validators_after",
+    "version_after",
 ]
 
 HISTORY = 10
@@ -79,9 +81,22 @@ def happened(settled: Settled, was_gone: bool) -> Happened | None:
         return None if was_gone and settled.version is None else Happened.GONE
     if was_gone:
         return Happened.BACK
-    if settled.version is None:
+    if settled.version is None or amends(settled):
         return None
     return Happened.CHANGED if stored else Happened.NEW
+
+
+def amends(settled: Settled) -> bool:
+    """Whether the version takes the place of the newest one, and its age: the text is the same, only its title is
+    another, or whether it may be found. A title that ticks would push out all that a page ever said."""
+    stored = settled.lease.page.version > 0
+    return settled.version is not None and stored and settled.visit.outcome is Outcome.UNCHANGED
+
+
+def version_after(settled: Settled) -> int:
+    """The number of the newest version after this visit; 0: none."""
+    brings_one = settled.version is not None and not amends(settled)
+    return settled.lease.page.version + brings_one
 
 
 def page_number(site_id: int, nth: int) -> int:

@@ -28,6 +28,7 @@ from levada.flow.parse import ParseStep, Visited
 from levada.flow.progress import Progress, Report
 from levada.flow.replanning import ReplanningStep
 from levada.flow.robots import RobotsBook
+from levada.flow.second_looks import SecondLooks
 from levada.flow.settings import Settings
 from levada.flow.settling import Settler
 from levada.flow.sieve import LinkSieve
@@ -41,7 +42,7 @@ from levada.flow.waiting import cancelled, news_or
 from levada.flow.weather import Rest, Weather
 from levada.pages.robots import RobotsRules
 from levada.reasons import Reason
-from levada.records import Lease, Notice, PageRecord, PageState, Said, Settled, Standing
+from levada.records import Lease, Notice, PageRecord, PageState, Settled, Standing
 
 __all__ = ["Crawl", "CrawlPorts"]
 
@@ -99,6 +100,7 @@ class Crawl:
         self._fetch = FetchStep(ports.fetcher, self._clock, ports.policy)
         self._parse = ParseStep(ports.parser, polite.agent)
         self._settler = Settler(settings, ports.policy, self._sieve, DuplicateBook(settings.crawl))
+        self._second_looks = SecondLooks(ports.frontier, ports.notices, self._keeper, self._settler.stand_ins)
         self._hear = HearingStep(ports.notices, ports.policy, self._keeper)
         pause = _REPLAN_PAUSE * self.speed
         self._replan = ReplanningStep(ports.census, ports.notices, ports.policy, self._keeper, self._clock, pause)
@@ -377,8 +379,9 @@ class Crawl:
                 self._ports.policy.beliefs.forget(settled.lease.page)
             if settled.notices:
                 self._start(self._listen(settled.notices))
-            if disappointed := self._settler.stand_ins.disappointed(settled):
-                self._start(self._look_again(disappointed))
+            pages, address = self._second_looks.after(settled)
+            if pages or address:
+                self._start(self._look_again(pages, address))
         self._listener(committed)
         self._pump()
         self._news.set()
@@ -387,9 +390,9 @@ class Crawl:
         if await self._hear(notices):
             self._news.set()
 
-    async def _look_again(self, pages: Sequence[PageRecord]) -> None:
-        """Whatever this crawl was to visit."""
-        await self._keeper.run(self._ports.notices.bring_forward, [(page, Said.NOTHING, 0.0) for page in pages])
+    async def _look_again(self, pages: Sequence[PageRecord], address: str | None) -> None:
+        """As soon as may be: a crawl that goes once takes only what was due when it began."""
+        await self._second_looks.take(pages, address, self._started)
         self._news.set()
 
     async def _watch(self) -> None:

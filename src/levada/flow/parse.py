@@ -10,11 +10,11 @@ import msgspec
 
 from levada.errors import ParserDied
 from levada.flow.fetch import Fetched
-from levada.pages.change import answer_mark, is_noindex
+from levada.pages.change import answer_mark, asked_for_noindex
 from levada.pages.robots import header_directives
 from levada.ports import Parser
 from levada.reasons import Reason
-from levada.records import ParsedPage, RawPage, Response
+from levada.records import PageKind, ParsedPage, RawPage, Response
 
 __all__ = ["ParseStep", "Visited"]
 
@@ -42,7 +42,8 @@ class ParseStep:
         page = fetched.lease.page
         digest = answer_mark(response.body)
         noindex = not header_directives(response.headers, self._agent).isdisjoint(("noindex", "none"))
-        if digest == page.body_digest and noindex == is_noindex(page.text_digest):
+        may_ask_anew = page.kind is PageKind.PAGE and noindex != asked_for_noindex(page.text_digest)
+        if digest == page.body_digest and not may_ask_anew:
             return Visited(fetched, digest)
         kind = response.header("content-type") or ""
         raw = RawPage(page.url, response.body, kind, page.kind, page.text_digest, noindex)

@@ -17,7 +17,7 @@ from levada.flow.saying import notices_of, said_of
 from levada.flow.settings import Settings
 from levada.flow.sieve import LinkSieve
 from levada.flow.stand_ins import StandIns
-from levada.pages.change import is_noindex, judge
+from levada.pages.change import is_noindex, judge, shows_the_same
 from levada.pages.robots import header_directives
 from levada.pages.urls import canonical
 from levada.ports import RevisitPolicy
@@ -64,7 +64,7 @@ PASSING = frozenset(
 
 _KILLS = frozenset({Reason.PARSER_DIED, Reason.PARSE_SECONDS, Reason.PARSE_MEMORY})
 _OUT_OF_SEARCH = frozenset({PageState.GONE, PageState.ELSEWHERE})
-_MAY_STAND_FOR_OTHERS = frozenset({PageState.NEW, PageState.LIVE, PageState.FAILED})
+_MAY_STAND_FOR_OTHERS = frozenset({PageState.NEW, PageState.LIVE})
 _SOONEST = 1.0  # seconds between two visits of a page
 
 
@@ -230,7 +230,7 @@ class Settler:
             settled = self.trouble(lease, at, parsed.reason)
             return replace(settled, refused=(*settled.refused, *parsed.refused))
         if target := self._copy_of(page, parsed, at, rival):
-            if rival is None or rival.state is not PageState.LIVE:
+            if not _is_live(rival):
                 self.stand_ins.set_aside(page, target)
             return self._elsewhere(lease, at, Reason.DUPLICATE, target, How.CANONICAL)
         if parsed.kind is PageKind.PAGE and (holder := self._duplicates.holder(page, parsed)):
@@ -255,9 +255,9 @@ class Settler:
         target = parsed.canonical
         if not target or page.how is How.CANONICAL or _without_scheme(target) == _without_scheme(page.url):
             return None
-        if self.stand_ins.counts_on(page.url):
-            return None
-        if rival is not None:  # two that name each other, or one that leads back here: then this page is kept
+        if not _is_live(rival) and (page.version or page.leads_to == target or self.stand_ins.counts_on(page.url)):
+            return None  # what is stored stays until the other is, and nobody waits twice, or for each other
+        if rival is not None:  # one that leads back here, fails or is gone: then this page is kept
             return target if rival.state in _MAY_STAND_FOR_OTHERS else None
         return target if self._sieve.would_take(page, Link(target, How.CANONICAL), at) else None
 
@@ -286,13 +286,13 @@ class Settler:
         page = lease.page
         outcome, similarity = judge(page, response.status, digest, parsed)
         found, refused = self._sieve.sift(page, parsed.links, parsed.marked, at, parsed.nofollow)
-        if outcome is Outcome.CHANGED:
+        if outcome is Outcome.CHANGED or parsed.noindex:
             self._duplicates.forget(page)
         if not parsed.noindex:
             self._duplicates.hold(page, parsed)
         visit = Visit(at, outcome, similarity, said_of(page, response, at))
         plan = self._plan(page, visit, response.header("last-modified"))
-        is_new = outcome is not Outcome.UNCHANGED or parsed.text_digest != page.text_digest
+        is_new = outcome is not Outcome.UNCHANGED or not shows_the_same(parsed.text_digest, page.text_digest)
         return Settled(
             lease,
             visit,
@@ -317,6 +317,10 @@ class Settler:
         plan = self._policy.plan(page, visit, http_date(modified))
         most = max(_SOONEST, self._settings.revisit.ceiling)
         return Plan(min(max(_SOONEST, plan.interval), most), plan.memory)  # in this order also for nan
+
+
+def _is_live(page: PageRecord | None) -> bool:
+    return page is not None and page.state is PageState.LIVE
 
 
 def _without_scheme(url: str) -> str:

@@ -22,6 +22,7 @@ from levada.flow.fetch import Fetched, FetchStep
 from levada.flow.hearing import HearingStep
 from levada.flow.messages import Answer, Answers, QueueNames, ToFetch, ToStore, pack, read_message, without_body
 from levada.flow.parse import ParseStep, Visited
+from levada.flow.second_looks import SecondLooks
 from levada.flow.settings import Settings
 from levada.flow.settling import Settler
 from levada.flow.sieve import LinkSieve
@@ -29,7 +30,7 @@ from levada.flow.sitebook import is_dropped
 from levada.flow.storekeeper import Storekeeper
 from levada.ports import Clock, Fetcher, Frontier, Notices, Parser, RevisitPolicy, Sites
 from levada.reasons import Reason
-from levada.records import Lease, PageState, Said, Settled
+from levada.records import Lease, PageState, Settled
 
 __all__ = ["CatalogPorts", "CatalogWorker", "FetchWorker", "Send"]
 
@@ -128,6 +129,7 @@ class CatalogWorker:
         self._keeper = keeper
         self._sieve = LinkSieve(settings.crawl, ())
         self._settler = Settler(settings, ports.policy, self._sieve, DuplicateBook(settings.crawl))
+        self._second_looks = SecondLooks(ports.frontier, ports.notices, keeper, self._settler.stand_ins)
         self._hear = HearingStep(ports.notices, ports.policy, keeper)
         self._step = CatalogStep(ports.frontier, keeper, self._sieve, ports.clock, settings, self._settled)
         self._sites_until: dict[str, float] = {}
@@ -203,6 +205,4 @@ class CatalogWorker:
             self._ports.policy.beliefs.forget(settled.lease.page)
         if settled.notices:
             await self._hear(settled.notices)
-        if disappointed := self._settler.stand_ins.disappointed(settled):
-            again = [(page, Said.NOTHING, 0.0) for page in disappointed]
-            await self._keeper.run(self._ports.notices.bring_forward, again)
+        await self._second_looks.take(*self._second_looks.after(settled), self._ports.clock.now())

@@ -20,10 +20,21 @@ from levada.hashing import content_digest
 from levada.pages.sketch import similarity
 from levada.records import Outcome, PageRecord, ParsedPage
 
-__all__ = ["Judgement", "answer_mark", "is_noindex", "judge", "page_digest", "same_bytes", "text_part"]
+__all__ = [
+    "Judgement",
+    "answer_mark",
+    "asked_for_noindex",
+    "is_noindex",
+    "judge",
+    "page_digest",
+    "same_bytes",
+    "shows_the_same",
+    "text_part",
+]
 
 NOT_MODIFIED = 304
 _TEXT = 16  # bytes of the digest that stand for the text
+_BY_NOBODY, _BY_ANSWER, _BY_PAGE = b"\0", b"\1", b"\2"  # the byte after them
 
 
 class Judgement(NamedTuple):
@@ -36,9 +47,10 @@ def answer_mark(body: bytes) -> bytes:
     return xxh3_128_digest(body)
 
 
-def page_digest(text: bytes, title: str, noindex: bool) -> bytes:
-    """Of the text, then whether it may be found, and a mark of the title."""
-    return content_digest(text) + bytes((noindex,)) + crc32(title.encode("utf-8", "replace")).to_bytes(4, "big")
+def page_digest(text: bytes, title: str, *, asked: bool, on_page: bool) -> bytes:
+    """Of the text, then whether the answer `asked`, or the page itself, not to be found; and of the title."""
+    noindex = _BY_ANSWER if asked else _BY_PAGE if on_page else _BY_NOBODY
+    return content_digest(text) + noindex + crc32(title.encode("utf-8", "replace")).to_bytes(4, "big")
 
 
 def text_part(digest: bytes | None) -> bytes:
@@ -48,7 +60,21 @@ def text_part(digest: bytes | None) -> bytes:
 
 def is_noindex(digest: bytes | None) -> bool:
     """Whether the page that was stored asked not to be found."""
-    return (digest or b"")[_TEXT : _TEXT + 1] == b"\1"
+    return (digest or b"")[_TEXT : _TEXT + 1] in (_BY_ANSWER, _BY_PAGE)
+
+
+def asked_for_noindex(digest: bytes | None) -> bool:
+    """Whether its answer did, which is not to be seen from the bytes of the page."""
+    return (digest or b"")[_TEXT : _TEXT + 1] == _BY_ANSWER
+
+
+def shows_the_same(one: bytes, other: bytes | None) -> bool:
+    """Whether two digests are of the same title and text, to be found or not."""
+    return other is not None and (one[:_TEXT], one[_TEXT + 1 :], is_noindex(one)) == (
+        other[:_TEXT],
+        other[_TEXT + 1 :],
+        is_noindex(other),
+    )
 
 
 def same_bytes(page: PageRecord, status: int, body_digest: bytes | None) -> bool:

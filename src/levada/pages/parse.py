@@ -136,7 +136,7 @@ def _describe(
     page: RawPage, charset: str, head: Head, text: bytes, links: LinkCollector, limits: ParseLimits
 ) -> ParsedPage:
     noindex = head.noindex or page.noindex
-    digest = page_digest(text, head.title, noindex)
+    digest = page_digest(text, head.title, asked=page.noindex, on_page=head.noindex)
     known = digest == page.known_text
     profile = NO_WORDS if known else profile_of(text)  # what is stored already tells as much
     plain, marked = links.links(), links.marked()

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from levada.adapters.keeping import TIDIED_EVERY, happened, is_removed, plain_text, unpacked
+from levada.adapters.keeping import (
+    TIDIED_EVERY,
+    amends,
+    happened,
+    is_removed,
+    plain_text,
+    unpacked,
+    version_after,
+)
 from levada.adapters.memory.held import Held, HeldPage
 from levada.records import Change, Document, Happening, NewVersion, PageState, Settled, VersionInfo
 
@@ -52,9 +60,13 @@ def keep_content(held: Held, page: HeldPage, settled: Settled) -> None:
     was_gone = page.gone
     what = happened(settled, was_gone)
     if settled.version is not None:
-        number = page.record.version + 1
-        page.record = replace(page.record, version=number, sketch=settled.version.sketch)
-        page.versions[number] = (settled.visit.at, _storable(settled.version))
+        number = version_after(settled)
+        stored_at, version = settled.visit.at, _storable(settled.version)
+        if amends(settled):
+            stored_at, before = page.versions[number]
+            version = replace(version, similarity=before.similarity)
+        page.record = replace(page.record, version=number, sketch=version.sketch)
+        page.versions[number] = (stored_at, version)
         page.versions.pop(number - held.limits.keep_versions, None)
     if page.record.version == 0:
         return

@@ -12,8 +12,17 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from levada.adapters.document_rows import version_row
-from levada.adapters.keeping import TIDIED_EVERY, Validators, happened, is_removed, still_told, validators_after
+from levada.adapters.document_rows import amended_row, version_row
+from levada.adapters.keeping import (
+    TIDIED_EVERY,
+    Validators,
+    amends,
+    happened,
+    is_removed,
+    still_told,
+    validators_after,
+    version_after,
+)
 from levada.adapters.limits import StoreLimits
 from levada.adapters.page_rows import HAPPENED_CODE, Row, visit_row
 from levada.adapters.postgresql.database import Write
@@ -42,6 +51,8 @@ _KEEP_DOCUMENT = """INSERT INTO documents
     last_modified = excluded.last_modified, body_digest = excluded.body_digest, text_digest = excluded.text_digest,
     version = excluded.version, gone = excluded.gone, sketch = excluded.sketch, seq = excluded.seq"""
 _INSERT_VERSION = "INSERT INTO versions VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+_AMEND_VERSION = """UPDATE versions SET title = %s, language = %s, charset = %s, status = %s, words = %s,
+    distinct_words = %s, searchable = %s, headers = %s, content_zstd = %s WHERE page_id = %s AND version = %s"""
 _DROP_VERSIONS = """DELETE FROM versions v USING unnest(%s::bigint[], %s::bigint[]) old(page_id, version)
     WHERE v.page_id = old.page_id AND v.version <= old.version RETURNING 1"""
 _LOG = "INSERT INTO happenings VALUES (%s, %s, %s, %s, %s, %s)"
@@ -55,6 +66,7 @@ class _Contents:
 
     validators: list[Row] = field(default_factory=list)
     versions: list[Row] = field(default_factory=list)
+    amended: list[Row] = field(default_factory=list)
     outdated: list[tuple[int, int]] = field(default_factory=list)  # page, newest version to drop
     changes: list[tuple[Row, Row | None]] = field(default_factory=list)  # document, happening; without their seq
 
@@ -74,6 +86,7 @@ def settle_visits(write: Write, limits: StoreLimits, holding: Holding, visits: S
         write.reach("version")
         write.executemany(_KEEP_VALIDATORS, contents.validators)
         write.executemany(_INSERT_VERSION, contents.versions)
+        write.executemany(_AMEND_VERSION, contents.amended)
         write.reach("links")
         for settled in kept:
             _take_links(holding, settled)
@@ -122,12 +135,15 @@ def _keep_version(write: Write, limits: StoreLimits, contents: _Contents, settle
     page, version, validators = settled.lease.page, settled.version, validators_after(settled)
     assert version is not None
     assert validators is not None  # a new version brings its own
-    number, gone = page.version + 1, is_removed(settled.state)
+    number, gone = version_after(settled), is_removed(settled.state)
     write.count("stored", int(not gone) - int(page.version > 0 and not was_gone))
-    write.count("versions")
-    contents.versions.append(version_row(page.id, number, settled.visit.at, version))
-    if number > limits.keep_versions:
-        contents.outdated.append((page.id, number - limits.keep_versions))
+    if amends(settled):
+        contents.amended.append(amended_row(page.id, number, version))
+    else:
+        write.count("versions")
+        contents.versions.append(version_row(page.id, number, settled.visit.at, version))
+        if number > limits.keep_versions:
+            contents.outdated.append((page.id, number - limits.keep_versions))
     document = (page.id, *msgspec.structs.astuple(validators), number, gone, version.sketch)
     contents.changes.append((document, _happening(settled, was_gone)))
 
@@ -151,9 +167,8 @@ def _happening(settled: Settled, was_gone: bool) -> Row | None:
     what = happened(settled, was_gone)
     if what is None:
         return None
-    page, version = settled.lease.page, settled.version
-    number, similarity = (page.version + 1, version.similarity) if version else (page.version, 1.0)
-    return (settled.visit.at, HAPPENED_CODE[what], page.id, number, similarity)
+    similarity = settled.version.similarity if settled.version else 1.0
+    return (settled.visit.at, HAPPENED_CODE[what], settled.lease.page.id, version_after(settled), similarity)
 
 
 def _drop_old(write: Write, contents: _Contents) -> None:

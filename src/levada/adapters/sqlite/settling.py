@@ -12,13 +12,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from levada.adapters.document_rows import version_row
+from levada.adapters.document_rows import amended_row, version_row
 from levada.adapters.keeping import (
     TIDIED_EVERY,
+    amends,
     happened,
     is_removed,
     still_told,
     validators_after,
+    version_after,
 )
 from levada.adapters.limits import StoreLimits
 from levada.adapters.page_rows import HAPPENED_CODE, Row, visit_row
@@ -44,6 +46,8 @@ _KEEP_DOCUMENT = """UPDATE pages SET etag = ?2, last_modified = ?3, body_digest 
     version = ?6, seq = ?7, gone = ?8, sketch = ?9 WHERE id = ?1"""
 _REMOVE_OR_RETURN = "UPDATE pages SET gone = ?2, seq = ?3 WHERE id = ?1"
 _INSERT_VERSION = "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_AMEND_VERSION = """UPDATE versions SET title = ?, language = ?, charset = ?, status = ?, words = ?,
+    distinct_words = ?, searchable = ?, headers = ?, content_zstd = ? WHERE page_id = ? AND version = ?"""
 _DROP_VERSIONS = "DELETE FROM versions WHERE page_id = ? AND version <= ?"
 _LOG = "INSERT INTO happenings VALUES (?, ?, ?, ?, ?, ?)"
 _GONE = "SELECT p.id FROM json_each(?) listed CROSS JOIN pages p ON p.id = listed.value WHERE p.gone"
@@ -110,6 +114,7 @@ class _Contents:
         self._documents: list[Row] = []
         self._removed_or_back: list[Row] = []
         self._versions: list[Row] = []
+        self._amended: list[Row] = []
         self._outdated: list[Row] = []  # page, newest version to drop
         self._happenings: list[Row] = []  # one for each step of change, in order
 
@@ -127,6 +132,7 @@ class _Contents:
         self._write.executemany(_KEEP_VALIDATORS, self._validators)
         self._write.executemany(_KEEP_DOCUMENT, self._documents)
         self._write.executemany(_REMOVE_OR_RETURN, self._removed_or_back)
+        self._write.executemany(_AMEND_VERSION, self._amended)
         if self._versions:
             # Old ones go first: the new ones take their room in the file.
             dropped = self._write.executemany(_DROP_VERSIONS, self._outdated).rowcount
@@ -138,12 +144,15 @@ class _Contents:
 
     def _keep_version(self, settled: Settled, version: NewVersion, validators: Row, was_gone: bool) -> None:
         page = settled.lease.page
-        number = page.version + 1
+        number = version_after(settled)
         gone = is_removed(settled.state)
         was_stored = page.version > 0 and not was_gone
         self._write.counters.add("stored", int(not gone) - int(was_stored))
         seq = self._log(settled, was_gone)
         self._documents.append((*validators, number, seq, gone, version.sketch))
+        if amends(settled):
+            self._amended.append(amended_row(page.id, number, version))
+            return
         self._versions.append(version_row(page.id, number, settled.visit.at, version))
         if number > self._limits.keep_versions:
             self._outdated.append((page.id, number - self._limits.keep_versions))
@@ -162,8 +171,8 @@ class _Contents:
         seq = self._write.next_seq()
         what = happened(settled, was_gone)
         if what is not None:
-            page, version = settled.lease.page, settled.version
-            number, similarity = (page.version + 1, version.similarity) if version else (page.version, 1.0)
+            page, version, number = settled.lease.page, settled.version, version_after(settled)
+            similarity = version.similarity if version else 1.0
             self._happenings.append((seq, settled.visit.at, HAPPENED_CODE[what], page.id, number, similarity))
         return seq
 
