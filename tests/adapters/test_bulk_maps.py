@@ -314,3 +314,15 @@ def test_a_manifest_is_what_it_was(maps: Maps) -> None:
     odd = msgspec.structs.replace(manifest(maps), newest="2026-01-01 \N{SNOWMAN}", published_at=1.5)
     assert maps.target.publish(odd)
     assert maps.reader.manifest(maps.name) == odd
+
+
+def test_a_line_that_was_cut_while_idle_is_dialled_again(redis: str) -> None:
+    with closing(RedisLine(redis_address(redis))) as line, closing(RedisLine(redis_address(redis))) as other:
+        number = line.ask("CLIENT", "ID")
+        assert isinstance(number, int)
+        assert other.ask("CLIENT", "KILL", "ID", number) == 1
+        while other.ask("CLIENT", "LIST", "ID", number):  # it is closed a moment later
+            pass
+        again = line.ask("CLIENT", "ID")
+        assert isinstance(again, int)
+        assert again > number

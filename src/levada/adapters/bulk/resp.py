@@ -6,6 +6,7 @@ they were taken. Source: the Redis serialization protocol, version 2.
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
 from collections.abc import Sequence
@@ -107,8 +108,9 @@ class RedisLine:
             self._socket = None
 
     def _dialled(self) -> socket.socket:
-        if self._socket is not None:
+        if self._socket is not None and not self._has_hung_up(self._socket):
             return self._socket
+        self.close()
         at = self.address
         line = socket.create_connection((at.host, at.port), timeout=_PATIENCE)
         if at.secure:
@@ -117,6 +119,14 @@ class RedisLine:
         self._socket, self._answers = line, line.makefile("rb")
         self._greet()
         return line
+
+    def _has_hung_up(self, line: socket.socket) -> bool:
+        """Nobody speaks unasked: what there is to read on an idle line is its end, except under TLS."""
+        if self.address.secure:
+            return False
+        looking = select.poll()
+        looking.register(line, select.POLLIN)
+        return bool(looking.poll(0))
 
     def _greet(self) -> None:
         at = self.address
