@@ -46,7 +46,7 @@ def test_the_next_visit_is_explained_by_the_last_ones(by_the_paper: Path) -> Non
     [
         (BLOCKED, "refused: robots"),
         (BLOCKED, "robots.txt of example.org, read 2027-01-14 22:00 UTC, does not allow this page for 'levada'"),
-        (DOWN, "the last 2 visits failed (connect): tried again after 5 min, doubling up to 1 d"),
+        (DOWN, "the last 2 visits failed (connect): tried again after 5 min, doubling up to 30 d"),
         (GONE, "the last visit found it gone"),
         (NEW, "first visit due since 10 h"),
         (NEW, "none yet"),

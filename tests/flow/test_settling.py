@@ -303,7 +303,7 @@ def test_every_reason_of_a_failed_fetch_settles(reason: Reason) -> None:
 
 def test_waits_double_up_to_their_bound() -> None:
     judge = Judge()
-    waits = [(judge(known(failures=n), status(500)).next_visit or 0) - AT for n in range(100)]
+    waits = [(judge(stored(failures=n), status(500)).next_visit or 0) - AT for n in range(100)]
     assert waits == sorted(waits)
     assert waits[1] == pytest.approx(2 * waits[0])
     assert waits[-1] <= 1.1 * DAY
@@ -450,6 +450,13 @@ def test_noindex_is_stored_but_not_searchable_and_its_links_are_followed() -> No
     assert not settled.version.searchable
     assert (settled.state, settled.reason) == (PageState.LIVE, Reason.NOINDEX)
     assert settled.found
+
+
+def test_what_was_never_met_is_tried_less_and_less_often() -> None:
+    for record, most in ((known(failures=30), 30 * DAY), (stored(failures=30), DAY)):
+        settled = Judge()(record, status(500))
+        assert settled.next_visit is not None
+        assert 0.9 * most <= settled.next_visit - AT <= 1.1 * most
 
 
 def test_a_page_that_nobody_can_find_has_no_copies() -> None:

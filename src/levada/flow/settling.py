@@ -14,7 +14,7 @@ from levada.flow.duplicates import DuplicateBook
 from levada.flow.parse import Visited
 from levada.flow.retry import doubling, http_date, retry_after
 from levada.flow.saying import notices_of, said_of
-from levada.flow.settings import Settings
+from levada.flow.settings import RevisitSettings, Settings
 from levada.flow.sieve import LinkSieve
 from levada.flow.stand_ins import StandIns
 from levada.pages.change import is_noindex, judge, shows_the_same
@@ -39,7 +39,7 @@ from levada.records import (
     Visit,
 )
 
-__all__ = ["PASSING", "Settler"]
+__all__ = ["PASSING", "Settler", "longest_pause"]
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 # Trouble that may pass by itself; every other reason stays as it is until the page or the site changes.
@@ -102,12 +102,13 @@ class Settler:
         """A failure that may pass, or a refusal that will stay for a while; what is stored stays stored."""
         page = lease.page
         failures = page.failures + 1
+        revisit = self._settings.revisit
         if reason in PASSING:
             outcome = Outcome.FAILED
-            pause = doubling(self._settings.revisit.retry, failures - 1, self._settings.revisit.max_retry, page.url)
+            pause = doubling(revisit.retry, failures - 1, longest_pause(page, revisit), page.url)
         else:
             outcome = Outcome.REFUSED
-            pause = doubling(self._settings.revisit.gone, failures - 1, self._settings.revisit.ceiling, page.url)
+            pause = doubling(revisit.gone, failures - 1, revisit.ceiling, page.url)
         state = PageState.LIVE if page.version else PageState(outcome.name.lower())
         if page.state in _OUT_OF_SEARCH:  # and a failure brings nothing back
             state = page.state
@@ -317,6 +318,12 @@ class Settler:
         plan = self._policy.plan(page, visit, http_date(modified))
         most = max(_SOONEST, self._settings.revisit.ceiling)
         return Plan(min(max(_SOONEST, plan.interval), most), plan.memory)  # in this order also for nan
+
+
+def longest_pause(page: PageRecord, revisit: RevisitSettings) -> float:
+    """Between two tries of a page that fails. What was never met is given up little by little: its tries are visits
+    that others do without."""
+    return revisit.max_retry if page.text_digest else revisit.ceiling
 
 
 def _is_live(page: PageRecord | None) -> bool:

@@ -12,7 +12,7 @@ from math import inf
 import msgspec
 
 from levada.flow.settings import RevisitSettings
-from levada.flow.settling import PASSING
+from levada.flow.settling import PASSING, longest_pause
 from levada.freshness.explain import RateBelief
 from levada.reasons import Reason
 from levada.records import Outcome, PageRecord, PageState, Said
@@ -152,7 +152,7 @@ def _trouble(page: PageRecord, revisit: RevisitSettings) -> list[str]:
     if page.state is PageState.QUARANTINED:
         return [f"{times} killed the parser: the page is not read again"]
     if page.reason in PASSING:
-        most = duration(revisit.max_retry)
+        most = duration(longest_pause(page, revisit))
         return [f"{times} failed{because}: tried again after {duration(revisit.retry)}, doubling up to {most}"]
     refused = f"was refused{because}" if page.failures == 1 else f"were refused{because}"
     what = "found it gone" if page.reason is Reason.GONE else refused
