@@ -513,6 +513,51 @@ def test_only_what_is_newer_is_read_the_next_time(postgres_table: Place, table: 
         assert opened.manifest.newest == "2026-01-03 00:00:00+00"
 
 
+STAMPS: dict[str, tuple[Any, Any, Any]] = {
+    "integers": (9, 10, 11),
+    "beyond 2^53": (2**53, 2**53 + 1, 2**53 + 2),
+    "reals": (2468132.1234567891, 2468132.1234567896, 2468132.12345679),
+    "whole and broken": (9, 9.5, 10),
+    "texts": ("a", "b", "c"),
+    "digits": ("100", "20", "3"),
+    "dates": ("2025-12-31", "2026-01-01", "2026-01-02"),
+}
+
+
+@pytest.mark.parametrize("column", ["untyped", "typed", "of a view"])
+@pytest.mark.parametrize("collect", [True, False])
+@pytest.mark.parametrize("kind", STAMPS)
+def test_a_watermark_of_sqlite_is_compared_as_what_it_is(
+    kind: str, collect: bool, column: str, tmp_path: Path
+) -> None:
+    older, newest, newer = STAMPS[kind]
+    typed = {"untyped": "", "typed": "TEXT" if isinstance(newest, str) else "NUMERIC", "of a view": ""}[column]
+    with closing(sqlite3.connect(tmp_path / "source.db")) as base, base:
+        base.execute(f"CREATE TABLE stamped (k INTEGER, v INTEGER, at {typed})")
+        base.execute("CREATE VIEW seen AS SELECT k, v, max(at, at) AS at FROM stamped")
+        base.executemany("INSERT INTO stamped VALUES (?, ?, ?)", [(1, 1, older), (2, 2, newest), (3, 3, None)])
+    table = "seen" if column == "of a view" else "stamped"
+    request = request_for(f"sqlite://{tmp_path / 'source.db'}", table, tmp_path, collect=collect, watermark="at")
+    assert loaded(request) == {key: [key] if collect else key for key in (1, 2, 3)}
+    with closing(sqlite3.connect(tmp_path / "source.db")) as base, base:
+        base.executemany("INSERT INTO stamped VALUES (?, ?, ?)", [(4, 4, newest), (5, 5, newer)])
+    assert loaded(request) == {key: [key] if collect else key for key in (1, 2, 3, 4, 5)}
+    with Map.open(request.target, "map") as opened:
+        assert opened.manifest.rows == 3  # what is older was not read again
+
+
+@pytest.mark.parametrize("text", ["2026-01-01", "", "nan", "inf", "9" * 30])
+def test_a_text_among_watermarks_that_are_numbers_keeps_none_of_them_back(text: str, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "source.db")) as base, base:
+        base.execute("CREATE TABLE stamped (k INTEGER, v INTEGER, at)")
+        base.executemany("INSERT INTO stamped VALUES (?, ?, ?)", [(1, 1, 9), (2, 2, text)])
+    request = request_for(f"sqlite://{tmp_path / 'source.db'}", "stamped", tmp_path, watermark="at")
+    assert loaded(request) == {1: [1], 2: [2]}
+    with closing(sqlite3.connect(tmp_path / "source.db")) as base, base:
+        base.execute("INSERT INTO stamped VALUES (3, 3, 10)")
+    assert loaded(request) == {1: [1], 2: [2], 3: [3]}
+
+
 def test_a_column_that_is_of_another_type_now_is_read_whole(
     postgres_table: Place, table: str, tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ from levada.bulk.spans import Cut, HashShare, Key, KeyRange, Modulus, NullKeys, 
 from levada.bulk.splitting import TableFacts
 from levada.errors import UsageError
 
-__all__ = ["ROW_BYTES", "SqlSource", "gathered", "known_column"]
+__all__ = ["ROW_BYTES", "SqlSource", "Where", "gathered", "known_column"]
 
 ROW_BYTES = 256  # what a row of text may take, on average, before its task counts as too big
 
@@ -113,10 +113,14 @@ class SqlSource:
     def _newer(self, where: str, values: list[Any]) -> Where:
         if self._since is None or self._plan.watermark is None:
             return where, values
-        key, newer = self._quoted(self._plan.key), f"{self._quoted(self._plan.watermark)} >= ?"
+        newer, bounds = self._at_least(self._quoted(self._plan.watermark), self._since)
         if self._plan.collect:
+            key = self._quoted(self._plan.key)
             newer = f"{key} IN (SELECT {key} FROM {self._table()} WHERE {newer})"  # noqa: S608
-        return f"{where} AND {newer}", [*values, self._since]
+        return f"{where} AND {newer}", [*values, *bounds]
+
+    def _at_least(self, column: str, since: str) -> Where:
+        return f"{column} >= ?", [since]
 
     def _newest(self) -> str | None:
         if self._plan.watermark is None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from levada.adapters.bulk.plain_source import SqlSource, known_column
+from levada.adapters.bulk.plain_source import SqlSource, Where, known_column
 from levada.bulk.generations import LoadPlan
 from levada.bulk.near import near_names
 from levada.bulk.spans import hash_of
@@ -93,6 +95,11 @@ class SqliteSource(SqlSource):
             return "no such column" in str(error)
         return False
 
+    def _at_least(self, column: str, since: str) -> Where:
+        """Numbers by number: where a column has no type, every one of them is below any text."""
+        number = f"typeof({column}) IN ('integer', 'real') AND {column} >= ?"
+        return f"({column} >= ? OR ({number}))", [since, _number(since)]
+
     def _quoted(self, name: str) -> str:
         return '"' + name.replace('"', '""') + '"'
 
@@ -127,3 +134,14 @@ class SqliteSource(SqlSource):
             raise LevadaError(f"{self._plan.source} cannot be read: {error}") from error
         finally:
             cursor.close()
+
+
+def _number(since: str) -> float:
+    """Below all numbers if it is none: then the newest was a text, and which numbers are new is not known."""
+    with suppress(ValueError):
+        whole = int(since)
+        return whole if -(2**63) <= whole < 2**63 else -math.inf
+    with suppress(ValueError):
+        number = float(since)
+        return number if math.isfinite(number) else -math.inf
+    return -math.inf
