@@ -417,6 +417,39 @@ def test_a_dot_may_stand_in_the_name_of_a_table(
     assert loaded(request_for(url, f"{table}.part.one", tmp_path, collect=False)) == dict(rows)
 
 
+@pytest.mark.parametrize("engine", ["postgres_table", "maria_table", "sqlite_table"])
+@pytest.mark.parametrize("key", ["text", "bigint"])
+def test_what_elsewhere_stands_for_a_value_may_stand_in_a_name(
+    request: pytest.FixtureRequest, engine: str, key: str, table: str, tmp_path: Path
+) -> None:
+    place: Place = request.getfixturevalue(engine)
+    rows: Rows = [(f"key {n}" if key == "text" else n, n) for n in range(40)]
+    url = place.make(table, rows, key, "bigint")
+    odd, quote = "{}? %s 5% `?` :v", "`" if engine == "maria_table" else '"'
+    names = [odd.format(name) for name in (table, "k", "v")]
+    view, k, v = (f"{quote}{name.replace(quote, quote * 2)}{quote}" for name in names)
+    run(url, f"CREATE VIEW {view} AS SELECT k AS {k}, v AS {v} FROM {table}")
+    for split in (How.AUTO, How.HASH):
+        target = f"{tmp_path}/{split}"
+        asked = LoadRequest(url, names[0], names[1], names[2], "map", target, watermark=names[2], split=split)
+        assert loaded(asked) == dict(rows)
+        assert loaded(asked) == dict(rows)
+
+
+def run(url: str, statement: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme == "sqlite":
+        with closing(sqlite3.connect(parts.path)) as base, base:
+            base.execute(statement)
+    elif parts.scheme == "mariadb":
+        named: dict[str, Any] = {"host": parts.hostname, "port": parts.port, "database": parts.path.strip("/")}
+        with closing(pymysql.connect(user="root", autocommit=True, **named)) as line, line.cursor() as cursor:
+            cursor.execute(statement)
+    else:
+        with psycopg.connect(url, autocommit=True) as line:
+            line.execute(statement.encode())
+
+
 @pytest.mark.parametrize(
     ("engine", "schema"), [("postgres_table", "public"), ("maria_table", "bulk"), ("sqlite_table", "main")]
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -28,6 +29,7 @@ __all__ = ["MariadbSource"]
 _INTEGERS = {"tinyint", "smallint", "mediumint", "int", "bigint"}
 _REFUSED = {1044, 1045, 1142, 1143, 1227}  # access denied, in its several forms
 _BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+_NAME_OR_MARK = re.compile(r"`[^`]*`|\?")
 
 
 class MariadbSource(SqlSource):
@@ -114,7 +116,7 @@ class MariadbSource(SqlSource):
 
     def _rows(self, asked: str, values: Sequence[Any]) -> Iterator[Any]:
         with self._told(), self._line.cursor(pymysql.cursors.SSCursor) as cursor:
-            cursor.execute(asked.replace("%", "%%").replace("?", "%s") if values else asked, values or None)
+            cursor.execute(_marked(asked) if values else asked, values or None)
             for row in cursor:
                 yield tuple(_plain(each) for each in row)
 
@@ -132,6 +134,11 @@ class MariadbSource(SqlSource):
         except pymysql.err.MySQLError as error:
             words = error.args[-1] if error.args else error
             raise LevadaError(f"{self._plan.table} in {self._plan.source} cannot be read: {words}") from error
+
+
+def _marked(asked: str) -> str:
+    """With the driver's own marks for values; a name may hold what looks like one."""
+    return _NAME_OR_MARK.sub(lambda found: "%s" if found[0] == "?" else found[0], asked.replace("%", "%%"))
 
 
 def _kind(column: str, otherwise: str) -> str:
