@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from difflib import SequenceMatcher
+from collections import Counter
+from difflib import Match, SequenceMatcher
 from random import Random
 
 import pytest
@@ -14,17 +15,17 @@ from levada.telling import alignment
 from levada.telling.line_changes import Hunk, changes_between
 
 LINES = st.lists(st.sampled_from(["a", "b", "the ferry at 8", "the ferry at 9", "a b c d", ""]), max_size=12)
-DIFFLIB_AT_ONCE = st.sampled_from([0, 4, 25, alignment.MOST_PAIRS])
+DIFFLIB_AT_ONCE = st.sampled_from([0, 20, 100, alignment.MOST_STEPS])
 
 
 def side(hunk: Hunk, sign: str) -> list[str]:
     return [each.text for each in hunk.lines if each.sign in (" ", sign)]
 
 
-def changed(before: list[str], after: list[str], pairs: int, context: int = 0) -> list[Hunk]:
-    """The changes where difflib may compare so many pairs at once."""
+def changed(before: list[str], after: list[str], steps: int, context: int = 0) -> list[Hunk]:
+    """The changes where difflib may take so many steps at once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(alignment, "MOST_PAIRS", pairs)
+        patch.setattr(alignment, "MOST_STEPS", steps)
         return changes_between(before, after, context)
 
 
@@ -34,9 +35,9 @@ def signed(hunks: list[Hunk], sign: str) -> list[str]:
 
 @given(LINES, LINES, st.integers(0, 3), DIFFLIB_AT_ONCE)
 def test_each_hunk_holds_what_stood_there_before_and_after(
-    before: list[str], after: list[str], context: int, pairs: int
+    before: list[str], after: list[str], context: int, steps: int
 ) -> None:
-    hunks = changed(before, after, pairs, context)
+    hunks = changed(before, after, steps, context)
     for hunk in hunks:
         assert side(hunk, "-") == before[hunk.before_line - 1 :][: hunk.before_count]
         assert side(hunk, "+") == after[hunk.after_line - 1 :][: hunk.after_count]
@@ -46,10 +47,10 @@ def test_each_hunk_holds_what_stood_there_before_and_after(
 
 @given(LINES, LINES, st.integers(0, 3), DIFFLIB_AT_ONCE)
 def test_the_hunks_turn_the_one_text_into_the_other(
-    before: list[str], after: list[str], context: int, pairs: int
+    before: list[str], after: list[str], context: int, steps: int
 ) -> None:
     made, place = [], 0
-    for hunk in changed(before, after, pairs, context):
+    for hunk in changed(before, after, steps, context):
         made += before[place : hunk.before_line - 1] + side(hunk, "+")
         place = hunk.before_line - 1 + hunk.before_count
     assert made + before[place:] == after
@@ -85,8 +86,8 @@ def test_lines_that_each_text_has_once_are_anchors(what: list[str]) -> None:
 
 
 @given(LINES, LINES, DIFFLIB_AT_ONCE)
-def test_no_line_is_replaced_by_itself(before: list[str], after: list[str], pairs: int) -> None:
-    for hunk in changed(before, after, pairs):
+def test_no_line_is_replaced_by_itself(before: list[str], after: list[str], steps: int) -> None:
+    for hunk in changed(before, after, steps):
         assert all(a != b for a, b in zip(signed([hunk], "-"), signed([hunk], "+"), strict=False))
 
 
@@ -120,21 +121,62 @@ def test_of_a_long_line_only_the_words_that_differ_are_marked() -> None:
     assert [text for text, differs in hunk.lines[1].pieces if differs] == ["first ", "last"]
 
 
-@pytest.mark.parametrize("symbols", [1, 2, 30, 50_000])
-def test_a_text_made_to_be_slow_gets_little_of_difflib(symbols: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    given_pairs = []
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The pairs of equal ones that difflib walks through, match by match."""
+    taken: list[int] = []
 
     class Counted(SequenceMatcher[str]):
         def set_seqs(self, a: list[str], b: list[str]) -> None:  # type: ignore[override]
-            given_pairs.append(len(a) * len(b))
+            twins = Counter(b)
+            self.twins = [twins[each] for each in a]
             super().set_seqs(a, b)
 
+        def find_longest_match(self, *gap: int) -> Match:  # type: ignore[override]
+            taken.append(sum(self.twins[gap[0] : gap[1]]))
+            return super().find_longest_match(*gap)
+
     monkeypatch.setattr(alignment, "SequenceMatcher", Counted)
+    return taken
+
+
+@pytest.mark.parametrize("symbols", [1, 2, 30, 50_000])
+def test_a_text_made_to_be_slow_gets_little_of_difflib(symbols: int, steps: list[int]) -> None:
     chance = Random(symbols)
     before, after = ([f"{chance.randrange(symbols)} x" for _ in range(50_000)] for _ in range(2))
     hunks = changes_between(["x", *before], ["y", *after, "z"])
     assert "x" in signed(hunks, "-")
-    assert sum(given_pairs) <= alignment.MOST_PAIRS_IN_ALL
+    assert sum(steps) <= alignment.MOST_STEPS_IN_ALL
+
+
+@pytest.mark.parametrize("symbols", [1, 3, 50])
+def test_a_line_whose_words_recur_between_others_gets_little_of_difflib(symbols: int, steps: list[int]) -> None:
+    before, after = (" ".join(f"{n % symbols} {name}{n}" for n in range(450)) for name in ("went", "came"))
+    (hunk,) = changes_between([f"x {before} x"], [f"y {after} y"])
+    assert sum(steps) <= alignment.MOST_STEPS
+    assert sum(not differs for _, differs in hunk.lines[0].pieces) > 400
+
+
+def difflib_changes(before: list[str], after: list[str]) -> list[tuple[str, ...]]:
+    opcodes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    return [tuple(before[i:j]) for tag, i, j, _, _ in opcodes if tag != "equal" and i < j]
+
+
+def test_an_article_is_compared_as_difflib_does() -> None:
+    chance = Random(1)
+    words = [f"word{int(chance.paretovariate(0.7))} " for _ in range(2_000)]
+    other = [f"word{place} " if chance.random() < 0.025 else word for place, word in enumerate(words)]
+    (hunk,) = changes_between(["".join(words)], ["".join(other)])
+    marked = [text for text, differs in hunk.lines[0].pieces if differs]
+    assert marked == ["".join(each) for each in difflib_changes(words, other)]
+
+
+def test_a_table_is_compared_as_difflib_does() -> None:
+    chance = Random(1)
+    lines = [text for n in range(170) for text in (f"Product {n}", chance.choice(["In stock", "Sold out"]), "Buy")]
+    other = [chance.choice(["Soon", "Sold out"]) if chance.random() < 0.1 else line for line in lines][3:]
+    gone = signed(changes_between(lines, other), "-")
+    assert gone == [line for each in difflib_changes(lines, other) for line in each]
 
 
 def test_one_line_among_a_hundred_thousand_is_found() -> None:

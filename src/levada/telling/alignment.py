@@ -1,48 +1,49 @@
 """Which lines of two texts are the same ones? Or which words of two lines.
 
-Pages are picked by outsiders and difflib is quadratic, so it is given only as much as it can do in a moment. What
-is more is cut at its anchors, lines that each text has once (patience diff), and the gaps between are looked at
-again.
+Pages are picked by outsiders and difflib is cubic, so its steps are counted and it is given only as much as it can
+do in a moment. What is more is cut at its anchors, lines that each text has once (patience diff), and the gaps
+between are looked at again.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
+from itertools import accumulate
 
 __all__ = ["Block", "Budget", "aligned"]
 
-MOST_PAIRS = 4_000_000  # lines times lines, or words times words, that difflib is given at once
-MOST_PAIRS_IN_ALL = 20_000_000
-MOST_TWINS = 100_000  # pairs of equal ones among them: their number is what makes difflib slow
-MOST_TWINS_IN_ALL = 1_000_000
+MOST_STEPS = 4_000_000  # that difflib may take for what it is given at once
+MOST_STEPS_IN_ALL = 10_000_000  # a second or so
+STEPS_OF_A_LINE = 4  # besides one for each twin of it
 ROUNDS = 6  # of cutting at anchors
 
 Block = tuple[str, int, int, int, int]
+Gap = tuple[int, int, int, int]  # from where to where in the one, and in the other
 Pair = tuple[int, int]
+Pairing = Callable[[Sequence[str], Sequence[str]], list[Pair]]
 Match = tuple[int, int, int]  # where it begins in the one and in the other, and how long it is
 
 
 class Budget:
-    """How much work is left for difflib?"""
+    """How many steps are left for difflib?"""
 
     def __init__(self) -> None:
-        self._pairs = MOST_PAIRS_IN_ALL
-        self._twins = MOST_TWINS_IN_ALL
+        self._in_all = MOST_STEPS_IN_ALL
+        self._at_once = MOST_STEPS
 
-    def allows(self, one: Sequence[str], other: Sequence[str]) -> bool:
-        """May these be compared? What that costs is taken off."""
-        pairs = len(one) * len(other)
-        if pairs > min(self._pairs, MOST_PAIRS):
+    def begin(self) -> None:
+        """What comes is another text, or another part of it."""
+        self._at_once = MOST_STEPS
+
+    def allows(self, steps: int) -> bool:
+        """May it take so many? They are taken off."""
+        if steps > min(self._in_all, self._at_once):
             return False
-        counts = Counter(one)
-        twins = sum(counts[each] for each in other)
-        if twins > min(self._twins, MOST_TWINS):
-            return False
-        self._pairs -= pairs
-        self._twins -= twins
+        self._in_all -= steps
+        self._at_once -= steps
         return True
 
 
@@ -64,22 +65,55 @@ def _matches(before: Sequence[str], after: Sequence[str], budget: Budget) -> Ite
         old, new = before[i:j], after[k:m]
         if set(old).isdisjoint(new):
             continue
-        if budget.allows(old, new):
-            middle = SequenceMatcher(None, old, new, autojunk=False)
-            yield from ((i + a, k + b, size) for a, b, size in middle.get_matching_blocks())
+        found, left = _longest(old, new, budget)
+        for gap in left:
+            anchors = _in_gap(gap, old, new, _anchors if rounds else _in_place)
+            found += [(a, b, 1) for a, b in anchors]
+            if anchors and rounds:
+                gaps += [(i + a, i + c, k + b, k + d, rounds - 1) for a, c, b, d in _between(anchors, gap)]
+        yield from ((i + a, k + b, size) for a, b, size in found)
+
+
+def _longest(old: Sequence[str], new: Sequence[str], budget: Budget) -> tuple[list[Match], list[Gap]]:
+    """The longest match, then the longest on each side of it, and so on; and the gaps that would take too long."""
+    found, left, gaps = list[Match](), list[Gap](), [(0, len(old), 0, len(new))]
+    twins = Counter(new)
+    # Of each line, difflib walks through all twins, whichever part of `new` it is given.
+    steps = list(accumulate((STEPS_OF_A_LINE + twins[line] for line in old), initial=0))
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    budget.begin()
+    while gaps:
+        i, j, k, m = gap = gaps.pop()
+        if not budget.allows(steps[j] - steps[i]):
+            left.append(gap)
             continue
-        anchors = [(i + a, k + b) for a, b in (_anchors(old, new) if rounds else _in_place(old, new))]
-        yield from ((a, b, 1) for a, b in anchors)
-        if anchors and rounds:
-            starts = [(i, k), *((a + 1, b + 1) for a, b in anchors)]
-            between = zip(starts, [*anchors, (j, m)], strict=True)
-            gaps += [(a, c, b, d, rounds - 1) for (a, b), (c, d) in between if a < c and b < d]
+        a, b, size = matcher.find_longest_match(i, j, k, m)
+        if size:
+            found.append((a, b, size))
+            gaps += _open([(i, a, k, b), (a + size, j, b + size, m)])
+    return found, left
+
+
+def _between(anchors: Sequence[Pair], gap: Gap) -> list[Gap]:
+    i, j, k, m = gap
+    starts = [(i, k), *((a + 1, b + 1) for a, b in anchors)]
+    return _open((a, c, b, d) for (a, b), (c, d) in zip(starts, [*anchors, (j, m)], strict=True))
+
+
+def _open(gaps: Iterable[Gap]) -> list[Gap]:
+    """Those with something on both sides."""
+    return [(i, j, k, m) for i, j, k, m in gaps if i < j and k < m]
 
 
 def _shared(one: Sequence[str], other: Sequence[str]) -> int:
     """How many are equal, from the first on."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _in_gap(gap: Gap, old: Sequence[str], new: Sequence[str], pairs: Pairing) -> list[Pair]:
+    i, j, k, m = gap
+    return [(i + a, k + b) for a, b in pairs(old[i:j], new[k:m])]
 
 
 def _anchors(old: Sequence[str], new: Sequence[str]) -> list[Pair]:
