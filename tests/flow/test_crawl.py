@@ -324,6 +324,15 @@ def test_a_robots_txt_behind_five_redirects_is_obeyed_and_behind_six_counts_as_n
     assert (f"{HOME}1" not in world.stored()) is is_obeyed
 
 
+@pytest.mark.parametrize(
+    "location", ["ftp://a.test/robots.txt", "file:///robots.txt", "about:blank", "http://[::1"]
+)
+def test_a_robots_txt_that_leads_where_nobody_can_follow_counts_as_none(location: str) -> None:
+    world = World(wide_web(3) | {f"{HOME}robots.txt": status(301, location=location)})
+    world.crawl(HOME)
+    assert len(world.stored()) == 4
+
+
 def test_a_robots_txt_that_a_proxy_has_changed_is_obeyed() -> None:
     world = World(wide_web(3) | {f"{HOME}robots.txt": status(203, b"User-agent: *\nDisallow: /1\n")})
     world.crawl(HOME)

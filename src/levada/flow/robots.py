@@ -15,7 +15,7 @@ from levada.errors import BadUrl
 from levada.flow.settings import PolitenessSettings
 from levada.flow.sitebook import SiteBook, largest
 from levada.pages.robots import RobotsRules
-from levada.pages.urls import canonical, origin_of, site_of
+from levada.pages.urls import canonical, origin_of, scheme_of, site_of
 from levada.ports import Clock, Fetcher
 from levada.reasons import Reason
 from levada.records import Request, Response, RobotsRecord
@@ -139,6 +139,8 @@ class RobotsBook:
             try:
                 url = canonical(location, url)
             except BadUrl:
+                break
+            if scheme_of(url) not in ("http", "https"):
                 break
         return Response(url, 404)  # RFC 9309, 2.3.1.2: beyond five redirects it counts as not there
 
