@@ -202,7 +202,7 @@ class Request(msgspec.Struct, frozen=True):
     """One HTTP exchange to make; redirects are not followed by the fetcher."""
 
     url: str
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()  # with an Accept-Encoding, the body is not decoded
     keep_bytes: int | None = None  # read and keep at most this many; None: the fetcher's own limits
     body: bytes | None = None  # sent by POST; None: GET
 

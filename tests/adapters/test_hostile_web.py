@@ -58,6 +58,22 @@ def test_only_what_can_be_decoded_is_asked_for() -> None:
     assert asked == [encoding for encoding in ("gzip", "br", "zstd") if understood(encoding)]
 
 
+@pytest.mark.parametrize("encoding", ["gzip", "utf-8", "gzip, gzip"])
+def test_a_body_comes_as_it_stands_to_whoever_names_an_encoding(encoding: str) -> None:
+    plain = (("Accept-Encoding", "identity"),)
+
+    async def three(fetcher: CurlFetcher) -> list[Response]:
+        return [await fetcher.fetch(Request(f"{server.url}/", headers)) for headers in ((), plain, ())]
+
+    with web({"/": answer(PAGE, f"Content-Encoding: {encoding}")}) as server:
+        first, second, third = with_fetcher(three, [server.address])
+    assert (first.reason, second.reason, third.reason) == (Reason.PROTOCOL, None, Reason.PROTOCOL)
+    assert (first.header("content-encoding"), second.body) == (encoding, PAGE)
+    said = [exchange.header("accept-encoding") or "" for exchange in server.exchanges]
+    assert ["gzip" in each for each in said] == [True, False, True]
+    assert said[1] == "identity"
+
+
 @pytest.mark.parametrize("encoding", [encoding for encoding in ENCODERS if understood(encoding)])
 def test_a_bomb_stops_at_the_cap(encoding: str) -> None:
     bomb = ENCODERS[encoding](ZEROS)

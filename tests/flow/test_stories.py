@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
@@ -244,6 +245,34 @@ def test_nothing_is_fetched_while_robots_txt_cannot_be_read(trouble: Response) -
     world.web.script(ROBOTS, status(404))
     world.crawl(seconds=2 * DAY)
     assert world.stored() == {HOME, HOME + "1", HOME + "2"}
+
+
+def answers_by_encoding(body: bytes) -> Callable[[Request], Response]:
+    """As the fetcher tells of a Content-Encoding that is not true: nothing is kept, unless it was not to decode."""
+    said = (("content-encoding", "gzip"),)
+
+    def answered(request: Request) -> Response:
+        if dict(request.headers).get("Accept-Encoding") == "identity":
+            return Response("", 200, said, body)
+        return Response("", 200, said, reason=Reason.PROTOCOL, detail="as the test says")
+
+    return answered
+
+
+@pytest.mark.parametrize("end", [b"", "# é".encode()[:-1]])
+def test_a_robots_txt_that_is_not_encoded_as_it_says_is_read_as_it_stands(end: bytes) -> None:
+    world = World(small_web())
+    world.web.script(ROBOTS, answers_by_encoding(b"User-agent: *\nDisallow: /1\n" + end))
+    world.crawl(HOME)
+    assert world.stored() == {HOME, HOME + "2"}
+
+
+def test_a_robots_txt_whose_compressed_bytes_are_broken_is_not_read_as_text() -> None:
+    world = World(small_web())
+    world.web.script(ROBOTS, answers_by_encoding(gzip.compress(b"User-agent: *\nDisallow: /1\n")[:-9]))
+    world.crawl(HOME, seconds=HOUR)
+    assert {url for _, url in world.asked()} == {ROBOTS}
+    assert world.page(HOME).reason is Reason.ROBOTS_UNREACHABLE
 
 
 def test_a_robots_txt_that_is_not_there_needs_no_body_to_say_so() -> None:

@@ -7,6 +7,7 @@ knows: nothing is fetched from there until one could be read. At most 500 KiB ar
 from __future__ import annotations
 
 import asyncio
+import codecs
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -28,6 +29,7 @@ _MOST_ALLOWED = 20_000  # addresses, some 4 MB
 # These say more to a person than that robots.txt could not be read.
 _TELLING = (Reason.DNS, Reason.CONNECT, Reason.TLS, Reason.ADDRESS)
 _REDIRECTS = (301, 302, 303, 307, 308)
+_AS_IT_STANDS = (("Accept-Encoding", "identity"),)
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -132,7 +134,7 @@ class RobotsBook:
 
     async def _fetch(self, url: str) -> Response:
         for _ in range(1 + _REDIRECTS_FOLLOWED):
-            response = await self._fetcher.fetch(Request(url, keep_bytes=ROBOTS_BYTES))
+            response = await self._ask(url)
             location = response.header("location")
             if response.status not in _REDIRECTS or not location:
                 return response
@@ -144,6 +146,15 @@ class RobotsBook:
                 break
         return Response(url, 404)  # RFC 9309, 2.3.1.2: beyond five redirects it counts as not there
 
+    async def _ask(self, url: str) -> Response:
+        """If it cannot be decoded as it was said to be, it is asked for once more, to be read as it stands."""
+        response = await self._fetcher.fetch(Request(url, keep_bytes=ROBOTS_BYTES))
+        is_undecoded = response.reason is Reason.PROTOCOL and response.header("content-encoding") is not None
+        if not is_undecoded or not 200 <= response.status < 300:
+            return response
+        plain = await self._fetcher.fetch(Request(url, _AS_IT_STANDS, keep_bytes=ROBOTS_BYTES))
+        return plain if _is_text(plain.body) else response
+
     def _record(self, response: Response) -> RobotsRecord:
         now = self._clock.now()
         is_absent = 400 <= response.status < 500 and response.status != 429  # whatever became of its body
@@ -152,3 +163,12 @@ class RobotsBook:
             return RobotsRecord("", now, now + self._settings.robots_retry, trouble)
         text = response.body.decode("utf-8", "replace") if response.status < 300 else ""
         return RobotsRecord(text, now, now + self._settings.robots_seconds)
+
+
+def _is_text(body: bytes) -> bool:
+    """Whether it is UTF-8, as nothing compressed is; the last letter may be cut."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(body)
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -101,6 +101,7 @@ class Transfer:
         names = {name.lower() for name, _ in headers}
         first = () if "accept" in names else (_ACCEPT,)
         self.curl.setopt(pycurl.HTTPHEADER, header_lines((*first, *headers)))
+        self.curl.setopt(pycurl.HTTP_CONTENT_DECODING, int("accept-encoding" not in names))
         self._headers = headers
 
     def _failure(self, code: int, message: str, now: float) -> tuple[Reason | None, str]:
