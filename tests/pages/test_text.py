@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
@@ -38,6 +39,30 @@ def test_menus_are_known_by_their_links() -> None:
         f"</div><p>{PARAGRAPH}</p><p>See <a href=/x>the plan</a>.</p>"
     )
     assert text == f"{PARAGRAPH.strip()}\nSee the plan."
+
+
+@pytest.mark.parametrize(
+    "menu",
+    [
+        "<p><a href=/a>Home</a> · <a href=/b>About us</a> · <a href=/c>Help</a></p>",
+        "<ul><li><a href=/a>Books</a> (1,204)<li><a href=/b>Music</a> (33)<li><a href=/c>Films</a> (7)</ul>",
+        "<div>English <a href=/de>Deutsch</a> <a href=/fr>Français</a> <a href=/tr>Türkçe</a></div>",
+        "<ul><li>» <a href=/a>Home</a></li><li>» <a href=/b>News</a></li><li>» <a href=/c>Sport</a></li></ul>",
+    ],
+)
+def test_marks_counts_and_the_language_at_hand_do_not_make_a_menu_something_to_read(menu: str) -> None:
+    assert read(f"{menu}<p>{PARAGRAPH}</p>") == PARAGRAPH.strip()
+
+
+def test_names_with_their_figures_or_dates_are_no_menu() -> None:
+    table = "".join(
+        f"<tr><td>{n}</td><td><a href=/{n}>{club}</a></td><td>{30 - n}</td></tr>"
+        for n, club in enumerate(("Galatasaray", "Trabzonspor", "Fenerbahçe", "Beşiktaş"), 1)
+    )
+    notices = "".join(f"<li><a href=/n{n}>Vergi ödeme takvimi</a> 0{n}.03.2026</li>" for n in range(1, 5))
+    lines = read(f"<p>{PARAGRAPH}</p><table>{table}</table><ul>{notices}</ul>").split("\n")
+    assert lines[1:3] == ["1 Galatasaray 29", "2 Trabzonspor 28"]
+    assert lines[5:7] == ["Vergi ödeme takvimi 01.03.2026", "Vergi ödeme takvimi 02.03.2026"]
 
 
 def test_headlines_are_no_menu() -> None:

@@ -6,6 +6,7 @@ what frames it; everything. The first that leaves more than next to nothing wins
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 
@@ -21,13 +22,15 @@ _BYTES = 4  # of a character at most
 MENU_WORDS = 4  # a link of more words is a headline
 MENU_LETTERS = 60  # per link at most, or it is not worth a closer look
 MENU_RUN = 3  # so many short links in a row are a menu
-MENU_SHARE = 0.7  # of a line's characters are links
+MENU_SHARE = 0.7  # of a line's characters are links, where it has a run of them
+ENTRY_SHARE = 0.9  # with fewer links: a name with its price or date is something to read
 MAX_SUSPECTS = 200  # each is measured
 LARGE = 0.4  # share of the text: what holds more is no frame, whatever its class says
 
 _BREAK, _LINK, _GAP = b"\x1e", b"\x1f", b" "
 _WRITTEN_BREAK = b"\x1d"  # apart: a list of files in a `pre` is judged as a whole, and is no menu
 _ENDS = _BREAK + _WRITTEN_BREAK
+_COUNT = re.compile(r"\([\d.,\s]*+\)")  # of what is behind a link of a menu
 
 _NO_TEXT_TAGS = """
     script style noscript template iframe object embed svg math canvas audio video select textarea button datalist
@@ -196,7 +199,11 @@ def _menu_links(line: str) -> int:
     links = [part for part in parts[1::2] if part and not part.isspace()]
     linked = sum(map(len, links))
     words = sum(len(link.split()) for link in links)
-    unlinked = sum(map(str.isalnum, "".join(parts[::2])))  # the bars and dots between links do not count
-    if linked < MENU_SHARE * (linked + unlinked) or words > MENU_WORDS * len(links):
+    rest = "".join(parts[::2])
+    if "(" in rest:
+        rest = _COUNT.sub("", rest)
+    unlinked = sum(map(str.isalnum, rest))  # the bars and dots between links do not count
+    share = MENU_SHARE if len(links) >= MENU_RUN else ENTRY_SHARE
+    if linked < share * (linked + unlinked) or words > MENU_WORDS * len(links):
         return 0
     return len(links)
