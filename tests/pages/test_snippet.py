@@ -40,6 +40,7 @@ def plain(pieces: Pieces) -> str:
         ("हिन्दी भाषा", "भाषा", ["भाषा"]),
         ("cat concatenate cats", "cat", ["cat"]),
         ("ferry and pier", "pier ferry", ["ferry", "pier"]),
+        ("Covid-19 in 2024, 12 m²", "covid-19 2024 m2", ["Covid-19", "2024", "m²"]),
     ],
 )
 def test_words_are_marked_whatever_their_case_and_accents(text: str, query: str, marks: list[str]) -> None:

@@ -24,7 +24,7 @@ _MARKS = "\u0300-\u036f"
 _LEAD = 3  # letters that the forms of a word share
 _BEFORE = 40  # characters of context before the first word that was asked for
 _MOST_MATCHES = 100  # of one word
-_BLOCKS = ((0x41, 0x24F), (0x370, 0x52F), (0x1E00, 0x1FFF))
+_BLOCKS = ((0x30, 0x24F), (0x370, 0x52F), (0x1E00, 0x1FFF))
 _UNSPACED = "\u0e00"  # from here on scripts (nearly) write without spaces
 _SPACES = re.compile(r"\s+")
 
