@@ -93,6 +93,25 @@ def test_the_heading_of_an_article_is_kept_and_the_logo_of_the_site_is_not() -> 
     assert text.split("\n")[0] == "The bridge"
 
 
+def test_what_a_page_says_about_cookies_and_sidebars_is_kept() -> None:
+    manual = (
+        '<section id="cookies"><h2>Cookies</h2><p>Set one with set_cookie.</p></section>'
+        '<div id="consent-api"><p>Ask for it.</p></div>'
+        '<section id="sidebar"><h2 class="sidebar-title">Sidebars</h2><p>Left or right.</p></section>'
+        '<div class="sidebar">Most read</div>'
+    )
+    lines = [
+        "Cookies",
+        "Set one with set_cookie.",
+        "Ask for it.",
+        "Sidebars",
+        "Left or right.",
+    ]
+    assert read(f"<main>{manual}<p>{PARAGRAPH}</p></main>").split("\n")[:-1] == lines
+    lines.remove("Ask for it.")
+    assert read(f"<body>{manual}<p>{PARAGRAPH}</p></body>").split("\n")[:-1] == lines
+
+
 def test_table_rows_are_lines_and_cells_are_words() -> None:
     rows = "".join(f"<tr><td>Name{n}</td><td>Value{n}</td></tr>" for n in range(30))
     assert read(f"<table>{rows}</table>").split("\n")[3] == "Name3 Value3"

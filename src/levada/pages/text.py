@@ -42,16 +42,18 @@ _UNSEEN = '[hidden],[aria-hidden="true"],[role]'
 _FRAME_ROLES = frozenset(
     ("navigation", "banner", "contentinfo", "complementary", "search", "dialog", "alertdialog")
 )
-_SUSPECTS = "form,header," + ",".join(
-    f'[{name}*="{word}"]' for word in ("cookie", "consent", "breadcrumb", "sidebar") for name in ("class", "id")
-)
+_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))  # called after what they are about
+_CALLED = '[class*="{0}"],[id*="{0}"]:not(section)'  # a section has its id from its heading
+_SUSPECTS = ",".join(("form", "header", *map(_CALLED.format, ("breadcrumb", "sidebar"))))
+# The heart of a page may be about such things.
+_BODY_SUSPECTS = ",".join((_SUSPECTS, *map(_CALLED.format, ("cookie", "consent"))))
 _SPACES = [char for char in map(chr, range(1, 0x3001)) if char.isspace() and char != " "]
 _NARROW_SPACES = "".join(char for char in _SPACES if char.isascii()).encode()
 _plain_spaces = WideReplacement(
     dict.fromkeys((char for char in _SPACES if not char.isascii()), b" ") | dict.fromkeys("\xad\u200b\ufeff", b"")
 )
 _HEART = "h1,main,article"
-_HEADINGS = "h1,h2,h3"
+_TITLES = "h1,h2,h3"
 _BLOCKS = "p h1 h2 h3 h4 h5 h6 div ul ol dl table blockquote section article figure figcaption address header"
 _AROUND = frozenset(_BLOCKS.split())
 _BEFORE = frozenset(("li", "dt", "dd", "tr", "br", "hr", "caption", "option"))
@@ -127,10 +129,12 @@ def _drop_frame(root: LexborNode) -> None:
         role = node.attributes.get("role", "navigation")
         if role in _FRAME_ROLES and node.mem_id != own:
             node.decompose(False)
-    suspects = root.css(_SUSPECTS)[:MAX_SUSPECTS]
+    suspects = root.css(_BODY_SUSPECTS if root.tag == "body" else _SUSPECTS)[:MAX_SUSPECTS]
     large = LARGE * len(root.text()) if suspects else 0
     for node in suspects:
-        heart = _HEADINGS if node.tag == "header" else _HEART
+        if node.tag in _HEADINGS:
+            continue
+        heart = _TITLES if node.tag == "header" else _HEART
         if node.mem_id != own and len(node.text()) <= large and node.css_first(heart) is None:
             node.decompose(False)
 
