@@ -112,6 +112,13 @@ def test_what_a_page_says_about_cookies_and_sidebars_is_kept() -> None:
     assert read(f"<body>{manual}<p>{PARAGRAPH}</p></body>").split("\n")[:-1] == lines
 
 
+def test_the_only_article_is_the_page_unless_its_title_stands_elsewhere() -> None:
+    article, phone = f"<article><h2>Review</h2><p>{PARAGRAPH}</p></article>", "<p>A phone with a screen.</p>"
+    assert "A phone" in read(f"<h1>Phone</h1>{phone}{article}")
+    assert "A phone" not in read(f"<h2>Phone</h2>{phone}{article}")
+    assert "A phone" not in read(f"{phone}{article.replace('h2', 'h1')}")
+
+
 def test_table_rows_are_lines_and_cells_are_words() -> None:
     rows = "".join(f"<tr><td>Name{n}</td><td>Value{n}</td></tr>" for n in range(30))
     assert read(f"<table>{rows}</table>").split("\n")[3] == "Name3 Value3"

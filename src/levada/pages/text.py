@@ -108,7 +108,10 @@ def _own_root(tree: LexborHTMLParser) -> LexborNode | None:
     if mains := tree.tags("main") or tree.css('[role="main"]'):
         return mains[0]
     articles = tree.tags("article")
-    return articles[0] if len(articles) == 1 else None
+    if len(articles) != 1:
+        return None
+    # Beside the page's title it is a teaser, or somebody's review.
+    return articles[0] if articles[0].css_first("h1") is not None or not tree.tags("h1") else None
 
 
 def _read(root: LexborNode, unwanted: frozenset[str]) -> bytes:
