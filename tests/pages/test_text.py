@@ -71,6 +71,21 @@ def test_headlines_are_no_menu() -> None:
     assert text.split("\n") == titles
 
 
+def test_headlines_without_spaces_are_no_menu_and_menus_without_spaces_are() -> None:
+    titles = [
+        "政府は自治体の住宅建設を支援する新しい提案を発表した",
+        "台風の接近に伴い新幹線の運転を見合わせ",
+        "市长说新桥明年五月开始施工",
+    ]
+    menu = "".join(
+        f"<li><a href=/m{entry}>{entry}</a>"
+        for entry in ("ホーム", "お問い合わせ", "会社概要", "プライバシーポリシー")
+    )
+    headlines = "".join(f"<li><a href=/{n}>{title}</a>" for n, title in enumerate(titles))
+    assert read(f"<ul>{menu}</ul><p>{PARAGRAPH}</p><ul>{headlines}</ul>").split("\n")[1:] == titles
+    assert "ホーム" not in read(f"<ul>{menu}</ul><p>{PARAGRAPH}</p>")
+
+
 def test_a_page_of_nothing_but_navigation_falls_back_to_all_its_text() -> None:
     text = read("<nav><a href=/1>One</a> <a href=/2>Two</a></nav><footer>Imprint</footer><script>no()</script>")
     assert "One" in text

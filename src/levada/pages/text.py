@@ -20,6 +20,7 @@ __all__ = ["main_text", "tidy_lines"]
 ENOUGH = 200  # characters: less than that is next to nothing
 _BYTES = 4  # of a character at most
 MENU_WORDS = 4  # a link of more words is a headline
+WORD_LETTERS = 3  # of a word in a script without spaces
 MENU_LETTERS = 60  # per link at most, or it is not worth a closer look
 MENU_RUN = 3  # so many short links in a row are a menu
 MENU_SHARE = 0.7  # of a line's characters are links, where it has a run of them
@@ -30,6 +31,9 @@ LARGE = 0.4  # share of the text: what holds more is no frame, whatever its clas
 _BREAK, _LINK, _GAP = b"\x1e", b"\x1f", b" "
 _WRITTEN_BREAK = b"\x1d"  # apart: a list of files in a `pre` is judged as a whole, and is no menu
 _ENDS = _BREAK + _WRITTEN_BREAK
+_WITHOUT_SPACES = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
 _COUNT = re.compile(r"\([\d.,\s]*+\)")  # of what is behind a link of a menu
 
 _NO_TEXT_TAGS = """
@@ -205,7 +209,9 @@ def _menu_links(line: str) -> int:
         return 0
     links = [part for part in parts[1::2] if part and not part.isspace()]
     linked = sum(map(len, links))
-    words = sum(len(link.split()) for link in links)
+    words: float = sum(len(link.split()) for link in links)
+    if not line.isascii():
+        words = max(words, sum(len(_WITHOUT_SPACES.findall(link)) for link in links) / WORD_LETTERS)
     rest = "".join(parts[::2])
     if "(" in rest:
         rest = _COUNT.sub("", rest)
