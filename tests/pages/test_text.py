@@ -143,6 +143,21 @@ def test_text_after_a_block_starts_a_line() -> None:
     assert read("<div>before<p>inside</p>after <i>all</i></div>") == "before\ninside\nafter all"
 
 
+def test_no_words_are_glued_together() -> None:
+    folded = "<details><summary>Shipping</summary>Ships in a day.</details>after"
+    choice = "<fieldset><legend>Colour</legend>black</fieldset><center>middle</center>end"
+    assert read(folded + choice).split("\n") == [
+        "Shipping",
+        "Ships in a day.",
+        "after",
+        "Colour",
+        "black",
+        "middle",
+        "end",
+    ]
+    assert read("<p>a finding<sup><a href=#1>1</a></sup> of 5 m<sup>2</sup></p>") == "a finding 1 of 5 m2"
+
+
 def test_lines_of_a_listing_stay_lines() -> None:
     code = "<pre>first line\r\n  second   <b>in\nbold</b>\n\n<code><i>third</i>\n</code>last</pre>"
     assert read(f"<p>be\nfore</p>{code}<p>af\nter</p>").split("\n") == [

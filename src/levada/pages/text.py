@@ -58,7 +58,10 @@ _plain_spaces = WideReplacement(
 )
 _HEART = "h1,main,article"
 _TITLES = "h1,h2,h3"
-_BLOCKS = "p h1 h2 h3 h4 h5 h6 div ul ol dl table blockquote section article figure figcaption address header"
+_BLOCKS = """
+    p h1 h2 h3 h4 h5 h6 div ul ol dl table blockquote section article figure figcaption address header main footer
+    nav aside form fieldset legend details summary center
+"""
 _AROUND = frozenset(_BLOCKS.split())
 _BEFORE = frozenset(("li", "dt", "dd", "tr", "br", "hr", "caption", "option"))
 _CELLS = frozenset(("td", "th"))
@@ -159,7 +162,7 @@ def _mark(root: LexborNode) -> None:
             node.insert_after(_LINK)
         elif tag in _BEFORE:
             node.insert_before(_BREAK)
-        elif tag in _CELLS:
+        elif tag in _CELLS or (tag == "sup" and node.css_first("a") is not None):  # the number of a note
             node.insert_before(_GAP)
         elif tag == "pre":
             node.insert_before(_BREAK)
