@@ -20,11 +20,15 @@ __all__ = ["Pieces", "snippet"]
 
 Pieces = tuple[tuple[str, bool], ...]
 
-_MARKS = "\u0300-\u036f"
+# Accents, Hebrew and Arabic points, and what joins letters or keeps them apart: they stand within words.
+_MARKS = (
+    "\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670"
+    "\u200b-\u200d"
+)
 _LEAD = 3  # letters that the forms of a word share
 _BEFORE = 40  # characters of context before the first word that was asked for
 _MOST_MATCHES = 100  # of one word
-_BLOCKS = ((0x30, 0x24F), (0x370, 0x52F), (0x1E00, 0x1FFF))
+_BLOCKS = ((0x30, 0x24F), (0x370, 0x52F), (0x620, 0x6FF), (0x1E00, 0x1FFF))
 _UNSPACED = "\u0e00"  # from here on scripts (nearly) write without spaces
 _SPACES = re.compile(r"\s+")
 
@@ -127,26 +131,41 @@ def _word_end(text: str, end: int) -> int:
 
 @cache
 def _spellings() -> dict[str, str]:
-    """Which characters fold to each letter, as the inside of a character class."""
+    """Which characters fold to each letter or pair of letters, as the inside of a character class."""
     spellings: dict[str, str] = {}
     for first, last in _BLOCKS:
         for code in range(first, last + 1):
             folded = fold(chr(code)).strip()
-            if len(folded) == 1:
+            if 1 <= len(folded) <= 2:
                 spellings[folded] = spellings.get(folded, "") + re.escape(chr(code))
     return spellings
 
 
 def _letters(word: str) -> str:
     spellings = _spellings()
+    parts: list[str] = []
+    place = 0
+    while place < len(word):
+        pair = word[place : place + 2]
+        if len(pair) == 2 and pair in spellings:  # ß is ss, œ is oe
+            parts.append(f"(?:{_letter(pair)}|{_letter(pair[0])}{_letter(pair[1])})")
+            place += 2
+        else:
+            parts.append(_letter(pair[0]))
+            place += 1
+    return "".join(parts)
+
+
+def _letter(folded: str) -> str:
     # Possessive: a hostile page of marks must not make the engine try every way to share them out.
-    return "".join(f"[{spellings.get(letter, re.escape(letter))}][{_MARKS}]*+" for letter in word)
+    return f"[{_spellings().get(folded, re.escape(folded))}][{_MARKS}]*+"
 
 
 @lru_cache(maxsize=256)
 def _pattern(folded: tuple[str, ...], quoted: bool) -> re.Pattern[str]:
     if len(folded) == 1 and not quoted and folded[0] < _UNSPACED:
-        return re.compile(_letters(folded[0][:_LEAD]) + _rest(folded[0]))
+        cuts_a_pair = len(folded[0]) > _LEAD and folded[0][_LEAD - 1 : _LEAD + 1] in _spellings()
+        return re.compile(_letters(folded[0][: _LEAD - cuts_a_pair]) + _rest(folded[0]))
     return re.compile(r"[\W_]{0,8}".join(map(_letters, folded)) + _rest(folded[-1]))
 
 
