@@ -204,6 +204,9 @@ FORMS = [
     ("de", "Häuser", "Häusern"),
     ("fr", "continuellement", "continuelle"),
     ("ru", "книгами", "книга"),
+    ("es", "ciudad", "ciudades"),
+    ("nl", "fiets", "fietsen"),
+    ("hu", "iskola", "iskolák"),
 ]
 
 

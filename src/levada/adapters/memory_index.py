@@ -138,10 +138,11 @@ class _Forms:
                 self._forms.setdefault((language, stem), set()).add(form)
         self._met |= met
 
-    def of(self, language: str, typed: str) -> set[str]:
+    def of(self, language: str, typed: str) -> frozenset[str]:
         if language not in LANGUAGES:
-            return set()
-        return {form for stem in word_stems(language, typed) for form in self._forms.get((language, stem), ())}
+            return frozenset()
+        stems = word_stems(language, typed)
+        return stems.union(form for stem in stems for form in self._forms.get((language, stem), ()))
 
 
 def _page(document: Document) -> _Page:

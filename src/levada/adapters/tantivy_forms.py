@@ -8,7 +8,7 @@ of a page that the writer has met, which is cheaper than to make an object of ea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from itertools import filterfalse
 from string import ascii_uppercase
@@ -92,9 +92,10 @@ def _plain(turkish: bool) -> bytes:
     return bytes.maketrans(_MARKS + capitals, b" " * len(_MARKS) + capitals.lower())
 
 
-def forms_of(searcher: tantivy.Searcher, language: str, stems: Iterable[str]) -> set[str]:
+def forms_of(searcher: tantivy.Searcher, language: str, stems: Collection[str]) -> set[str]:
     """The words that pages in `language` can have where one of these stems is sought."""
-    forms: set[str] = set()
+    # A stem as a word may have another stem: ciudades has ciudad, which has ciud. One alone is what was typed.
+    forms = set(stems) if len(stems) > 1 else set()
     for stem in stems:
         start = _SEPARATOR.join((language, stem, ""))
         forms.update(term[len(start) :] for term, _ in searcher.terms_with_prefix(FORMS, start, limit=_MOST_FORMS))
