@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from levada.pages.language import language_of
+from levada.pages.language import LANGUAGES, language_of
 from levada.pages.words import profile_of
 
 SAMPLES = {
@@ -26,6 +26,10 @@ SAMPLES = {
     "jaar op de brug.",
     "sv": "Det är en bro som inte har varit säker för trafik och den ska nu lagas av staden med pengar "
     "från ett bolag.",
+    "da": "Der var mange, som kom til mødet, og de fleste var enige om, at det ikke kan lade sig gøre nu, siger en "
+    "af dem.",
+    "no": "Det var mange som kom til møtet, og de fleste var enige om at det ikke kan la seg gjøre nå, sier en av "
+    "dem.",
     "pl": "Rada zdecydowała, że most nie jest bezpieczny i po roku prac przez miasto jest to dla ruchu jak "
     "nowy, ale od maja.",
     "ru": "Совет решил, что мост не так надёжен, как это было, и он на год закрыт для всех, но не для "
@@ -39,6 +43,15 @@ def test_the_words_tell_the_language(code: str, text: str) -> None:
     words = profile_of(text.encode()).vocabulary
     assert language_of("", words) == code
     assert language_of(code + "-XX", words) == code
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_all_the_frequent_words_of_a_language_tell_it(code: str) -> None:
+    assert language_of("", LANGUAGES[code]) == code
+
+
+def test_words_that_languages_share_tell_none_of_them() -> None:
+    assert language_of("", LANGUAGES["da"] & LANGUAGES["no"]) == ""
 
 
 def test_a_template_that_claims_english_over_turkish_text_is_not_believed() -> None:

@@ -15,6 +15,7 @@ __all__ = ["LANGUAGES", "language_of"]
 PLAIN = 12  # stop words of the declared language: it is that
 SURE = 4  # stop words that must be met where nothing is declared
 LEAD = 1.3  # times as many as the next language has
+OWN = 2  # words that the next language does not have, and three times as many as it has of its own
 CONTRADICTION = 8  # stop words of another language
 
 _CODE = re.compile(r"([A-Za-z]{2})(?:[-_][A-Za-z0-9]+)*$")
@@ -72,12 +73,18 @@ def language_of(declared: str, words: Set[bytes]) -> str:
     own = len(LANGUAGES[claim] & words) if claim in LANGUAGES else 0
     if own >= PLAIN:
         return claim
-    (best, code), (second, _) = _two_best(words)
-    clear = best >= SURE and best >= LEAD * second
+    (best, code), (second, other) = _two_best(words)
+    clear = best >= SURE and (best >= LEAD * second or _has_more_own(code, other, words))
     if not claim:
         return code if clear else ""
     # A language that we have no words of cannot be contradicted by a few.
     return code if clear and best >= max(CONTRADICTION, 3 * own) and claim in LANGUAGES else claim
+
+
+def _has_more_own(code: str, other: str, words: Set[bytes]) -> bool:
+    """Of the words that only one of two languages has: Danish and Norwegian share most of theirs."""
+    own, others = LANGUAGES[code] - LANGUAGES[other], LANGUAGES[other] - LANGUAGES[code]
+    return len(own & words) >= max(OWN, 3 * len(others & words))
 
 
 def _two_best(words: Set[bytes]) -> list[tuple[int, str]]:
