@@ -89,6 +89,22 @@ def test_shift_jis_declared_in_the_page() -> None:
     assert "新しい橋" in text_of(page)
 
 
+@pytest.mark.parametrize(
+    ("html", "title"),
+    [
+        ("<head><noscript><img src=x></noscript><title>Real</title></head><h1>Heading</h1>", "Real"),
+        ("<head><iframe src=x></iframe><svg><title>icon</title></svg><title>Real</title></head>", "Real"),
+        ("<head><title>Real</title></head><svg><g><title>icon</title></g></svg>", "Real"),
+        ("<svg><title>icon</title></svg><h1>Heading</h1>", "Heading"),
+        ("<h1>Two<br>lines</h1>", "Two lines"),
+        ("<h1><div>Two</div>li<b>n</b>es</h1>", "Two lines"),
+        ("<h1><svg><title>icon</title></svg>Heading<style>.x{}</style><script>var a</script></h1>", "Heading"),
+    ],
+)
+def test_the_title_is_the_pages_own_or_its_heading(html: str, title: str) -> None:
+    assert parse(f"{html}<p>{ARTICLE}</p>").title == title
+
+
 @pytest.mark.parametrize("where", ["title", "text", "link", "host", "base"])
 def test_a_page_that_is_not_the_utf8_it_says_is_read_as_what_it_is(where: str) -> None:
     said = dict.fromkeys(("title", "text", "link", "host", "base"), "cafe") | {where: "café"}

@@ -20,6 +20,10 @@ FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xm
 # Nothing is copied about as a browser would: that is quicker, and a page cannot grow by it.
 _AS_WRITTEN = int(LexborDocumentOptions.WO_EVENTS)
 _HEAD_TAGS = ("meta", "link", "base")
+_NO_HEADING = frozenset(
+    ("script", "style", "template", "title")
+)  # of text in a heading; a title there is a picture's
+_APART = frozenset(("div", "p"))
 # After the seconds `url=` may be left out; a number alone is the page itself.
 _REFRESH = re.compile(
     r"""\s*(?:[\d.]++(?:\s*[;,]|\s)\s*(?:url\s*=\s*)?+|url\s*=\s*)(?:"([^"]*)|'([^']*)|([^"'\s].*))""",
@@ -66,7 +70,7 @@ def read_head(tree: LexborHTMLParser, agent: str) -> Head:
             canonical = canonical or (href if "canonical" in rel else "")
             links += _link_element(rel, href, attributes)
     return Head(
-        title or _first_heading(tree),
+        title or _title_in_body(tree) or _first_heading(tree),
         _language(tree),
         base,
         canonical,
@@ -136,9 +140,30 @@ def _link_element(rel: list[str], href: str, attributes: dict[str, str | None]) 
     return [(href, PageKind.FEED)] if "alternate" in rel and kind.startswith(FEED_TYPES) else []
 
 
+def _title_in_body(tree: LexborHTMLParser) -> str:
+    """One that a broken head left there; pictures have titles too."""
+    titles = tree.tags("title")
+    if not titles:
+        return ""
+    of_pictures = {node.mem_id for node in tree.css("svg title")}
+    return next((title for node in titles if node.mem_id not in of_pictures and (title := _one_line(node))), "")
+
+
 def _first_heading(tree: LexborHTMLParser) -> str:
     heading = tree.css_first("h1")
-    return "" if heading is None else _one_line(heading)
+    if heading is None:
+        return ""
+    return " ".join("".join(map(_heading_text, heading.traverse(include_text=True))).split())[:MAX_TITLE]
+
+
+def _heading_text(node: LexborNode) -> str:
+    if node.tag == "br":
+        return " "
+    around = node.parent.tag if node.tag == "-text" and node.parent is not None else None
+    if around is None or around in _NO_HEADING:
+        return ""
+    text = node.text(deep=False)
+    return f" {text} " if around in _APART else text
 
 
 def _one_line(node: LexborNode) -> str:
