@@ -134,6 +134,15 @@ def test_the_only_article_is_the_page_unless_its_title_stands_elsewhere() -> Non
     assert "A phone" not in read(f"{phone}{article.replace('h2', 'h1')}")
 
 
+def test_questions_that_open_their_answers_are_read_with_them() -> None:
+    text = read(
+        "<main><h1>Questions <button>Copy link</button></h1><button>Show all</button>"
+        "<h2><button>How do I return it?</button></h2><div hidden=until-found>Within a month.</div>"
+        f"<h3><span><button>Who pays?</button></span></h3><div hidden>Loading</div><p>{PARAGRAPH}</p></main>"
+    )
+    assert text.split("\n")[:-1] == ["Questions", "How do I return it?", "Within a month.", "Who pays?"]
+
+
 def test_table_rows_are_lines_and_cells_are_words() -> None:
     rows = "".join(f"<tr><td>Name{n}</td><td>Value{n}</td></tr>" for n in range(30))
     assert read(f"<table>{rows}</table>").split("\n")[3] == "Name3 Value3"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
+from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -123,7 +124,7 @@ def _own_root(tree: LexborHTMLParser) -> LexborNode | None:
 
 def _read(root: LexborNode, unwanted: frozenset[str]) -> bytes:
     for node in list(root.traverse()):
-        if node.tag in unwanted:
+        if node.tag in unwanted and not (node.tag == "button" and _is_heading(node)):
             node.decompose(False)
     if unwanted is _NO_TEXT:
         _mark(root)
@@ -133,11 +134,28 @@ def _read(root: LexborNode, unwanted: frozenset[str]) -> bytes:
     return tidy_lines(_without_menus(root.text()).encode("utf-8", "replace"), _ENDS)
 
 
+def _is_heading(button: LexborNode) -> bool:
+    """A heading that opens what is below it is a button, in a span or not, and nothing else."""
+    heading = _only_parent(button)
+    if heading is not None and heading.tag == "span":
+        heading = _only_parent(heading)
+    if heading is None or heading.tag not in _HEADINGS:
+        return False
+    return heading.text().strip() == button.text().strip()
+
+
+def _only_parent(node: LexborNode) -> LexborNode | None:
+    """The element that holds this one, if it holds no other."""
+    parent = node.parent
+    return None if parent is None or len(list(islice(parent.iter(), 2))) > 1 else parent
+
+
 def _drop_frame(root: LexborNode) -> None:
     own = root.mem_id
     for node in root.css(_UNSEEN):
-        role = node.attributes.get("role", "navigation")
-        if role in _FRAME_ROLES and node.mem_id != own:
+        attributes = node.attributes
+        unseen = attributes.get("hidden") != "until-found"
+        if unseen and attributes.get("role", "navigation") in _FRAME_ROLES and node.mem_id != own:
             node.decompose(False)
     suspects = root.css(_BODY_SUSPECTS if root.tag == "body" else _SUSPECTS)[:MAX_SUSPECTS]
     large = LARGE * len(root.text()) if suspects else 0
