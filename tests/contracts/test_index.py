@@ -160,6 +160,11 @@ def test_what_is_removed_gone_or_not_to_be_searched_is_not_found(index: Index, a
         ("since:3m", {2, 3}),
         ("since:3m -since:2m", {2}),
         ("vapurlari", {3}),  # a form of the title's word, typed without its ı
+        ("İstanbul'dan", {3}),  # another ending of it stands there
+        ("ferries’ pass", {2}),
+        ("l'ferry OR bridge's", {1, 2}),
+        ('"İstanbul\'dan"', set()),
+        ("-İstanbul'dan", {1, 2, 3}),
         ("nowhere", set()),
     ],
 )

@@ -51,6 +51,15 @@ def test_quotes_of_any_kind_make_a_phrase_of_exact_forms() -> None:
     assert asked('"ferries"') == ((Words(("ferries",), "ferries", quoted=True),),)
 
 
+def test_a_word_with_an_apostrophe_may_be_a_form_of_its_longest_part() -> None:
+    whole, part = Words(("istanbul", "dan"), "İstanbul'dan"), Words(("istanbul",), "İstanbul")
+    assert asked("İstanbul'dan") == ((whole, part),)
+    assert parse_query("x -İstanbul'dan", NOW).must_not == (whole,)
+    for alone in ("it's", "пам'ять", "e-mail", "e-mail's"):
+        (group,) = asked(alone)
+        assert len(group) == 1, alone
+
+
 def test_a_word_that_folding_splits_is_a_phrase() -> None:
     assert asked("e-mail") == ((Words(("e", "mail"), "e-mail"),),)
     assert asked("http://x.org") == ((Words(("http", "x", "org"), "http://x.org"),),)

@@ -1,6 +1,7 @@
 """What does a search mean?
 
     istanbul vapur            both words (each also in its other forms: vapurlar)
+    İstanbul'dan              so, or the longest part alone, in its other forms: İstanbul
     "sea bus"                 these words in this order, as they stand; "word": this form only
     ferry OR vapur            either; OR binds closer than the space: a OR b c is (a or b) and c
     -bridge  -"old town"      not this
@@ -100,6 +101,8 @@ _PIECE = re.compile(
     r")"
 )
 _CURLY_QUOTES = str.maketrans(dict.fromkeys("“”„‟«»", '"'))
+_APOSTROPHE = re.compile("['’]")
+_SHORTEST_PART = 3  # letters: the it of it's says nothing
 _AGO = re.compile(r"(\d{1,6})([mhdw])", re.ASCII | re.IGNORECASE)
 _NOT_IN_HOSTS = frozenset("/\\?#@")
 _SECONDS = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
@@ -144,9 +147,9 @@ class _Reading:
         if negated:
             self._must_not.append(term)
         elif self._open_or:
-            self._must[-1] = (*self._must[-1], term)
+            self._must[-1] = (*self._must[-1], *_ways_to_say(term))
         else:
-            self._must.append((term,))
+            self._must.append(_ways_to_say(term))
         self._open_or = 0
 
     def end(self) -> Ask:
@@ -202,6 +205,17 @@ def _term(piece: re.Match[str], now: float) -> Term | None:
     typed = piece["phrase"] if quoted else piece["word"]
     folded = tuple(words(typed))
     return Words(folded, typed, quoted) if folded else None
+
+
+def _ways_to_say(term: Term) -> tuple[Term, ...]:
+    """The term, and what it is a form of: endings and articles stand behind or before an apostrophe."""
+    if not isinstance(term, Words) or term.quoted or len(term.folded) == 1:
+        return (term,)
+    *others, longest = sorted(_APOSTROPHE.split(term.typed), key=len)
+    folded = tuple(words(longest))
+    if len(folded) != 1 or len(longest) < _SHORTEST_PART or not all(len(part) < len(longest) for part in others):
+        return (term,)
+    return (term, Words(folded, longest))
 
 
 def _filter(field: str, value: str, column: int, now: float) -> Term:
