@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from levada.adapters.sqlite import SqliteStore
 from levada.assemble.folder import DataFolder
@@ -22,6 +22,9 @@ from tests.dashboard.served import served
 from tests.dashboard.walking import VIEWS, Walk, browser, chromium, demo, open_page
 
 pytestmark = pytest.mark.timeout(300)
+
+ADMIN, READER = "a-token-for-everything-0123456789", "a-token-for-reading-0123456789"
+TOKENS = {"LEVADA_TOKEN": ADMIN, "LEVADA_READ_TOKEN": READER}
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +137,20 @@ def test_a_dropped_site_is_shown_as_one(opened: Browser, tmp_path: Path) -> None
         expect(page.get_by_role("row").filter(has_text="next visit")).to_contain_text("never")
         assert not walk.is_too_wide()
         assert walk.complaints == []
+
+
+def log_in(page: Page, token: str) -> None:
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Open").click()
+
+
+@pytest.mark.parametrize("token", [ADMIN, READER])
+def test_a_person_logs_in_with_a_token(opened: Browser, tmp_path: Path, token: str) -> None:
+    with served(build(tmp_path / "data"), environment=TOKENS) as address, open_page(opened, "wide") as page:
+        page.goto(address)
+        log_in(page, token)
+        expect(page.locator("main h1")).to_have_text("Now")
+        expect(page.locator("#line")).to_have_text("no crawl runs")
 
 
 def asked_of_the_web(url: str) -> str:

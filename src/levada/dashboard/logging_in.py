@@ -30,6 +30,11 @@ _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="view
 <label for="token">Token</label>
 <input id="token" name="token" type="password" autocomplete="current-password" autofocus>
 <button>Open</button></form></html>"""
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "cache-control": "no-store",
+    "referrer-policy": "same-origin",  # by the policy of the other pages the form would be sent with `Origin: null`
+}
 _MOST_FIELDS = 4
 _TOO_MANY_FIELDS = Refusal(400, "usage-error", f"a form of at most {_MOST_FIELDS} fields is read here")
 
@@ -37,7 +42,7 @@ _TOO_MANY_FIELDS = Refusal(400, "usage-error", f"a form of at most {_MOST_FIELDS
 def login_page(refused: Refusal) -> Response:
     words = "This server needs a token." if refused.code == "token-needed" else refused.message
     page = _PAGE.format(style=_STYLE, path=LOGIN_PATH, words=words)
-    return HTMLResponse(page, refused.status, {"content-security-policy": _POLICY, "cache-control": "no-store"})
+    return HTMLResponse(page, refused.status, _HEADERS)
 
 
 def _token_in(body: bytes) -> str | Refusal:
