@@ -139,6 +139,29 @@ def test_a_dropped_site_is_shown_as_one(opened: Browser, tmp_path: Path) -> None
         assert walk.complaints == []
 
 
+BROKEN_WORDS = """() => [...document.querySelectorAll("main th, main .num")].flatMap((cell) => {
+  const inside = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), broken = [];
+  while (inside.nextNode()) for (const word of inside.currentNode.data.matchAll(/\\S+/g)) {
+    const range = document.createRange();
+    range.setStart(inside.currentNode, word.index);
+    range.setEnd(inside.currentNode, word.index + word[0].length);
+    if (new Set([...range.getClientRects()].map((part) => part.top)).size > 1) broken.push(word[0]);
+  }
+  return broken;
+})"""
+
+
+@pytest.mark.parametrize("size", ["wide", "narrow"])
+def test_no_head_or_number_of_a_table_is_broken_within_a_word(opened: Browser, tmp_path: Path, size: str) -> None:
+    with served(build(tmp_path / "data")) as address, open_page(opened, size) as page:
+        walk = Walk(page, address)
+        for view in ("sites", "sites/example.org", f"page?url={quote(FRONT, safe='')}", "balance"):
+            walk.go(view)
+            page.wait_for_selector("main .card, main .note")
+            assert page.evaluate(BROKEN_WORDS) == [], view
+            assert not walk.is_too_wide(), view
+
+
 def log_in(page: Page, token: str) -> None:
     page.get_by_label("Token").fill(token)
     page.get_by_role("button", name="Open").click()
