@@ -14,9 +14,9 @@ __all__ = ["served"]
 
 
 @contextmanager
-def served(data: Path, *options: str, environment: Mapping[str, str] | None = None) -> Iterator[str]:
+def served(data: Path, *options: str, environment: Mapping[str, str] | None = None, port: int = 0) -> Iterator[str]:
     """Its address, without the slash at the end."""
-    command = [sys.executable, "-m", "levada", "serve", "--data", str(data), "--port", "0", *options]
+    command = [sys.executable, "-m", "levada", "serve", "--data", str(data), "--port", str(port), *options]
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,

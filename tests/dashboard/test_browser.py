@@ -176,6 +176,20 @@ def test_a_person_logs_in_with_a_token(opened: Browser, tmp_path: Path, token: s
         expect(page.locator("#line")).to_have_text("no crawl runs")
 
 
+def test_after_a_restart_an_open_dashboard_asks_for_the_token_again(opened: Browser, tmp_path: Path) -> None:
+    data = build(tmp_path / "data")
+    with open_page(opened, "wide") as page:
+        with served(data, environment=TOKENS) as address:
+            page.goto(address)
+            log_in(page, ADMIN)
+            expect(page.locator("#line")).to_have_text("no crawl runs")
+        expect(page.locator("#line")).to_have_text("line lost, trying again")
+        with served(data, environment=TOKENS, port=int(address.rpartition(":")[2])):
+            expect(page.get_by_label("Token")).to_be_visible(timeout=20_000)
+            log_in(page, ADMIN)
+            expect(page.locator("#line")).to_have_text("no crawl runs")
+
+
 def asked_of_the_web(url: str) -> str:
     """The bundled web's sites are names below localhost, which not every machine looks up."""
     parts = urlsplit(url)

@@ -1,6 +1,8 @@
 // The status every second, for whichever view looks; what came in the last minutes is remembered here.
 
-const KEPT = 240;
+import { ask } from "./api.js";
+
+const KEPT = 240, AGAIN = 2000;
 export const past = { pace: [], believed: [], due: [] };
 export let latest = null;
 let changes = [];
@@ -30,5 +32,11 @@ export function connect(say) {
     say(latest.crawling ? (latest.live?.paused ? "paused" : "crawling") : "no crawl runs", latest.crawling ? "on" : "");
     for (const look of watchers) look(latest, changes);
   });
-  source.addEventListener("error", () => say("line lost, trying again", "lost"));
+  source.addEventListener("error", () => {
+    say("line lost, trying again", "lost");
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => again(say), AGAIN); // refused: the browser gives up
+  });
 }
+
+// A server that was started anew knows no session: that is found out by asking, which leads to the login.
+const again = (say) => ask("/status").catch(() => {}).then(() => connect(say));
