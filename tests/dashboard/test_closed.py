@@ -46,9 +46,11 @@ def test_a_person_logs_in_by_a_page_that_tells_nothing(open_server: Open, data: 
     page = server.get("/", headers={"accept": "text/html"})
     assert page.status_code == 401
     assert "<script" not in page.text
+    assert "This server needs a token." in page.text
     assert page.headers["referrer-policy"] == "same-origin"  # else browsers post the form with `Origin: null`
     wrong = server.post("/login", data={"token": "guess"}, follow_redirects=False)
     assert wrong.status_code == 401
+    assert "That token is not right." in wrong.text
     right = server.post("/login", data={"token": "admin-secret"}, follow_redirects=False)
     assert right.status_code == 303
     cookie = right.headers["set-cookie"].lower()

@@ -135,6 +135,7 @@ class Access:
             return _slow_down(wait)
         if tried:
             self._failures.count(client, now)
+            return Refusal(401, "wrong-token", "that token is not right")
         return Refusal(401, "token-needed", "a token is needed: send it as 'Authorization: Bearer TOKEN'")
 
     def _is_ours(self, host: str) -> bool:

@@ -40,8 +40,8 @@ _TOO_MANY_FIELDS = Refusal(400, "usage-error", f"a form of at most {_MOST_FIELDS
 
 
 def login_page(refused: Refusal) -> Response:
-    words = "This server needs a token." if refused.code == "token-needed" else refused.message
-    page = _PAGE.format(style=_STYLE, path=LOGIN_PATH, words=words)
+    words = "this server needs a token" if refused.code == "token-needed" else refused.message
+    page = _PAGE.format(style=_STYLE, path=LOGIN_PATH, words=f"{words[0].upper()}{words[1:]}.")
     return HTMLResponse(page, refused.status, _HEADERS)
 
 
