@@ -130,10 +130,13 @@ def test_a_session_carries_its_role_until_it_ends() -> None:
     assert status(door.refusal("GET", "/", cookie, "c")) == 401
 
 
-def test_logging_out_ends_the_session() -> None:
+@pytest.mark.parametrize("token", [ADMIN, READER])
+def test_logging_out_ends_the_session(token: str) -> None:
     door, _ = access()
-    session = door.log_in(ADMIN, "c")
+    session = door.log_in(token, "c")
     cookie = {**HERE, "cookie": f"levada_session={session}"}
+    assert status(door.refusal("POST", "/logout", cookie | {"origin": "http://evil.example"}, "c")) == 403
+    assert door.refusal("POST", "/logout", cookie, "c") is None
     door.log_out(cookie)
     assert status(door.refusal("GET", "/", cookie, "c")) == 401
 

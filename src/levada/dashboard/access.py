@@ -21,6 +21,7 @@ import msgspec
 
 __all__ = [
     "LOGIN_PATH",
+    "LOGOUT_PATH",
     "OPEN_PATHS",
     "SESSION_COOKIE",
     "SESSION_SECONDS",
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 LOGIN_PATH = "/login"
+LOGOUT_PATH = "/logout"
 OPEN_PATHS = frozenset({"/api/v1/health"})
 SESSION_COOKIE = "levada_session"
 SESSION_SECONDS = 12 * 3600.0
@@ -105,7 +107,7 @@ class Access:
             return self._unknown(client, tried=token is not None)
         if method in _SAFE:
             return None
-        if self.tokens and role is not Role.ADMIN:
+        if self.tokens and role is not Role.ADMIN and path != LOGOUT_PATH:
             return Refusal(403, "read-only", "this token may only read: use the admin token")
         return None if _is_same_origin(headers) else _CROSS_SITE
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from levada.dashboard.access import LOGIN_PATH, SESSION_COOKIE, SESSION_SECONDS, Access, Refusal
+from levada.dashboard.access import LOGIN_PATH, LOGOUT_PATH, SESSION_COOKIE, SESSION_SECONDS, Access, Refusal
 
 __all__ = ["login_page", "login_routes"]
 
@@ -70,4 +70,4 @@ def login_routes(access: Access) -> list[Route]:
         answer.delete_cookie(SESSION_COOKIE)
         return answer
 
-    return [Route(LOGIN_PATH, log_in, methods=["POST"]), Route("/logout", log_out, methods=["POST"])]
+    return [Route(LOGIN_PATH, log_in, methods=["POST"]), Route(LOGOUT_PATH, log_out, methods=["POST"])]
