@@ -230,6 +230,20 @@ def test_a_pause_stops_the_fetching_and_the_charts_move_again_after_it(opened: B
         assert walk.complaints == []
 
 
+def test_a_pause_that_is_refused_says_why_and_leaves_the_view(opened: Browser, address: str) -> None:
+    with open_page(opened, "narrow") as page:
+        refusal = {"error": {"code": "read-only", "message": "this token may only read"}}
+        page.route("**/api/v1/pause", lambda route: route.fulfill(status=403, json=refusal))
+        walk = Walk(page, address)
+        walk.go("now")
+        page.get_by_role("button", name="Pause").click()
+        expect(page.get_by_role("alert")).to_have_text("this token may only read")
+        expect(page.locator("main h1")).to_have_text("Now")
+        assert not walk.is_too_wide()
+        page.locator("#nav a", has_text="Sites").click()
+        expect(page.get_by_role("alert")).to_have_count(0)
+
+
 def test_the_keyboard_is_enough(opened: Browser, address: str) -> None:
     with open_page(opened, "wide") as page:
         walk = Walk(page, address)

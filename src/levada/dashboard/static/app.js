@@ -6,7 +6,7 @@ import { connect, watch } from "./live.js";
 
 const VIEWS = ["now", "sites", "search", "page", "balance", "stages", "shards", "loads", "lab"];
 const NAMES = { now: "Now", sites: "Sites", search: "Search", page: "Page", balance: "Balance", stages: "Stages", shards: "Shards", loads: "Loads", lab: "Lab" };
-const place = document.getElementById("view");
+const place = document.getElementById("view"), said = document.getElementById("said");
 let leave = () => {};
 let shown = 0;
 
@@ -18,6 +18,7 @@ function asked() {
 
 async function open() {
   const want = asked(), turn = ++shown;
+  show(said);
   leave();
   leave = () => {};
   for (const link of document.querySelectorAll("#nav a")) {
@@ -54,8 +55,9 @@ function pauseButton() {
     button.disabled = true;
     try {
       await order("POST", button.textContent === "Pause" ? "/pause" : "/resume");
+      show(said);
     } catch (error) {
-      show(place, trouble(error));
+      show(said, trouble(error));
     } finally {
       button.disabled = false;
     }
