@@ -247,9 +247,12 @@ def test_a_pause_that_is_refused_says_why_and_leaves_the_view(opened: Browser, a
 def test_the_keyboard_is_enough(opened: Browser, address: str) -> None:
     with open_page(opened, "wide") as page:
         walk = Walk(page, address)
-        walk.go("now")
+        walk.go("stages")
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.className") == "skip"
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "view"
+        assert page.evaluate("location.hash") == "#/stages"
         page.locator("#nav a").nth(1).focus()
         page.keyboard.press("Enter")
         expect(page.locator("#nav a[aria-current=page]")).to_have_text("Sites")

@@ -70,6 +70,10 @@ document.getElementById("theme").addEventListener("click", () => {
   localStorage.setItem("theme", theme() ? "light" : "dark");
   theme();
 });
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address says which view is shown, not where in it
+  place.focus();
+});
 theme();
 pauseButton();
 connect((words, how) => {
