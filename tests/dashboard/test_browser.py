@@ -244,6 +244,16 @@ def test_a_pause_that_is_refused_says_why_and_leaves_the_view(opened: Browser, a
         expect(page.get_by_role("alert")).to_have_count(0)
 
 
+def test_an_address_that_was_typed_wrong_still_leads_somewhere(opened: Browser, tmp_path: Path) -> None:
+    with served(build(tmp_path / "data")) as address, open_page(opened, "wide") as page:
+        walk = Walk(page, address)
+        walk.go("search?q=vapur&from=abc")
+        expect(page.locator("main")).to_contain_text("shown from 1")
+        assert walk.complaints == []
+        walk.go("sites/%")
+        expect(page.get_by_role("alert")).to_have_text("no site % is known")
+
+
 def test_the_keyboard_is_enough(opened: Browser, address: str) -> None:
     with open_page(opened, "wide") as page:
         walk = Walk(page, address)

@@ -13,7 +13,15 @@ let shown = 0;
 function asked() {
   const [path, search] = location.hash.replace(/^#\/?/, "").split("?");
   const [name, ...rest] = path.split("/");
-  return { name: VIEWS.includes(name) ? name : "now", rest: rest.map(decodeURIComponent), query: new URLSearchParams(search || "") };
+  return { name: VIEWS.includes(name) ? name : "now", rest: rest.map(decoded), query: new URLSearchParams(search || "") };
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // typed by hand: a sign of percent that stands for itself
+  }
 }
 
 async function open() {

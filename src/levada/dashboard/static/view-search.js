@@ -7,7 +7,7 @@ import { latest } from "./live.js";
 const PER_PAGE = 10;
 
 export async function open(place, { query: typed }) {
-  const words = typed.get("q") || "", offset = Number(typed.get("from") || 0);
+  const words = typed.get("q") || "", offset = Number(typed.get("from")) || 0;
   const field = el("input", { type: "search", name: "q", value: words, placeholder: 'words, "a phrase", -without', ariaLabel: "Search", autofocus: true });
   const site = el("input", { name: "site", value: typed.get("site") || "", placeholder: "site", ariaLabel: "Only this site", size: 16 });
   const lang = el("input", { name: "lang", value: typed.get("lang") || "", placeholder: "language", ariaLabel: "Only this language", size: 8 });
