@@ -8,8 +8,11 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
+
+from tests.cli.collection import build
 
 SERVE = [sys.executable, "-m", "levada", "serve"]
 
@@ -42,6 +45,25 @@ def test_being_told_to_end_is_no_failure(tmp_path: Path, number: signal.Signals)
         assert "levada crawl URL --data" in process.stdout.readline()
         _wait_for_answer(address)
         process.send_signal(number)
+        assert process.wait(30) == 0
+        assert process.stderr.read() == ""
+
+
+@pytest.mark.parametrize("path", ["/api/v1/live/stream", "/api/v1/changes/stream"])
+def test_whoever_listens_is_told_of_the_end_and_no_trouble_is_logged(tmp_path: Path, path: str) -> None:
+    with subprocess.Popen(
+        [*SERVE, "--port", "0", "--data", str(build(tmp_path / "data"))],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        address = process.stdout.readline().rpartition(" ")[2].strip().rstrip("/")
+        with urlopen(f"{address}{path}", timeout=30) as events:
+            events.readline()
+            process.send_signal(signal.SIGINT)
+            events.read()  # to its end: a stream that is cut off raises
         assert process.wait(30) == 0
         assert process.stderr.read() == ""
 

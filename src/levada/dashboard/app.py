@@ -33,6 +33,7 @@ from levada.dashboard.page import page_routes
 from levada.dashboard.reading import READING
 from levada.dashboard.shard_facts import SHARDS
 from levada.dashboard.site_facts import SITES
+from levada.dashboard.streaming import Streams
 from levada.dashboard.view import View
 from levada.dashboard.watching import LIVE_PATHS, WATCHING, live_line, live_routes
 
@@ -63,8 +64,9 @@ def openapi() -> dict[str, Any]:
     return document(OPERATIONS, CHANGE_PATHS | LIVE_PATHS)
 
 
-def make_app(view: View, access: Access, *beside: Beside) -> ASGIApp:
-    """`beside` runs as long as the server does."""
+def make_app(view: View, access: Access, *beside: Beside, streams: Streams | None = None) -> ASGIApp:
+    """`beside` runs as long as the server does; `streams` are there for whoever ends them before it."""
+    streams = streams or Streams()
     described = openapi()
     line = live_line(view)
 
@@ -73,8 +75,8 @@ def make_app(view: View, access: Access, *beside: Beside) -> ASGIApp:
 
     routes = [
         *routes_of(OPERATIONS, view),
-        *change_routes(view),
-        *live_routes(line),
+        *change_routes(view, streams),
+        *live_routes(line, streams),
         *metric_routes(view),
         Route(f"{API}/openapi.json", describe),
         *login_routes(access),

@@ -9,11 +9,12 @@ from xml.etree import ElementTree
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from levada.dashboard.answers import refusal_answer, refusal_of, tagged_answer
 from levada.dashboard.operations import API, Operation, query_of
+from levada.dashboard.streaming import Streams
 from levada.dashboard.view import View
 from levada.errors import LevadaError
 from levada.flow.feed import FeedPage, Place, filter_of, place_of
@@ -148,7 +149,7 @@ CHANGE_PATHS = {
 }
 
 
-def change_routes(view: View) -> list[Route]:
+def change_routes(view: View, streams: Streams) -> list[Route]:
     async def stream(request: Request) -> Response:
         try:
             ask = query_of(request, ChangesAsk)
@@ -158,8 +159,7 @@ def change_routes(view: View) -> list[Route]:
             await asyncio.to_thread(_read, view, first)  # what is wrong is told before the stream begins
         except LevadaError as error:
             return refusal_answer(refusal_of(error))
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(_events(view, start), media_type="text/event-stream", headers=headers)
+        return streams.answer(_events(view, start))
 
     async def atom(request: Request) -> Response:
         try:

@@ -20,6 +20,7 @@ from levada.dashboard.access import Access, Tokens, is_loopback
 from levada.dashboard.app import make_app
 from levada.dashboard.changes import change_facts
 from levada.dashboard.patience import PatientProtocol
+from levada.dashboard.streaming import Streams
 from levada.dashboard.view import View
 from levada.errors import LevadaError, UsageError
 from levada.flow.feed import Feed
@@ -75,9 +76,10 @@ def serve(
     async def run() -> None:
         fetcher = make_fetcher(folder.settings())
         runner = HookRunner(view.hooks, lambda: _feed(view), fetcher, clock, change_facts)
+        streams = Streams()
         server = _Server(
             uvicorn.Config(
-                make_app(view, access, runner.run),
+                make_app(view, access, runner.run, streams=streams),
                 log_level="warning",
                 access_log=False,
                 server_header=False,
@@ -86,7 +88,8 @@ def serve(
                 timeout_keep_alive=15,
                 timeout_graceful_shutdown=2,
                 loop="uvloop",
-            )
+            ),
+            streams,
         )
         on_ready()
         watching = asyncio.create_task(_end_with(beside, server))
@@ -108,6 +111,15 @@ async def _end_with(parent: int | None, server: uvicorn.Server) -> None:
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, streams: Streams) -> None:
+        super().__init__(config)
+        self._streams = streams
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Streams have no end of their own: they would be waited for until the patience is over."""
+        self._streams.end()
+        await super().shutdown(sockets)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Not raised again at the end, as the original does: whoever ended the server would hear that it failed."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from levada import __version__
@@ -18,6 +18,7 @@ from levada.assemble.counting import latest_change, measure_balance, open_trends
 from levada.dashboard.changes import ChangeFacts, change_facts
 from levada.dashboard.operations import API, Nothing, Operation
 from levada.dashboard.reading import Limit
+from levada.dashboard.streaming import Streams
 from levada.dashboard.view import View
 from levada.errors import LevadaError, NotFound
 from levada.flow.balance import CountReport
@@ -251,9 +252,8 @@ def live_line(view: View) -> LiveLine:
     return LiveLine(lambda: LiveAnswer(status_of(view, Nothing()), recent.look()))
 
 
-def live_routes(line: LiveLine) -> list[Route]:
+def live_routes(line: LiveLine, streams: Streams) -> list[Route]:
     async def stream(_request: Request) -> Response:
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(line.listen(), media_type="text/event-stream", headers=headers)
+        return streams.answer(line.listen())
 
     return [Route(f"{API}/live/stream", stream)]

@@ -1,0 +1,41 @@
+"""How is an answer given that never ends by itself? As events, until nobody listens or the server is to end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from starlette.responses import Response, StreamingResponse
+
+__all__ = ["Streams"]
+
+_EVENTS = "text/event-stream"
+_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+
+
+class Streams:
+    """All that are open end together."""
+
+    def __init__(self) -> None:
+        self._ending = asyncio.Event()
+
+    def end(self) -> None:
+        self._ending.set()
+
+    def answer(self, events: AsyncIterator[bytes]) -> Response:
+        return StreamingResponse(self._until_the_end(events), media_type=_EVENTS, headers=_HEADERS)
+
+    async def _until_the_end(self, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        ended = asyncio.ensure_future(self._ending.wait())
+        waited_for: set[asyncio.Future[Any]] = {ended}
+        try:
+            while not ended.done():
+                coming = asyncio.ensure_future(anext(events))
+                waited_for = {ended, coming}
+                await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
+                if coming.done():
+                    yield coming.result()
+        finally:
+            for each in waited_for:
+                each.cancel()
