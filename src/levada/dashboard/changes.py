@@ -159,7 +159,7 @@ def change_routes(view: View, streams: Streams) -> list[Route]:
             await asyncio.to_thread(_read, view, first)  # what is wrong is told before the stream begins
         except LevadaError as error:
             return refusal_answer(refusal_of(error))
-        return streams.answer(_events(view, start))
+        return streams.answer(request, _events(view, start))
 
     async def atom(request: Request) -> Response:
         try:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 __all__ = ["Streams"]
@@ -23,7 +24,9 @@ class Streams:
     def end(self) -> None:
         self._ending.set()
 
-    def answer(self, events: AsyncIterator[bytes]) -> Response:
+    def answer(self, request: Request, events: AsyncIterator[bytes]) -> Response:
+        if request.method == "HEAD":
+            return Response(media_type=_EVENTS, headers=_HEADERS)
         return StreamingResponse(self._until_the_end(events), media_type=_EVENTS, headers=_HEADERS)
 
     async def _until_the_end(self, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -253,7 +253,7 @@ def live_line(view: View) -> LiveLine:
 
 
 def live_routes(line: LiveLine, streams: Streams) -> list[Route]:
-    async def stream(_request: Request) -> Response:
-        return streams.answer(line.listen())
+    async def stream(request: Request) -> Response:
+        return streams.answer(request, line.listen())
 
     return [Route(f"{API}/live/stream", stream)]
