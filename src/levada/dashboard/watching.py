@@ -237,6 +237,8 @@ class LiveLine:
             await asyncio.sleep(_SECOND)
 
     async def listen(self) -> AsyncIterator[bytes]:
+        if not self._watchers:
+            self._said = b""  # to those who watched before, however long ago
         self._watchers += 1
         try:
             yield self._said or b": soon\n\n"
