@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from html import unescape
 from http.client import HTTPConnection
 from pathlib import Path
@@ -188,6 +189,20 @@ def test_after_a_restart_an_open_dashboard_asks_for_the_token_again(opened: Brow
             expect(page.get_by_label("Token")).to_be_visible(timeout=20_000)
             log_in(page, ADMIN)
             expect(page.locator("#line")).to_have_text("no crawl runs")
+
+
+def test_times_are_those_of_the_world_before_the_first_event_too(opened: Browser, tmp_path: Path) -> None:
+    with served(build(tmp_path / "data")) as address, open_page(opened, "wide") as page:
+        page.route("**/api/v1/live/stream", lambda route: route.abort())
+        walk = Walk(page, address)
+        now = str(walk.ask("/status")["now"])
+        page.clock.set_fixed_time(datetime.fromisoformat(now) + timedelta(days=3650))
+        walk.go("search?q=vapur")
+        expect(page.locator(".hit").first).to_contain_text(" ago ")
+        expect(page.locator(".hit").first).not_to_contain_text(re.compile(r"changed \d,\d+ d ago"))
+        walk.go("sites/example.org")
+        expect(page.locator("main h1")).to_have_text("example.org")
+        expect(page.locator("main")).not_to_contain_text(re.compile(r"\d,\d+ d ago"))
 
 
 def asked_of_the_web(url: str) -> str:

@@ -14,6 +14,9 @@ export function watch(look) {
   return () => watchers.delete(look);
 }
 
+// The crawled world's own now; a link to a view may be opened before the first event has come.
+export const worldNow = async () => (latest || await ask("/status")).now;
+
 function remember(list, value) {
   if (value === null || value === undefined) return;
   list.push(value);

@@ -2,7 +2,7 @@
 
 import { ask, query } from "./api.js";
 import { ago, el, moment, note, number, pageLink, show, trouble } from "./dom.js";
-import { latest } from "./live.js";
+import { worldNow } from "./live.js";
 
 const PER_PAGE = 10;
 
@@ -27,20 +27,20 @@ export async function open(place, { query: typed }) {
   const whole = [words, site.value && `site:${site.value.trim()}`, lang.value && `lang:${lang.value.trim()}`, since.value && `since:${since.value}`].filter(Boolean).join(" ");
   try {
     const told = await ask(`/search${query({ q: whole, limit: PER_PAGE, offset: offset || "" })}`);
-    show(results, told.total ? hits(told, offset, go) : note("No page has these words. Fewer words, or another spelling, may find one."));
+    show(results, told.total ? hits(told, offset, go, await worldNow()) : note("No page has these words. Fewer words, or another spelling, may find one."));
   } catch (error) {
     show(results, trouble(error));
   }
 }
 
-function hits(told, offset, go) {
+function hits(told, offset, go, now) {
   return [
     el("p", { class: "soft small" }, `${number(told.total)} pages, shown from ${number(offset + 1)}`),
     el("ul", { class: "plain card" }, told.hits.map((hit) => el("li", { class: "hit" },
       el("h3", {}, pageLink(hit.url, hit.title || hit.url)),
       el("div", { class: "mono soft" }, hit.url),
       el("p", {}, hit.snippet.map((piece) => (piece.asked ? el("mark", {}, piece.text) : piece.text))),
-      el("div", { class: "small soft" }, `${hit.site} · ${hit.language || "?"} · changed ${ago(hit.changed_at, latest?.now)} (${moment(hit.changed_at)}) · score ${number(hit.score, 2)}`)))),
+      el("div", { class: "small soft" }, `${hit.site} · ${hit.language || "?"} · changed ${ago(hit.changed_at, now)} (${moment(hit.changed_at)}) · score ${number(hit.score, 2)}`)))),
     el("p", {}, offset > 0 ? el("button", { type: "button", class: "quiet", onclick: () => go(Math.max(0, offset - PER_PAGE)) }, "Back") : null, " ",
       told.next_offset !== null ? el("button", { type: "button", class: "quiet", onclick: () => go(told.next_offset) }, "More") : null),
   ];

@@ -2,7 +2,7 @@
 
 import { ask, order, query } from "./api.js";
 import { ago, card, el, moment, note, number, pageLink, show, span, table, trouble } from "./dom.js";
-import { latest } from "./live.js";
+import { worldNow } from "./live.js";
 import { often } from "./often.js";
 
 const SELDOM = 10_000, AT_ONCE = 50;
@@ -60,7 +60,7 @@ const refusals = (site) => site.refused.map((each) => `${each.reason} ${number(e
 
 async function one(place, name) {
   const told = await ask(`/site${query({ site: name })}`);
-  const site = told.site, now = latest?.now;
+  const site = told.site, now = await worldNow();
   const said = el("p", { class: "small soft", role: "status" });
   const drop = el("button", { type: "button", class: "quiet", onclick: async () => {
     try {
