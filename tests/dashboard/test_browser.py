@@ -163,6 +163,23 @@ def test_no_head_or_number_of_a_table_is_broken_within_a_word(opened: Browser, t
             assert not walk.is_too_wide(), view
 
 
+def test_every_view_is_within_reach_on_a_phone_and_cards_have_room(opened: Browser, tmp_path: Path) -> None:
+    with served(build(tmp_path / "data")) as address, open_page(opened, "narrow") as page:
+        walk = Walk(page, address)
+        walk.go("lab")
+        for link in page.locator("#nav a").all():
+            expect(link).to_be_in_viewport(ratio=1)
+        upper, lower = (card.bounding_box() for card in page.locator("main .card").all()[:2])
+        assert upper
+        assert lower
+        assert upper["y"] + upper["height"] < lower["y"]
+        walk.go("search?q=vapur")
+        card, hit = (page.locator(part).first.bounding_box() for part in ("main .card", "main .hit"))
+        assert card
+        assert hit
+        assert card["x"] + 5 < hit["x"]
+
+
 def log_in(page: Page, token: str) -> None:
     page.get_by_label("Token").fill(token)
     page.get_by_role("button", name="Open").click()

@@ -6,7 +6,7 @@ import { ago, el, number, show, table, trouble } from "./dom.js";
 const LOOK = 2000;
 
 export async function open(place) {
-  const parts = el("div", {});
+  const parts = el("div", { class: "grid" });
   show(place, el("h1", {}, "Lab"),
     el("p", { class: "soft" }, "Each part of Levada comes from a published piece of work. Its tables are rerun here; a figure that does not come out again stays in the table."), parts);
   let timer = null;
