@@ -328,6 +328,19 @@ def test_what_outsiders_write_is_shown_as_text(opened: Browser, tmp_path: Path, 
         assert walk.complaints == []
 
 
+def test_a_title_turns_nothing_round_that_stands_beside_it(opened: Browser, tmp_path: Path) -> None:
+    data = build(tmp_path / "data")
+    odd_page(data, "/round", "\u202etitle")
+    with served(data) as address, open_page(opened, "wide") as page:
+        walk = Walk(page, address)
+        walk.go("now")
+        item = page.get_by_role("listitem").filter(has_text="odd.example")
+        title, beside = (item.locator(part).bounding_box() for part in ("a", ".soft"))
+        assert title
+        assert beside
+        assert title["x"] + title["width"] <= beside["x"]
+
+
 def odd_page(data: Path, path: str, title: str) -> str:
     url = canonical(f"https://odd.example{path}")
     store = SqliteStore(DataFolder(data).database)
