@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from html import unescape
@@ -178,6 +179,17 @@ def test_every_view_is_within_reach_on_a_phone_and_cards_have_room(opened: Brows
         assert card
         assert hit
         assert card["x"] + 5 < hit["x"]
+
+
+def test_what_to_type_names_the_folder_that_is_shown(opened: Browser, tmp_path: Path) -> None:
+    data = build(tmp_path / "all of Ada's")
+    with served(data) as address, open_page(opened, "narrow") as page:
+        walk = Walk(page, address)
+        for view in ("now", "stages"):
+            walk.go(view)
+            typed = page.locator("main .note code").inner_text()
+            assert shlex.split(typed) == ["levada", "crawl", "--data", str(data)]
+            assert not walk.is_too_wide()
 
 
 def log_in(page: Page, token: str) -> None:

@@ -24,7 +24,7 @@ def test_a_new_watcher_is_not_told_how_it_was_when_somebody_watched_before() -> 
     world = ["long ago"]
 
     def look() -> LiveAnswer:
-        return LiveAnswer(StatusAnswer("1", world[0], False, None, None), [])
+        return LiveAnswer(StatusAnswer("1", world[0], "levada-data", False, None, None), [])
 
     async def watched() -> list[bytes]:
         line = LiveLine(look)

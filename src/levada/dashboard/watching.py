@@ -56,6 +56,7 @@ class StandingFacts(msgspec.Struct, frozen=True):
 class StatusAnswer(msgspec.Struct, frozen=True):
     version: str
     now: str  # of the crawled world
+    data: str  # the folder, as the server was given it
     crawling: bool
     standing: StandingFacts | None  # None while nothing is stored
     live: LiveStatus | None
@@ -87,15 +88,15 @@ class TrendsAnswer(msgspec.Struct, frozen=True):
 
 def status_of(view: View, _ask: Nothing) -> StatusAnswer:
     """How everything stands; of a folder that cannot be read, why."""
-    live = view.folder.live()
+    live, data = view.folder.live(), str(view.folder.path)
     try:
         collection = view.collection()
         now = collection.clock.now()
         standing = collection.store.standing(now)
     except LevadaError as error:
         trouble = None if isinstance(error, NotFound) else str(error)
-        return StatusAnswer(__version__, "", live is not None, None, live, trouble)
-    return StatusAnswer(__version__, str(iso(now)), live is not None, _facts(standing), live)
+        return StatusAnswer(__version__, "", data, live is not None, None, live, trouble)
+    return StatusAnswer(__version__, str(iso(now)), data, live is not None, _facts(standing), live)
 
 
 def _facts(standing: Standing) -> StandingFacts:

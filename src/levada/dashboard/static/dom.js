@@ -70,6 +70,9 @@ export function note(words, code) {
   return el("p", { class: "note" }, words, code ? [" ", el("code", {}, code)] : null);
 }
 
+const inShell = (word) => (/^[\w./:-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+export const command = (words, status) => `levada ${words} --data ${inShell(status.data)}`;
+
 export function trouble(error) {
   return el("div", { class: "note error", role: "alert" }, error.message || String(error));
 }

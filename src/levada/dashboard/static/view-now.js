@@ -1,7 +1,7 @@
 // How does it go, right now?
 
 import { lines } from "./charts.js";
-import { card, el, figure, note, number, pageLink, percent, show, size, table, trouble, wide } from "./dom.js";
+import { card, command, el, figure, note, number, pageLink, percent, show, size, table, trouble, wide } from "./dom.js";
 import { past, watch } from "./live.js";
 
 export function open(place) {
@@ -21,8 +21,8 @@ function draw(status, top, charts, below) {
   const { standing, live } = status;
   if (!standing) {
     show(top, status.trouble
-      ? [trouble({ message: `The collection cannot be read: ${status.trouble}` }), note("This says more:", "levada doctor")]
-      : note("Nothing is stored yet. Start a crawl:", "levada crawl https://example.org"));
+      ? [trouble({ message: `The collection cannot be read: ${status.trouble}` }), note("This says more:", command("doctor", status))]
+      : note("Nothing is stored yet. Start a crawl:", command("crawl https://example.org", status)));
     show(charts);
     show(below);
     return;
@@ -34,7 +34,7 @@ function draw(status, top, charts, below) {
     figure(number(standing.due), `due, ${number(standing.unvisited)} never visited`),
     figure(live?.budget_used === null || !live ? "–" : percent(live.budget_used, 0), live?.per_hour ? `of ${number(live.per_hour)} fetches per hour` : "no budget is set"),
     figure(size(standing.bytes), `${number(standing.sites)} sites, ${number(standing.known)} addresses`))),
-    live ? null : note("No crawl runs in this folder; this is how it was left. Go on with:", "levada crawl"));
+    live ? null : note("No crawl runs in this folder; this is how it was left. Go on with:", command("crawl", status)));
   show(charts,
     card("Pages per second", past.pace.length > 1 ? lines([{ values: past.pace }], { words: "Pages per second over the last minutes" }) : waiting(live)),
     card("Believed to be current", past.believed.length > 1 ? lines([{ values: past.believed.map((share) => 100 * share) }], { top: 100, words: "Share of pages believed current, in percent" }) : waiting(live)));

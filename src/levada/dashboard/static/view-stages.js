@@ -1,7 +1,7 @@
 // How many workers has each stage, how many should it have, and why?
 
 import { lines, legend } from "./charts.js";
-import { card, el, note, number, show } from "./dom.js";
+import { card, command, el, note, number, show } from "./dom.js";
 import { watch } from "./live.js";
 
 const MOST_CELLS = 240;
@@ -17,7 +17,7 @@ export function open(place) {
 function draw(status, place) {
   const live = status.live;
   if (!live || !live.stages.length) {
-    show(place, note("No crawl runs here now. Start one and look again:", "levada crawl"));
+    show(place, note("No crawl runs here now. Start one and look again:", command("crawl", status)));
     return;
   }
   show(place, live.held ? el("p", { class: "note warn" }, "A queue is full: nothing more is leased until it has drained.") : null,
