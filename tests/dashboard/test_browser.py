@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from levada.adapters.sqlite import SqliteStore
 from levada.assemble.folder import DataFolder
+from levada.flow.live import LiveStatus
 from levada.pages.urls import canonical
 from levada.records import Found, Outcome, PageState, Settled, Visit
 from tests.cli.collection import FRONT, HOUR, NOW, build, drop, version
@@ -296,6 +297,17 @@ def test_an_address_that_was_typed_wrong_still_leads_somewhere(opened: Browser, 
         assert walk.complaints == []
         walk.go("sites/%")
         expect(page.get_by_role("alert")).to_have_text("no site % is known")
+
+
+def test_a_crawl_without_a_limit_per_hour_is_not_said_to_have_no_budget(opened: Browser, tmp_path: Path) -> None:
+    data = build(tmp_path / "data")
+    live = LiveStatus(os.getpid(), 1.0, 1.0, 2.0, 3, 4, 5, 6, 7, 0.5, 0, None, {}, {})
+    with served(data) as address, open_page(opened, "wide") as page:
+        walk = Walk(page, address)
+        walk.go("now")
+        expect(page.locator(".figures")).to_contain_text("of the budget")
+        DataFolder(data).save_live(live)
+        expect(page.locator(".figures")).to_contain_text("no limit per hour")
 
 
 def test_the_keyboard_is_enough(opened: Browser, address: str) -> None:

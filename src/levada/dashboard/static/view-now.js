@@ -32,7 +32,7 @@ function draw(status, top, charts, below) {
     figure(percent(live?.believed_current), "believed to be current"),
     figure(number(standing.stored), `pages stored, ${number(standing.versions)} versions`),
     figure(number(standing.due), `due, ${number(standing.unvisited)} never visited`),
-    figure(live?.budget_used === null || !live ? "–" : percent(live.budget_used, 0), live?.per_hour ? `of ${number(live.per_hour)} fetches per hour` : "no budget is set"),
+    figure(percent(live?.budget_used, 0), budget(live)),
     figure(size(standing.bytes), `${number(standing.sites)} sites, ${number(standing.known)} addresses`))),
     live ? null : note("No crawl runs in this folder; this is how it was left. Go on with:", command("crawl", status)));
   show(charts,
@@ -44,6 +44,12 @@ function draw(status, top, charts, below) {
     card("Visits that failed", table(["reason", { name: "visits", num: true }], failed.map(([why, count]) => [why, number(count)]), "None since this crawl began.")),
     card("Refused, and why", table(["reason", { name: "addresses", num: true }], refused.sort((a, b) => b[1] - a[1]).map(([why, count]) => [why, number(count)]), "Nothing was refused.")),
     card("Pages by state", table(["state", { name: "pages", num: true }], states.map(([state, count]) => [state, number(count)]))));
+}
+
+// Without a limit per hour there may still be one per page and day.
+function budget(live) {
+  if (!live) return "of the budget";
+  return live.per_hour ? `of ${number(live.per_hour)} fetches per hour` : "no limit per hour";
 }
 
 const waiting = (live) => el("p", { class: "soft" }, live ? "Gathering…" : "Shown while a crawl runs.");
