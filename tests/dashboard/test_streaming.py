@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from typing import cast
 
 import pytest
 from starlette.testclient import TestClient
@@ -31,7 +29,7 @@ def test_a_new_watcher_is_not_told_how_it_was_when_somebody_watched_before() -> 
         running = asyncio.create_task(line.run())
         for now in ("long ago", "today"):
             world[0] = now
-            events = cast(AsyncGenerator[bytes, None], line.listen())
+            events = line.listen()
             seen = [await anext(events), await anext(events)]
             await events.aclose()
         running.cancel()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Annotated, Any
 from xml.etree import ElementTree
 
@@ -172,7 +172,7 @@ def change_routes(view: View, streams: Streams) -> list[Route]:
     return [Route(f"{API}/changes/stream", stream), Route(f"{API}/changes.atom", atom)]
 
 
-async def _events(view: View, ask: ChangesAsk) -> AsyncIterator[bytes]:
+async def _events(view: View, ask: ChangesAsk) -> AsyncGenerator[bytes, None]:
     """The id of an event is the place after it: a browser that lost the line asks on from there by itself."""
     yield b"retry: 2000\n\n"
     quiet = 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 from starlette.requests import Request
@@ -24,12 +24,12 @@ class Streams:
     def end(self) -> None:
         self._ending.set()
 
-    def answer(self, request: Request, events: AsyncIterator[bytes]) -> Response:
+    def answer(self, request: Request, events: AsyncGenerator[bytes, None]) -> Response:
         if request.method == "HEAD":
             return Response(media_type=_EVENTS, headers=_HEADERS)
         return StreamingResponse(self._until_the_end(events), media_type=_EVENTS, headers=_HEADERS)
 
-    async def _until_the_end(self, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _until_the_end(self, events: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
         ended = asyncio.ensure_future(self._ending.wait())
         waited_for: set[asyncio.Future[Any]] = {ended}
         try:
@@ -42,3 +42,5 @@ class Streams:
         finally:
             for each in waited_for:
                 each.cancel()
+            await asyncio.wait(waited_for)
+            await events.aclose()  # now, and not when it is collected: whoever counts the listeners counts right

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from typing import Annotated, Any
 
@@ -237,7 +237,7 @@ class LiveLine:
                 self._news = asyncio.Event()
             await asyncio.sleep(_SECOND)
 
-    async def listen(self) -> AsyncIterator[bytes]:
+    async def listen(self) -> AsyncGenerator[bytes, None]:
         if not self._watchers:
             self._said = b""  # to those who watched before, however long ago
         self._watchers += 1
