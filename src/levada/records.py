@@ -90,7 +90,7 @@ class Said(IntFlag):
 
     NOTHING = 0
     NOT_MODIFIED = 1  # the server answered 304
-    SAME_TAG = 2  # it sent the whole page, under the entity tag that we hold
+    SAME_TAG = 2  # it sent the whole page, under the entity tag that we hold, or the date where there is no tag
     DATED = 4  # it sent a Last-Modified
     DATE_MOVED = 8  # and another one than at the visit before
     SITEMAP = 16  # a sitemap told of a change since the visit before

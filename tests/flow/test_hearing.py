@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+
 from levada.adapters.memory import MemoryStore
 from levada.adapters.memory_web import Answer
 from levada.flow.hearing import HearingStep
@@ -97,6 +99,17 @@ def test_what_the_server_says_is_read_from_its_answer() -> None:
     assert said_of(known(), Response("", 200, moved), START) == Said.DATED
 
 
+def test_where_there_is_no_tag_the_same_date_speaks_for_304() -> None:
+    only_dated = stored(etag=None, last_modified="Mon, 01 Jan 2024 00:00:00 GMT")
+    same = (("last-modified", "Mon, 01 Jan 2024 00:00:00 GMT"),)
+    moved = (("last-modified", "Tue, 02 Jan 2024 00:00:00 GMT"),)
+    assert said_of(only_dated, Response("", 200, same), START + 2 * HOUR) == Said.SAME_TAG | Said.DATED
+    assert said_of(only_dated, Response("", 200, moved), START + 2 * HOUR) == Said.DATED | Said.DATE_MOVED
+    assert said_of(stored(etag=None, last_modified=None), Response("", 200), START + 2 * HOUR) == Said.NOTHING
+    both = stored(etag='"1"', last_modified="Mon, 01 Jan 2024 00:00:00 GMT")
+    assert said_of(both, Response("", 200, (("etag", '"2"'), *same)), START + 2 * HOUR) == Said.DATED
+
+
 def test_dates_that_cannot_be_are_no_notices() -> None:
     dates = [None, -5.0, START, START + DAY]
     entries = tuple(Link(f"http://a.test/{n}", How.SITEMAP, lastmod=at) for n, at in enumerate(dates))
@@ -105,21 +118,31 @@ def test_dates_that_cannot_be_are_no_notices() -> None:
     assert notices_of(ParsedPage(PageKind.PAGE, marked=entries), START) == ()
 
 
-def test_a_server_that_says_304_to_everything_is_found_out_and_asked_for_whole_pages() -> None:
-    """It sends the same tag for every version: now and then, and then always, the page is fetched whole."""
+@pytest.mark.parametrize("pages", [1, 8])
+@pytest.mark.parametrize(
+    ("condition", "validator"),
+    [
+        ("If-None-Match", {"etag": '"always"'}),
+        ("If-Modified-Since", {"last_modified": "Mon, 01 Jan 2024 00:00:00 GMT"}),
+    ],
+)
+def test_a_server_that_says_304_to_everything_is_found_out_and_asked_for_whole_pages(
+    condition: str, validator: dict[str, str], pages: int
+) -> None:
+    """It sends the same tag or date for every version: now and then, and then always, the page is fetched whole."""
 
     class Stubborn:
         version = 0
 
         def __call__(self, request: object) -> Response:
             self.version += 1
-            conditional = any(name == "If-None-Match" for name, _ in getattr(request, "headers", ()))
-            return status(304) if conditional else page(f"version {self.version}", etag='"always"')
+            conditional = any(name == condition for name, _ in getattr(request, "headers", ()))
+            return status(304) if conditional else page(f"version {self.version}", **validator)
 
     site = Stubborn()
-    pages = [f"http://a.test/{n}" for n in range(8)]
-    world = World(dict.fromkeys(pages, site), "[revisit]\nfloor = 600.0", policy=learned(per_hour=20))
-    world.crawl(*pages, seconds=10 * DAY)
+    urls = [f"http://a.test/{n}" for n in range(pages)]
+    world = World(dict.fromkeys(urls, site), "[revisit]\nfloor = 600.0", policy=learned(per_hour=20))
+    world.crawl(*urls, seconds=10 * DAY)
     later = [settled.visit.outcome for settled in world.commits[-50:]]
     assert later.count(Outcome.CHANGED) == len(later)
 

@@ -189,6 +189,25 @@ def test_a_site_whose_304_lies_is_asked_for_the_whole_page() -> None:
     assert revisit.asks_whole(page)
 
 
+def test_one_lie_with_304_is_enough_on_a_site_of_one_page_and_a_few_true_ones_make_up_for_it() -> None:
+    revisit = policy(per_hour=60)
+    page = visited(revisit, a_page(8), 0.0, Outcome.FIRST)
+    page = visited(revisit, page, HOUR, Outcome.CHANGED, said=Said.SAME_TAG)
+    assert revisit.asks_whole(page)
+    for step in range(2, 6):
+        page = visited(revisit, page, step * HOUR, Outcome.UNCHANGED, said=Said.SAME_TAG)
+    assert not revisit.asks_whole(page)
+
+
+def test_a_site_whose_304_was_always_right_stays_believed_whatever_changes_under_new_tags() -> None:
+    revisit = policy(per_hour=60)
+    page = visited(revisit, a_page(8), 0.0, Outcome.FIRST)
+    for step in range(1, 7):
+        outcome, said = (Outcome.CHANGED, Said.NOTHING) if step % 2 else (Outcome.UNCHANGED, Said.SAME_TAG)
+        page = visited(revisit, page, step * HOUR, outcome, said=said)
+        assert not revisit.asks_whole(page)
+
+
 def test_now_and_then_any_page_is_asked_for_whole() -> None:
     revisit = policy()
     asked = [revisit.asks_whole(a_page(1, visits=visits)) for visits in range(64)]

@@ -18,13 +18,20 @@ def said_of(page: PageRecord, response: Response, at: float) -> Said:
         said |= Said.EARLY
     if response.status == 304:
         return said | Said.NOT_MODIFIED
-    if page.etag and response.header("etag") == page.etag:
+    modified = response.header("last-modified")
+    if _same_validator(page, response.header("etag"), modified):
         said |= Said.SAME_TAG
-    if modified := response.header("last-modified"):
+    if modified:
         said |= Said.DATED
         if page.last_modified and modified != page.last_modified:
             said |= Said.DATE_MOVED
     return said
+
+
+def _same_validator(page: PageRecord, etag: str | None, modified: str | None) -> bool:
+    """Would the server have answered 304? It goes by the date only where there is no tag (RFC 9110, 13.2.2)."""
+    held, sent = (page.etag, etag) if page.etag else (page.last_modified, modified)
+    return bool(held) and sent == held
 
 
 def notices_of(parsed: ParsedPage, now: float) -> tuple[Notice, ...]:

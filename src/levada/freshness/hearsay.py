@@ -20,7 +20,7 @@ __all__ = ["MANY", "Speaker", "is_small", "noise", "tally", "trust", "unsaid"]
 
 
 class Speaker(IntEnum):
-    TAG = 0  # 304, and the entity tags it rests on
+    TAG = 0  # 304, and the entity tags or dates it rests on
     DATE = 1  # Last-Modified
     SITEMAP = 2
     FEED = 3

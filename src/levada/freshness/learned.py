@@ -20,7 +20,7 @@ from levada.records import Outcome, PageKind, PageRecord, Plan, Said, Visit
 __all__ = ["LearnedRevisit"]
 
 _AUDIT_EVERY = 16  # visits: so often a page is fetched whole, to see whether its server's 304 can be believed
-_HONEST = 0.8  # a site whose 304 is believed less is always asked for the whole page
+_HONEST = 0.85  # a site whose 304 is believed less is asked for whole pages; the first lie of one page is enough
 _RECENT = 100.0  # visits over which it is reckoned what is spent on others than pages known
 _LOOK_AGAIN = 64  # plans: so often, at most, it is reckoned anew what the sites cannot use
 _MOST_LIMITS = 10_000
