@@ -12,6 +12,7 @@ import msgspec
 from levada.reasons import Reason
 
 __all__ = [
+    "FOREVER",
     "Change",
     "ChangeFilter",
     "Crew",
@@ -399,6 +400,10 @@ class RobotsRecord(msgspec.Struct, frozen=True):
     fetched_at: float
     expires_at: float
     trouble: Reason | None = None  # why it could not be had: then all is refused until it expires
+
+
+FOREVER = 1e14
+"""A site that rests until then was dropped."""
 
 
 class SiteRecord(msgspec.Struct, frozen=True):

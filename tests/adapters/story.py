@@ -21,6 +21,7 @@ def tell(store: Store) -> None:
         store.release(store.lease(_now(store), 1, 60.0))
         store.lease(_now(store), 1, 60.0)
         store.forget_leases()
+    store.limit_waits(0.0, 30.0)
 
 
 def _now(store: Store) -> float:

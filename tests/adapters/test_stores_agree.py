@@ -166,6 +166,11 @@ class StoresAgree(RuleBasedStateMachine):
         self.memory.forget_leases()
         self.stored.forget_leases()
 
+    @rule(back=st.sampled_from([0.0, 100.0]), longest=st.sampled_from([0.0, 5.0, 100.0]))
+    def limit_waits(self, back: float, longest: float) -> None:
+        now = self.now - back
+        assert self.stored.limit_waits(now, now + longest) == self.memory.limit_waits(now, now + longest)
+
     @rule(
         site=st.sampled_from(SITES),
         rest=st.sampled_from([0.0, 30.0, 300.0]),

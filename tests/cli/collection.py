@@ -12,13 +12,13 @@ from typer.testing import CliRunner, Result
 from levada.adapters.sqlite import SqliteStore
 from levada.assemble.folder import DataFolder
 from levada.errors import LevadaError
-from levada.flow.agenda import FOREVER
 from levada.flow.settings import ClockSettings, Settings
 from levada.hashing import content_digest
 from levada.pages.compression import pack_content
 from levada.pages.urls import site_of
 from levada.reasons import Reason
 from levada.records import (
+    FOREVER,
     Found,
     How,
     Lease,

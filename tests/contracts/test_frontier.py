@@ -6,7 +6,19 @@ from msgspec.structs import replace
 
 from levada.adapters.limits import StoreLimits
 from levada.reasons import Reason
-from levada.records import Found, How, Outcome, PageKind, PageState, Refusal, Said, Settled, SiteRecord, Visit
+from levada.records import (
+    FOREVER,
+    Found,
+    How,
+    Outcome,
+    PageKind,
+    PageState,
+    Refusal,
+    Said,
+    Settled,
+    SiteRecord,
+    Visit,
+)
 from tests.contracts.conftest import OpenStore
 from tests.visits import Store, changed, failed, first, gone, links, unchanged, visited
 
@@ -296,6 +308,51 @@ def test_forgotten_leases_are_free_at_once_and_end_with_the_next_one(store: Stor
     (again,) = store.lease(1.0, 1, 600.0)
     assert again.page.id == one.page.id
     assert store.settle([first(one, 2.0, "x"), first(two, 2.0, "y")]) == [False, True]
+
+
+def test_what_a_wrong_clock_planned_is_due_when_waits_are_limited(store: Store) -> None:
+    wrong, now, latest = 1_000_000.0, 100.0, 5_000.0
+    store.add(links("ahead", 2), [], wrong)
+    (lease,) = store.lease(wrong, 1, 60.0)
+    store.settle([first(lease, wrong, "x", found=tuple(links("found", 1)))])
+    assert store.lease(now, 10, 60.0) == []
+    assert store.limit_waits(now, latest) == 2
+    leases = store.lease(now, 10, 60.0)
+    assert {lease.page.url for lease in leases} == {"http://ahead/0", "http://ahead/1", "http://found/0"}
+    assert all(lease.page.next_visit == now for lease in leases)
+    assert store.limit_waits(now, latest) == 0
+
+
+def test_a_far_page_is_found_also_on_a_site_that_has_others_to_visit(store: Store) -> None:
+    store.add(links("a", 2), [], 0.0)
+    far, near = store.lease(0.0, 2, 60.0)
+    store.settle([first(far, 0.0, "x", interval=9_000.0), first(near, 0.0, "y", interval=60.0)])
+    assert store.limit_waits(10.0, 5_000.0) == 1
+    assert [lease.page.id for lease in store.lease(20.0, 10, 60.0)] == [far.page.id]
+    page = store.page(near.page.url)
+    assert page is not None
+    assert page.next_visit == 60.0
+
+
+def test_a_rest_that_is_too_long_ends_and_a_site_that_was_dropped_rests_on(store: Store) -> None:
+    for site, until in (("a", 9_000.0), ("b", 300.0), ("c", FOREVER)):
+        store.add(links(site, 1), [], 0.0)
+        store.save(SiteRecord(site, rest_until=until))
+    assert store.limit_waits(10.0, 5_000.0) == 1
+    rests = {record.site: record.rest_until for record in store.sites()}
+    assert rests == {"a": 10.0, "b": 300.0, "c": FOREVER}
+    assert [lease.page.site for lease in store.lease(10.0, 10, 60.0)] == ["a"]
+
+
+def test_limiting_waits_leaves_pages_alone_that_somebody_holds(store: Store) -> None:
+    visited(store, "http://a/", "a", "x", 0.0)
+    (lease,) = store.lease(70.0, 1, 60.0)
+    assert store.limit_waits(10.0, 50.0) == 1, "its turn"
+    assert store.lease(10.0, 10, 60.0) == []
+    page = store.page("http://a/")
+    assert page is not None
+    assert page.next_visit == 60.0
+    assert store.settle([unchanged(lease, 80.0)]) == [True]
 
 
 def test_over_a_sites_page_limit_urls_are_refused_and_counted(open_store: OpenStore) -> None:

@@ -27,6 +27,7 @@ __all__ = ["ComposedStore", "StoreFrontier"]
 
 class StoreFrontier(Frontier, Protocol):
     def forget_leases(self) -> None: ...
+    def limit_waits(self, now: float, latest: float) -> int: ...
 
 
 class ComposedStore:
@@ -56,6 +57,13 @@ class ComposedStore:
     def forget_leases(self) -> None:
         """For whoever knows that it is the only one: pages leased by processes that died are free at once."""
         self._frontier.forget_leases()
+
+    def limit_waits(self, now: float, latest: float) -> int:
+        """What would wait beyond `latest` does so since the clock was wrong: it is due now; of how many sites.
+
+        Pages that somebody holds stay as they are, and sites that were dropped rest on.
+        """
+        return self._frontier.limit_waits(now, latest)
 
     def page(self, url: str) -> PageRecord | None:
         return self._frontier.page(url)

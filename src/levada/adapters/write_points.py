@@ -12,6 +12,7 @@ _STEPS = {
     "forget": ("lapse",),
     "save-site": ("site",),
     "bring-forward": ("pages", "sites"),
+    "limit-waits": ("pages", "sites"),
 }
 _MOVING_STEPS = {
     "receive": ("links", "sites"),

@@ -16,7 +16,7 @@ from levada.assemble.ordering import open_orders
 from levada.assemble.parts import make_clock, make_fetcher, make_parser, make_policy, remember_pages
 from levada.assemble.shared import is_shared
 from levada.assemble.staff import changed_documents, staff
-from levada.assemble.starting import add_start
+from levada.assemble.starting import add_start, limit_waits
 from levada.assemble.stores import open_store
 from levada.assemble.tracing import traced
 from levada.errors import StoreError
@@ -63,6 +63,7 @@ async def open_crawl(
             folder.save_settings(settings)
             if not is_shared(folder):
                 store.forget_leases()  # whoever held them is dead: the lock is ours
+            limit_waits(store, settings, clock.now())
             add_start(start, store, clock.now())
             remember_pages(policy, store)
             indexer = followers(folder, lambda shard: IndexerChild(shard, settings.index))

@@ -23,7 +23,7 @@ from levada.assemble.ordering import open_orders
 from levada.assemble.parts import make_clock, make_fetcher, make_policy, remember_pages
 from levada.assemble.shared import is_shared, share
 from levada.assemble.sharing import make_collection_name
-from levada.assemble.starting import add_start
+from levada.assemble.starting import add_start, limit_waits
 from levada.assemble.stores import CollectionStore, open_store, place_if_new
 from levada.assemble.working import CAPACITY, queue_capacities
 from levada.clock import SystemClock
@@ -130,6 +130,7 @@ async def open_handing_out(
         await _take_back(jobs, names, store)
         if not is_shared(folder):
             store.forget_leases()
+        limit_waits(store, settings, clock.now())
 
         async def publish(queue: str, body: bytes) -> bool:
             return await jobs.publish(queue, body, secrets.token_hex(8))

@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from levada.flow.allowance import Allowance
-from levada.records import Lease
+from levada.records import FOREVER, Lease
 
-__all__ = ["FOREVER", "Agenda"]
+__all__ = ["Agenda"]
 
-FOREVER = 1e14
 """Until then a site that was dropped is left alone."""
 
 

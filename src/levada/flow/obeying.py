@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import ParamSpec, Protocol, TypeVar
 
 from levada.errors import BadUrl, StoreError
-from levada.flow.agenda import FOREVER, Agenda
+from levada.flow.agenda import Agenda
 from levada.flow.holding import OpenLeases
 from levada.flow.settings import Settings
 from levada.flow.sieve import LinkSieve
@@ -19,7 +19,7 @@ from levada.flow.storekeeper import Storekeeper
 from levada.orders import AddSeeds, ChangeBudget, DropSite, Order, Pause, Resume, Wishes
 from levada.pages.urls import canonical, site_of
 from levada.ports import Clock, Frontier, Orders, RevisitPolicy
-from levada.records import Found, How, Lease
+from levada.records import FOREVER, Found, How, Lease
 
 __all__ = ["ObeyingPorts", "ObeyingStep", "wishes_after"]
 

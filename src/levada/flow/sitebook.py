@@ -10,12 +10,11 @@ from collections.abc import Container
 
 import msgspec
 
-from levada.flow.agenda import FOREVER
 from levada.flow.settings import PolitenessSettings
 from levada.flow.storekeeper import Storekeeper
 from levada.pages.robots import RobotsRules
 from levada.ports import Sites
-from levada.records import RobotsRecord, SiteRecord
+from levada.records import FOREVER, RobotsRecord, SiteRecord
 
 __all__ = ["SiteBook", "is_dropped", "largest"]
 

@@ -22,7 +22,7 @@ from levada.adapters.memory.documents import keep_content
 from levada.adapters.memory.held import Held, HeldLease, HeldPage, HeldSite
 from levada.adapters.turns import SiteTurn, first_portions
 from levada.reasons import Reason
-from levada.records import Found, Lease, PageRecord, PageState, Refusal, Settled, Standing
+from levada.records import FOREVER, Found, Lease, PageRecord, PageState, Refusal, Settled, Standing
 
 __all__ = ["MemoryFrontier"]
 
@@ -73,6 +73,19 @@ class MemoryFrontier:
     def forget_leases(self) -> None:
         self._lapse(float("inf"))
 
+    def limit_waits(self, now: float, latest: float) -> int:
+        beyond = [site for site in self._held.sites.values() if self._waits_beyond(site, latest)]
+        for site in beyond:
+            for page in self._free(site):
+                if _is_beyond(page, latest):
+                    page.record = _due_now(page.record, now)
+            if site.turn_at > latest:
+                site.turn_at = now
+            if latest < site.record.rest_until < FOREVER:
+                site.record = replace(site.record, rest_until=now)
+            self._held.set_turn(site)
+        return len(beyond)
+
     def page(self, url: str) -> PageRecord | None:
         page = self._held.pages.get(url)
         return page.record if page else None
@@ -106,6 +119,15 @@ class MemoryFrontier:
             if site.due_at is not None and site.due_at <= now
         ]
         return [site for *_, site in sorted(turns, key=lambda each: each[:3])]
+
+    def _waits_beyond(self, site: HeldSite, latest: float) -> bool:
+        rest_until = site.record.rest_until
+        waits = site.due_at is not None and site.due_at > latest
+        return (
+            site.turn_at > latest
+            or (rest_until < FOREVER and (rest_until > latest or waits))
+            or any(page.record.visits and _is_beyond(page, latest) for page in self._free(site))
+        )
 
     def _hold(self, found: Found, found_on: int | None, now: float) -> bool:
         known = found.url in self._held.pages
@@ -143,8 +165,11 @@ class MemoryFrontier:
                 page = self._held.by_id[id]
                 page.site.due_again(page.record.next_visit or 0.0)
 
+    def _free(self, site: HeldSite) -> list[HeldPage]:
+        return [page for page in site.pages if self._held.is_free(page)]
+
     def _peek(self, site: HeldSite, now: float, count: int) -> tuple[list[int], list[int]]:
-        free = [page for page in site.pages if self._held.is_free(page)]
+        free = self._free(site)
         new = sorted((page.priority, page.record.id) for page in free if page.record.visits == 0)
         due = sorted(
             (page.record.next_visit or 0.0, page.record.id)
@@ -221,6 +246,15 @@ def _update(page: HeldPage, settled: Settled) -> None:
         memory=settled.memory or page.record.memory,
         told=page.record.told & still_told(settled.visit),
     )
+
+
+def _is_beyond(page: HeldPage, latest: float) -> bool:
+    return page.record.next_visit is not None and page.record.next_visit > latest
+
+
+def _due_now(record: PageRecord, now: float) -> PageRecord:
+    """One that is new has been due since it was found."""
+    return replace(record, next_visit=now, found_at=record.found_at if record.visits else now)
 
 
 def _is_workable(site: HeldSite, now: float) -> bool:

@@ -15,7 +15,8 @@ from levada.adapters.postgresql.page_columns import BY_URL, FROM_PAGES, PAGE_COL
 from levada.adapters.postgresql.patience import patient
 from levada.adapters.postgresql.schema import URL_INDEXED
 from levada.adapters.postgresql.settling import settle_visits
-from levada.records import Forwarded, Found, Lease, PageRecord, Refusal, Settled, Standing
+from levada.adapters.postgresql.waits import WAITING_BEYOND, end_waits
+from levada.records import FOREVER, Forwarded, Found, Lease, PageRecord, Refusal, Settled, Standing
 
 __all__ = ["PostgresqlFrontier"]
 
@@ -116,6 +117,14 @@ class PostgresqlFrontier:
     def forget_leases(self) -> None:
         with self._database.write("forget") as write:
             forget_leases(write)
+
+    @patient
+    def limit_waits(self, now: float, latest: float) -> int:
+        sites = [id for (id,) in self._database.rows(WAITING_BEYOND, {"latest": latest, "forever": FOREVER})]
+        if sites:
+            with self._database.write("limit-waits") as write:
+                end_waits(write, sites, now, latest)
+        return len(sites)
 
     def page(self, url: str) -> PageRecord | None:
         rows = self._database.rows(_BY_URL, (url, url_rest(url)))

@@ -139,6 +139,9 @@ class ShardedStore:
         for shard in self.shards:
             shard.forget_leases()
 
+    def limit_waits(self, now: float, latest: float) -> int:
+        return sum(shard.limit_waits(now, latest) for shard in self.shards)
+
     def page(self, url: str) -> PageRecord | None:
         return self._first(url, lambda shard: shard.page(url))
 

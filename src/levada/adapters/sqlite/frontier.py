@@ -14,7 +14,8 @@ from levada.adapters.sqlite.holding import Holding
 from levada.adapters.sqlite.leasing import forget_leases, give_back, lease_pages
 from levada.adapters.sqlite.rows import FROM_PAGES, PAGE_COLUMNS
 from levada.adapters.sqlite.settling import settle_visits
-from levada.records import Forwarded, Found, Lease, PageRecord, Refusal, Settled, Standing
+from levada.adapters.sqlite.waits import WAITING_BEYOND, end_waits
+from levada.records import FOREVER, Forwarded, Found, Lease, PageRecord, Refusal, Settled, Standing
 
 __all__ = ["SqliteFrontier"]
 
@@ -95,6 +96,13 @@ class SqliteFrontier:
     def forget_leases(self) -> None:
         with self._database.write("forget") as write:
             forget_leases(write)
+
+    def limit_waits(self, now: float, latest: float) -> int:
+        sites = [id for (id,) in self._database.rows(WAITING_BEYOND, (latest, FOREVER))]
+        if sites:
+            with self._database.write("limit-waits") as write:
+                end_waits(write, sites, now, latest)
+        return len(sites)
 
     def page(self, url: str) -> PageRecord | None:
         rows = self._database.rows(_BY_URL, (plain_text(url),))
