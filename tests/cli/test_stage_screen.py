@@ -10,7 +10,7 @@ from rich.console import Console
 
 from levada.cli.demo_story import Story
 from levada.cli.demo_words import told_crawl
-from levada.cli.screen import PlainLines, screen, summary
+from levada.cli.screen import LiveScreen, PlainLines, screen, summary
 from levada.flow.crawl import Crawl
 from levada.flow.progress import StageSummary
 from levada.flow.staffing import StageView
@@ -47,6 +47,42 @@ def test_the_screen_shows_queue_busy_workers_wanted_and_why(work: Crawl) -> None
     assert "2 → 1" in shown
     assert "■■■■■" in shown
     assert "206/s arrive, 12 ms each: 2.5 busy, 28 waiting" in shown
+
+
+@pytest.fixture
+def full(work: Crawl, monkeypatch: pytest.MonkeyPatch) -> Crawl:
+    """With more of everything than a small terminal has room for."""
+    sites = [(f"{'long' * n}.example.org", 1_000, 4) for n in range(30)]
+    monkeypatch.setattr(work.agenda, "lengths", lambda: iter(sites))
+    work.standing = Standing(known=100_000, stored=70_000, unvisited=1_234_567, due=10_000)
+    work.progress.refused.update({f"reason-number-{n}": 1_000 - n for n in range(8)})
+    work.progress.recent.extend((1.0, "changed", f"http://a.test/{n}{'/long' * 40}") for n in range(8))
+    return work
+
+
+@pytest.mark.parametrize(("width", "height", "sites", "recent"), [(80, 24, 3, 3), (120, 40, 6, 5), (40, 10, 0, 0)])
+def test_the_screen_shows_no_more_sites_and_pages_than_there_is_room_for(
+    full: Crawl, width: int, height: int, sites: int, recent: int
+) -> None:
+    console = Console(file=StringIO(), width=width, height=height)
+    lines = ["".join(part.text for part in line) for line in console.render_lines(screen(full, 1.0))]
+    assert len([line for line in lines if "1000" in line and "●" in line]) == sites
+    shown = [line for line in lines if "http://a.test/" in line]
+    assert len(shown) == recent
+    if recent:
+        assert len(lines) <= height
+        assert "http://a.test/7/" in shown[-1]
+        assert "Ctrl-C stops" in lines[-1]
+
+
+def test_nothing_of_the_screen_is_left_when_it_ends(full: Crawl, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Console(file=StringIO(), width=80, height=24, force_terminal=True, legacy_windows=False)
+    monkeypatch.setattr("levada.cli.screen.Console", lambda stderr: terminal)
+    live = LiveScreen()
+    live.show(full, 1.0)
+    before = len(terminal.file.getvalue())  # type: ignore[attr-defined]
+    live.close()
+    assert "╭" not in terminal.file.getvalue()[before:]  # type: ignore[attr-defined]
 
 
 def test_the_screen_says_that_a_crawl_is_paused(work: Crawl) -> None:

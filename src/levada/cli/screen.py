@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.filesize import decimal
 from rich.live import Live
 from rich.panel import Panel
@@ -23,6 +23,7 @@ from levada.telling.duration import duration
 __all__ = ["LiveScreen", "PlainLines", "Watcher", "screen", "summary"]
 
 _BAR = 16  # workers that are drawn
+_SITES, _RECENT = 6, 5  # that are shown where there is room
 _HINT = "Ctrl-C stops; the same command goes on"
 _STYLE = {"changed": "yellow", "first": "green", "unchanged": "dim"}
 
@@ -46,6 +47,7 @@ class LiveScreen:
         self._live.update(screen(work, now, self.hint), refresh=True)
 
     def close(self) -> None:
+        self._live.update("")  # the last picture is drawn once more when it stops, and whole, however high it is
         self._live.stop()
 
 
@@ -85,12 +87,39 @@ class PlainLines:
 
 
 def screen(work: Crawl, now: float, hint: str = _HINT) -> RenderableType:
-    return Panel(
-        Group(_headline(work, now), "", _stages(work), "", _sites(work), "", _trouble(work), "", _recent(work)),
-        title="levada",
-        subtitle=_state(work, hint),
-        border_style="cyan",
-    )
+    """As high as the terminal at most: there are fewer sites and recent pages where there is less room."""
+    return _Fitting(work, now, hint)
+
+
+class _Fitting:
+    def __init__(self, work: Crawl, now: float, hint: str) -> None:
+        self._work = work
+        self._now = now
+        self._hint = hint
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        sites, recent = min(_SITES, _busy_sites(self._work)), min(_RECENT, len(self._work.progress.recent))
+        whole = self._panel(sites, recent)
+        over = len(console.render_lines(whole, options, pad=False)) - options.max_height
+        if over <= 0:
+            yield whole
+            return
+        for _ in range(min(over, sites + recent)):
+            if sites > recent:
+                sites -= 1
+            else:
+                recent -= 1
+        yield self._panel(sites, recent)
+
+    def _panel(self, sites: int, recent: int) -> Panel:
+        work = self._work
+        parts = (_stages(work), _sites(work, sites), _trouble(work), _recent(work, recent))
+        return Panel(
+            Group(_headline(work, self._now), *(line for part in parts for line in ("", part))),
+            title="levada",
+            subtitle=_state(work, self._hint),
+            border_style="cyan",
+        )
 
 
 def _headline(work: Crawl, now: float) -> Table:
@@ -137,7 +166,7 @@ def _stages(work: Crawl) -> Table:
             str(view.busy),
             f"[{colour}]{number}[/]",
             Text(_bar(view), style=colour),
-            Text(view.why, style="dim", overflow="ellipsis", no_wrap=True),
+            _one_line(view.why, "dim"),
         )
     return table
 
@@ -158,11 +187,15 @@ def _idle(work: Crawl) -> str:
     return "" if next_due is None else f"next in {duration(max(0.0, next_due - work.clock.now()))}"
 
 
-def _sites(work: Crawl) -> Table:
-    busiest = sorted(work.agenda.lengths(), key=lambda line: -line[1] - line[2])[:6]
+def _busy_sites(work: Crawl) -> int:
+    return sum(1 for _ in work.agenda.lengths())
+
+
+def _sites(work: Crawl, most: int) -> Table:
+    busiest = sorted(work.agenda.lengths(), key=lambda line: -line[1] - line[2])[:most]
     table = Table("site", "waiting", "under way", box=None, header_style="dim", pad_edge=False)
     for site, waiting, under_way in busiest:
-        table.add_row(Text(harmless(site)), str(waiting), "●" * under_way)
+        table.add_row(_one_line(harmless(site)), str(waiting), _one_line("●" * under_way))
     return table
 
 
@@ -175,13 +208,16 @@ def _trouble(work: Crawl) -> Text:
     return Text(f"not kept: {words}", style="red")
 
 
-def _recent(work: Crawl) -> Table:
+def _recent(work: Crawl, most: int) -> Table:
     table = Table.grid(padding=(0, 2))
-    for _, what, url in list(work.progress.recent)[-5:]:
-        table.add_row(
-            Text(what, style=_STYLE.get(what, "red")), Text(harmless(url), overflow="ellipsis", no_wrap=True)
-        )
+    recent = list(work.progress.recent)
+    for _, what, url in recent[len(recent) - most :]:
+        table.add_row(Text(what, style=_STYLE.get(what, "red")), _one_line(harmless(url)))
     return table
+
+
+def _one_line(words: str, style: str = "") -> Text:
+    return Text(words, style=style, overflow="ellipsis", no_wrap=True)
 
 
 def summary(report: Report, folder: str) -> str:
