@@ -86,7 +86,7 @@ def test_an_unknown_page_names_its_neighbours(data: Path) -> None:
 def test_a_page_of_which_nothing_is_stored_leads_to_why(data: Path, url: str) -> None:
     answer = diff(url, "--data", data)
     assert answer.code == 3
-    assert f"levada why {url}" in answer.said
+    assert f"levada why {url} --data {data}" in answer.said
 
 
 def test_a_page_whose_content_is_elsewhere_says_where(tmp_path: Path) -> None:

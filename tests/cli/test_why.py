@@ -38,7 +38,7 @@ def test_the_next_visit_is_explained_by_the_last_ones(by_the_paper: Path) -> Non
     assert "the interval went from 46 to 33 min" in answer.out
     assert "next visit in 23 min (2027-01-15 08:23 UTC)" in answer.out
     assert f"link on {FRONT}" in answer.out
-    assert "1 to 3 are stored" in answer.out
+    assert f"1 to 3 are stored; levada diff {VAPUR} --data {by_the_paper}" in answer.out
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def diff(
         page = known_page(collection, spellings(url))
         kept = collection.store.versions(page.url)
         if not kept:
-            raise NotFound(_nothing_stored(page))
+            raise NotFound(_nothing_stored(page, data))
         if versions:
             _list_versions(collection, page, kept, json)
         elif len(kept) == 1 and at == 1:
@@ -64,11 +64,14 @@ def diff(
             _show_change(collection, page, _pair(page, kept, at), context, words, json)
 
 
-def _nothing_stored(page: PageRecord) -> str:
+def _nothing_stored(page: PageRecord, data: Path) -> str:
+    from levada.cli.printing import command_for
+
     if page.leads_to:
         return f"nothing is stored of {page.url}: its content is that of {page.leads_to}; ask for that"
     because = f" ({page.reason})" if page.reason else ""
-    return f"nothing is stored of {page.url}: it is {page.state}{because}; see 'levada why {page.url}'"
+    more = command_for("why", page.url, data)
+    return f"nothing is stored of {page.url}: it is {page.state}{because}; {more} says more"
 
 
 def _pair(page: PageRecord, kept: Sequence[VersionInfo], at: int) -> tuple[VersionInfo, VersionInfo]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, TextIO
 
 from levada.telling.words import harmless, line, paragraphs, plural, shortened, size
@@ -10,9 +12,14 @@ from levada.telling.words import harmless, line, paragraphs, plural, shortened, 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["harmless", "line", "paragraphs", "plural", "printer", "shortened", "size"]
+__all__ = ["command_for", "harmless", "line", "paragraphs", "plural", "printer", "shortened", "size"]
 
 _COLUMNS = 80  # where nobody knows how wide the screen is
+
+
+def command_for(name: str, url: str, folder: Path) -> str:
+    """What can be typed as it stands."""
+    return f"levada {name} {quote(url)} --data {quote(str(folder))}"
 
 
 def printer(file: TextIO | None = None) -> Console:

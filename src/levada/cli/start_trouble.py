@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from shlex import quote
 
 import msgspec
 
 from levada.assemble.folder import DataFolder
 from levada.assemble.reading import Collection, open_collection
 from levada.cli.logs import tell
-from levada.cli.printing import shortened
+from levada.cli.printing import command_for, shortened
 from levada.errors import LevadaError, Refused, UsageError
 from levada.reasons import Reason
 from levada.records import Found, PageRecord, PageState
@@ -105,5 +104,4 @@ def _sentence(trouble: _Trouble) -> str:
 
 
 def _says_more(folder: DataFolder, url: str) -> str:
-    """A command that can be typed as it stands."""
-    return f"levada why {quote(url)} --data {quote(str(folder.path))} says more"
+    return f"{command_for('why', url, folder.path)} says more"

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from levada.assemble.reading import Collection
 from levada.cli.pictures import belief_bars, time_line
-from levada.cli.printing import line, plural, printer
+from levada.cli.printing import command_for, line, plural, printer
 from levada.records import Outcome, PageRecord, Said
 from levada.telling.addresses import url_of
 from levada.telling.believed import Believed, Heard, believed_of
@@ -40,7 +40,7 @@ def show(collection: Collection, page: PageRecord) -> None:
         *(("others", each) for each in _others(page, believed)),
         *(("price", each) for each in _price(collection, page, believed)),
         *(("paper", each) for each in _paper(collection, page, believed, now)),
-        ("versions", Text(_versions(page, [each.version for each in kept]))),
+        ("versions", Text(_versions(collection, page, [each.version for each in kept]))),
         *(("site", Text(each)) for each in site_notes(collection, page, now)),
     ]
     before = ""
@@ -142,9 +142,9 @@ def _paper(collection: Collection, page: PageRecord, believed: Believed, now: fl
         yield Text(f"the paper's rule would have come back {about}{duration(now - at)} ago")
 
 
-def _versions(page: PageRecord, kept: list[int]) -> str:
+def _versions(collection: Collection, page: PageRecord, kept: list[int]) -> str:
     if not kept:
         return "none stored"
     if len(kept) == 1:
         return f"version {kept[0]} is stored"
-    return f"{kept[-1]} to {kept[0]} are stored; see 'levada diff {page.url}'"
+    return f"{kept[-1]} to {kept[0]} are stored; {command_for('diff', page.url, collection.folder.path)}"
