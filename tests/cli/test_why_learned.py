@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from math import inf
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from levada.adapters.sqlite import SqliteStore
 from levada.assemble.folder import DataFolder
@@ -128,8 +131,16 @@ def test_a_page_that_was_told_of_says_who_told(visited: Path) -> None:
     assert facts(TOLD, visited)["told"] == ["sitemap"]
 
 
+def test_what_the_price_spends_is_told_and_not_what_the_budget_would_allow(visited: Path, tmp_path: Path) -> None:
+    rich = DataFolder(Path(shutil.copytree(visited, tmp_path / "levada-data")))
+    rich.save_settings(replace(SETTINGS, budget=replace(SETTINGS.budget, per_hour=100_000)))
+    shown = why(NEWS, "--data", rich.path).out
+    (spent,) = re.findall(r"that spends ([0-9.,]+) fetches per hour on 5 pages", shown)
+    assert 0 < float(spent) <= 5 * HOUR / SETTINGS.revisit.floor
+
+
 def test_the_price_and_the_budget_are_told(visited: Path) -> None:
-    assert "that spends 2 fetches per hour on 5 pages" in why(NEWS, "--data", visited).out
+    assert "that spends 2.0 fetches per hour on 5 pages" in why(NEWS, "--data", visited).out
     assert "its freshness counts 3 times (revisit.importance)" in why(TERMS, "--data", visited).out
     slow = why(SLOW, "--data", visited).out
     assert "are enough: this site cannot be asked more often" in slow

@@ -121,7 +121,8 @@ def _spoken(heard: Heard) -> str:
 def _price(collection: Collection, page: PageRecord, believed: Believed) -> Iterable[Text]:
     if collection.settings.revisit.policy != "learned" or not page.history:
         return
-    spent = f"{believed.visits_per_hour:,.0f} fetches per hour on {plural(believed.pages, 'page')}"
+    pace = believed.spent_per_hour
+    spent = f"{pace:,.{1 if pace < 9.95 else 0}f} fetches per hour on {plural(believed.pages, 'page')}"
     yield Text(f"a visit must be worth {duration(believed.price)}: that spends {spent}")
     if believed.price > 1.001 * believed.common_price:
         yield Text(f"elsewhere {duration(believed.common_price)} are enough: this site cannot be asked more often")

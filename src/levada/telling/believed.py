@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from levada.assemble.parts import make_policy, remember_pages
 from levada.freshness import LearnedRevisit
-from levada.freshness.explain import RateBelief, paper_interval
+from levada.freshness.explain import RateBelief, freshness_at_budgets, paper_interval
 from levada.freshness.hearsay import Speaker
 from levada.records import Outcome, PageRecord, Said
 
@@ -51,6 +51,7 @@ class Believed(msgspec.Struct, frozen=True):
     importance: float
     interval: float | None  # at which a visit to the page is worth that; None before the first visit
     visits_per_hour: float  # to all pages, that the budget leaves for coming back
+    spent_per_hour: float  # of these, what the pages are worth at that price
     pages: int
     heard: tuple[Heard, ...]
     paper_interval: float | None
@@ -87,6 +88,7 @@ def believed_of(collection: Collection, page: PageRecord, now: float) -> Believe
     unsaid = policy.beliefs.site(page.site).unsaid
     told = policy.beliefs.told(page, page.told)
     revisit = collection.settings.revisit
+    (spent,) = freshness_at_budgets(policy.beliefs, [policy.visits_per_second], site_limits(collection))
     return Believed(
         rate=rate,
         current=_current(rate, now - met, unsaid, told) if met is not None and page.version else None,
@@ -96,6 +98,7 @@ def believed_of(collection: Collection, page: PageRecord, now: float) -> Believe
         importance=policy.beliefs.importance(page.url),
         interval=None if met is None or worth_at is None else worth_at - met,
         visits_per_hour=3600.0 * policy.visits_per_second,
+        spent_per_hour=3600.0 * spent.spent,
         pages=policy.beliefs.pages,
         heard=tuple(_heard(policy, page, speaker) for speaker in Speaker),
         paper_interval=paper_interval(page.history, revisit.first, revisit.floor, revisit.ceiling),
