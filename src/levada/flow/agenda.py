@@ -16,8 +16,6 @@ from levada.records import FOREVER, Lease
 
 __all__ = ["Agenda"]
 
-"""Until then a site that was dropped is left alone."""
-
 
 class _Line:
     """The pages of one site that wait, and what the site has been asked so far."""
