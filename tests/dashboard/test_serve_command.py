@@ -31,14 +31,14 @@ def refused(*options: str, token: str = "") -> str:
     return done.stderr
 
 
+def begun(data: Path) -> subprocess.Popen[str]:
+    command = [*SERVE, "--port", "0", "--data", str(data)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_being_told_to_end_is_no_failure(tmp_path: Path, number: signal.Signals) -> None:
-    with subprocess.Popen(
-        [*SERVE, "--port", "0", "--data", str(tmp_path / "none")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with begun(tmp_path / "none") as process:
         assert process.stdout is not None
         assert process.stderr is not None
         address = process.stdout.readline().rpartition(" ")[2].strip()
@@ -51,12 +51,7 @@ def test_being_told_to_end_is_no_failure(tmp_path: Path, number: signal.Signals)
 
 @pytest.mark.parametrize("path", ["/api/v1/live/stream", "/api/v1/changes/stream"])
 def test_whoever_listens_is_told_of_the_end_and_no_trouble_is_logged(tmp_path: Path, path: str) -> None:
-    with subprocess.Popen(
-        [*SERVE, "--port", "0", "--data", str(build(tmp_path / "data"))],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with begun(build(tmp_path / "data")) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         address = process.stdout.readline().rpartition(" ")[2].strip().rstrip("/")

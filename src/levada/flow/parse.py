@@ -41,7 +41,9 @@ class ParseStep:
             return Visited(fetched)
         page = fetched.lease.page
         digest = answer_mark(response.body)
-        noindex = not header_directives(response.headers, self._agent).isdisjoint(("noindex", "none"))
+        # X-Robots-Tag says for any file what a page says in its robots meta.
+        asked = header_directives(response.headers, self._agent)
+        noindex = not asked.isdisjoint(("noindex", "none"))
         may_ask_anew = page.kind is PageKind.PAGE and noindex != asked_for_noindex(page.text_digest)
         if digest == page.body_digest and not may_ask_anew:
             return Visited(fetched, digest)
@@ -51,6 +53,9 @@ class ParseStep:
             parsed = await self._parser.parse(raw)
         except ParserDied as death:
             return Visited(fetched, digest, killed_parser=Reason(death.cause))
+        if not asked.isdisjoint(("noindex", "nofollow", "none")):
+            nofollow = parsed.nofollow or not asked.isdisjoint(("nofollow", "none"))
+            parsed = msgspec.structs.replace(parsed, noindex=parsed.noindex or noindex, nofollow=nofollow)
         return Visited(fetched, digest, parsed)
 
 

@@ -18,7 +18,6 @@ from levada.flow.settings import RevisitSettings, Settings
 from levada.flow.sieve import LinkSieve
 from levada.flow.stand_ins import StandIns
 from levada.pages.change import is_noindex, judge, shows_the_same
-from levada.pages.robots import header_directives
 from levada.pages.urls import canonical
 from levada.ports import RevisitPolicy
 from levada.reasons import Reason
@@ -238,18 +237,7 @@ class Settler:
             return self._elsewhere(lease, at, Reason.DUPLICATE, holder)
         if parsed.kind is PageKind.PAGE and self._duplicates.in_run(page, parsed):
             return self.trouble(lease, at, Reason.NEAR_DUPLICATES)
-        return self._read(lease, at, response, self._as_headers_ask(parsed, response), digest)
-
-    def _as_headers_ask(self, parsed: ParsedPage, response: Response) -> ParsedPage:
-        """X-Robots-Tag says for any file what a page says in its robots meta."""
-        asked = header_directives(response.headers, self._settings.politeness.agent)
-        if asked.isdisjoint(("noindex", "nofollow", "none")):
-            return parsed
-        return replace(
-            parsed,
-            noindex=parsed.noindex or not asked.isdisjoint(("noindex", "none")),
-            nofollow=parsed.nofollow or not asked.isdisjoint(("nofollow", "none")),
-        )
+        return self._read(lease, at, response, parsed, digest)
 
     def _copy_of(self, page: PageRecord, parsed: ParsedPage, at: float, rival: PageRecord | None) -> str | None:
         """The canonical address, if it is another one that we may hold and that does not lead away itself."""

@@ -70,11 +70,11 @@ def asked_for_noindex(digest: bytes | None) -> bool:
 
 def shows_the_same(one: bytes, other: bytes | None) -> bool:
     """Whether two digests are of the same title and text, to be found or not."""
-    return other is not None and (one[:_TEXT], one[_TEXT + 1 :], is_noindex(one)) == (
-        other[:_TEXT],
-        other[_TEXT + 1 :],
-        is_noindex(other),
-    )
+    return other is not None and _shown(one) == _shown(other)
+
+
+def _shown(digest: bytes) -> tuple[bytes, bytes, bool]:
+    return digest[:_TEXT], digest[_TEXT + 1 :], is_noindex(digest)
 
 
 def same_bytes(page: PageRecord, status: int, body_digest: bytes | None) -> bool:
