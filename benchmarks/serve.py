@@ -31,16 +31,16 @@ from typing import Any
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
-from crawl import web
 from table import show
 
-from levada.adapters.sqlite import SqliteStore
-from levada.adapters.tantivy_index import TantivyIndex
-from levada.assemble.folder import DataFolder
-from levada.flow.index import catch_up
-from levada.flow.settings import Settings
+from crawl import web
+from levada.core.folder import DataFolder
+from levada.core.records import FoundUrl, Lease, NewVersion, Outcome, PageState, Visit, VisitResult
+from levada.core.settings import Settings
+from levada.follow.index import catch_up
 from levada.pages.compression import pack_content
-from levada.records import Found, Lease, NewVersion, Outcome, PageState, Settled, Visit
+from levada.search.tantivy.index import TantivyIndex
+from levada.store.sqlite import SqliteStore
 
 HERE = Path(__file__).parent
 SITES, BATCH, WORDS = 100, 1_000, 150
@@ -62,12 +62,12 @@ def fill(folder: DataFolder, pages: int) -> list[str]:
     folder.make()
     folder.save_settings(Settings())
     store = SqliteStore(folder.database)
-    found = [Found(f"https://s{n % SITES}.example/{n}", f"s{n % SITES}.example") for n in range(pages)]
+    found = [FoundUrl(f"https://s{n % SITES}.example/{n}", f"s{n % SITES}.example") for n in range(pages)]
     for start in range(0, pages, 10_000):
         store.add(found[start : start + 10_000], [], 0.0)
     while leases := store.lease(0.0, BATCH, 600.0):
         texts = [" ".join(chance.choices(words, cum_weights=total, k=WORDS)) for _ in leases]
-        store.settle([settled(lease, text) for lease, text in zip(leases, texts, strict=True)])
+        store.commit([result(lease, text) for lease, text in zip(leases, texts, strict=True)])
     index = TantivyIndex(folder.index, writer=True)
     catch_up(store, index, BATCH)
     index.close()
@@ -76,7 +76,7 @@ def fill(folder: DataFolder, pages: int) -> list[str]:
     return [" ".join(each) for each in asked]
 
 
-def settled(lease: Lease, text: str) -> Settled:
+def result(lease: Lease, text: str) -> VisitResult:
     version = NewVersion(
         title=text[:40],
         language="",
@@ -90,7 +90,7 @@ def settled(lease: Lease, text: str) -> Settled:
         similarity=0.0,
     )
     at = time.time()
-    return Settled(lease, Visit(at, Outcome.FIRST), PageState.LIVE, 3600.0, at + 3600.0, version=version)
+    return VisitResult(lease, Visit(at, Outcome.FIRST), PageState.LIVE, 3600.0, at + 3600.0, version=version)
 
 
 @contextmanager
@@ -189,9 +189,7 @@ def dashboards(address: str, count: int) -> Iterator[None]:
         "    for key, _ in events.select():\n"
         "        key.fileobj.recv(65536)\n"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, address, str(count)], stdout=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen([sys.executable, "-c", script, address, str(count)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.readline()
     try:
@@ -207,7 +205,7 @@ def crawl_rate(starts: list[str], clients: int) -> float:
         data = Path(path) / "data"
         settings = Path(path) / "levada.toml"
         doors = ", ".join(f'"{start.removeprefix("http://").rstrip("/")}"' for start in starts)
-        settings.write_text(f"[politeness]\ndelay = 0\nat_once = 16\n[guard]\nallow = [{doors}]\n")
+        settings.write_text(f"[politeness]\ndelay = 0\nmax_concurrent = 16\n[guard]\nallow = [{doors}]\n")
         command = [sys.executable, "-m", "levada", "crawl", "--once", "--json", "--data", str(data)]
         command += ["--config", str(settings), *starts]
         if not clients:
@@ -241,9 +239,7 @@ def main() -> None:
             for clients, measured in rates.items():
                 measured.append(crawl_rate(served["sites"], clients))
     for clients, measured in rates.items():
-        rows.append(
-            {"what": f"crawl, {clients} dashboards", "per_second": max(measured), "p50_ms": 0.0, "p99_ms": 0.0}
-        )
+        rows.append({"what": f"crawl, {clients} dashboards", "per_second": max(measured), "p50_ms": 0.0, "p99_ms": 0.0})
     ratios["crawl_with_clients"] = max(rates[CLIENTS]) / max(rates[0])
     show("serve", rows, ratios, as_json=options.json)
 
@@ -270,9 +266,7 @@ def measure_answers(
     best = {who: min(rounds, key=lambda each: quantiles(each, n=100)[98]) for who, rounds in times.items()}
     for who, each in best.items():
         cuts = quantiles(each, n=100)
-        rows.append(
-            {"what": f"search, {who}", "per_second": 0.0, "p50_ms": 1e3 * cuts[49], "p99_ms": 1e3 * cuts[98]}
-        )
+        rows.append({"what": f"search, {who}", "per_second": 0.0, "p50_ms": 1e3 * cuts[49], "p99_ms": 1e3 * cuts[98]})
     for who, measured in rates.items():
         rows.append({"what": f"page, {who}", "per_second": max(measured), "p50_ms": 0.0, "p99_ms": 0.0})
     ratios["search_p99"] = quantiles(best["levada"], n=100)[98] / quantiles(best["bare tantivy"], n=100)[98]

@@ -26,19 +26,17 @@ from typing import Any
 import psycopg
 from table import show
 
-from levada.adapters.replay.schemes import Played
-from levada.assemble.replaying import SCHEMES, Replay, ReplayWish, replay, schemes_of
 from levada.lab.sharding.ads import AdsModel, ads
 from levada.lab.sharding.comparison import Board
+from levada.replay.run import SCHEMES, Replay, ReplayOptions, replay, schemes_of
+from levada.replay.schemes import Played
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.servers.postgresql import Cluster, copy_of, new_cluster, own_folder
 
 PAPER_QUERIES = 80_000
-WORDS = Random(7).choices(
-    [f"{a}{b}{c}" for a in "bdklmst" for b in "aeiou" for c in ("n", "r", "sel", "ta")], k=400
-)
+WORDS = Random(7).choices([f"{a}{b}{c}" for a in "bdklmst" for b in "aeiou" for c in ("n", "r", "sel", "ta")], k=400)
 
 
 def main() -> None:
@@ -78,13 +76,13 @@ def _replay(
     options: argparse.Namespace,
 ) -> Replay:
     schemes, _ = schemes_of(known.advice(shards), options.schemes, "_id")
-    wish = ReplayWish(
+    replay_options = ReplayOptions(
         tuple(cluster.address for cluster in clusters),
         queries=options.queries,
         clients=options.clients,
         rounds=("cold", *["warm"] * options.rounds),
     )
-    return replay(schemes, fresh.log, documents, fresh.sample, wish, restart=lambda: _restart(clusters))
+    return replay(schemes, fresh.log, documents, fresh.sample, replay_options, restart=lambda: _restart(clusters))
 
 
 def _row(played: Played) -> dict[str, Any]:

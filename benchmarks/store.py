@@ -28,11 +28,20 @@ import psycopg
 import zstandard
 from table import show
 
-from levada.adapters.limits import StoreLimits
-from levada.adapters.postgresql import PostgresqlStore
-from levada.adapters.sqlite import SqliteStore
-from levada.ports import Frontier, Sites
-from levada.records import Found, Lease, NewVersion, Outcome, PageState, Settled, SiteRecord, Visit
+from levada.core.protocols import Frontier, Sites
+from levada.core.records import (
+    FoundUrl,
+    Lease,
+    NewVersion,
+    Outcome,
+    PageState,
+    SiteRecord,
+    Visit,
+    VisitResult,
+)
+from levada.store.base import StoreLimits
+from levada.store.postgresql import PostgresqlStore
+from levada.store.sqlite import SqliteStore
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -64,11 +73,9 @@ class Crawl:
         self._now = 0.0
         self.first: list[Cost] = []
         self.again: list[Cost] = []
-        pages = [
-            (number, f"site-{number % options.sites}.example") for number in range(options.rounds * options.batch)
-        ]
+        pages = [(number, f"site-{number % options.sites}.example") for number in range(options.rounds * options.batch)]
         store.add(
-            [Found(f"https://{site}/section/an-article-{number}.html", site) for number, site in pages], [], 0.0
+            [FoundUrl(f"https://{site}/section/an-article-{number}.html", site) for number, site in pages], [], 0.0
         )
         for number in range(options.sites):
             store.save(SiteRecord(f"resting-{number}.example", rest_until=FOREVER))
@@ -86,15 +93,15 @@ class Crawl:
             raise SystemExit(f"only {len(leases)} pages could be leased")
         return leases
 
-    def _settle(self, visits: Sequence[Settled]) -> Cost:
+    def _settle(self, visits: Sequence[VisitResult]) -> Cost:
         """Per page; what it took to lease it is not counted."""
         wall, cpu = time.perf_counter(), time.process_time()
-        self.store.settle(visits)
+        self.store.commit(visits)
         return Cost((time.perf_counter() - wall) / len(visits), (time.process_time() - cpu) / len(visits))
 
-    def _stored(self, lease: Lease) -> Settled:
+    def _stored(self, lease: Lease) -> VisitResult:
         digest = lease.page.id.to_bytes(16, "big")
-        return Settled(
+        return VisitResult(
             lease,
             Visit(self._now, Outcome.FIRST, 0.0),
             PageState.LIVE,
@@ -113,14 +120,14 @@ class Crawl:
         body = zstandard.ZstdCompressor().compress(text + self._chance.randbytes(6_000))
         return NewVersion("A title", "en", "utf-8", 200, (("a", "b"),), packed, body, b"s" * 32, 500, 300, 0.0)
 
-    def _found(self) -> Found:
+    def _found(self) -> FoundUrl:
         site = f"resting-{self._chance.randrange(self._sites)}.example"
-        return Found(f"https://{site}/section/an-article-{self._chance.randrange(10**6)}.html", site)
+        return FoundUrl(f"https://{site}/section/an-article-{self._chance.randrange(10**6)}.html", site)
 
 
-def _unchanged(lease: Lease, now: float) -> Settled:
+def _unchanged(lease: Lease, now: float) -> VisitResult:
     page = lease.page
-    return Settled(lease, Visit(now, Outcome.UNCHANGED), PageState.LIVE, INTERVAL, now + INTERVAL, etag=page.etag)
+    return VisitResult(lease, Visit(now, Outcome.UNCHANGED), PageState.LIVE, INTERVAL, now + INTERVAL, etag=page.etag)
 
 
 @contextmanager

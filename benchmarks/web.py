@@ -19,8 +19,8 @@ from typing import cast
 
 import uvloop
 
-from levada.demo.html import render
-from levada.demo.model import World
+from levada.demo.sites import render
+from levada.demo.world import DemoWorld
 
 ROBOTS = b"User-agent: *\nDisallow: /hesap/\nDisallow: /account/\nDisallow: /konto/\n"
 
@@ -65,23 +65,17 @@ def furnished(body: bytes, links: list[str], number: int) -> bytes:
         f'<h3 class="card__title">Related story number {place}</h3></a></article>'
         for place, link in enumerate(near)
     )
-    rules = "".join(
-        f".card--{place}{{margin:{place}px;padding:0 {place}px;color:#{place:06x}}}" for place in range(60)
-    )
-    script = "".join(
-        f'window.q.push({{"event":"v{place}","page":{number},"at":{place * 37}}});' for place in range(70)
-    )
+    rules = "".join(f".card--{place}{{margin:{place}px;padding:0 {place}px;color:#{place:06x}}}" for place in range(60))
+    script = "".join(f'window.q.push({{"event":"v{place}","page":{number},"at":{place * 37}}});' for place in range(70))
     head = f"<style>{rules}</style><script>window.q=[];{script}</script>"
     before = f'<nav class="menu" aria-label="Main"><ul class="menu__list">{menu}</ul></nav>'
     after = f'<aside class="sidebar">{side}</aside>'
-    page = body.replace(b"</head>", head.encode() + b"</head>", 1).replace(
-        b"<body>", b"<body>" + before.encode(), 1
-    )
+    page = body.replace(b"</head>", head.encode() + b"</head>", 1).replace(b"<body>", b"<body>" + before.encode(), 1)
     return page.replace(b"</body>", after.encode() + b"</body>", 1)
 
 
 def answers_of_sites(pages: int, page_bytes: int) -> tuple[list[dict[bytes, bytes]], int, int]:
-    world = World.build(1, pages, page_bytes=page_bytes)
+    world = DemoWorld.build(1, pages, page_bytes=page_bytes)
     sites: list[dict[bytes, bytes]] = []
     total = 0
     for site in world.sites:

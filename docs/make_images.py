@@ -18,14 +18,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from levada.assemble.crawling import open_crawl, seeds
-from levada.assemble.folder import DataFolder
-from levada.cli.running import run_loop
-from levada.cli.screen import screen
+from levada.cli.run.crawl import run_loop
+from levada.cli.run.screen import screen
+from levada.collection.crawling import open_crawl, seeds
+from levada.core.folder import DataFolder
+from levada.core.reports import Report
+from levada.core.settings import load_settings
+from levada.crawl.engine import Crawl
 from levada.demo.child import Web, serving
-from levada.flow.crawl import Crawl
-from levada.flow.progress import Report
-from levada.flow.settings import load_settings
 
 WIDTH = 96
 EVERY = 0.25  # as the live screen does: the pace is measured between looks

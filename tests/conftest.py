@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+from hypothesis import settings
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that starts the tests in the background lets them ignore Ctrl-C, and what they start inherits that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+pytest_plugins = ["tests.servers.fixtures"]
+
+settings.register_profile("levada", deadline=None)  # no test asserts a duration, nor does Hypothesis for it
+settings.load_profile("levada")
+
+pytest.register_assert_rewrite("levada.testing")  # so that a failed law shows its values

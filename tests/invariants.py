@@ -1,4 +1,4 @@
-"""What must be true of a store at any moment, above all after a crash? Read from its tables themselves."""
+"""Invariants of a store, above all after a crash, read from its tables."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from levada.adapters.page_rows import STATES
-from levada.adapters.postgresql import PostgresqlStore
-from levada.adapters.sharded import ShardedStore
-from levada.adapters.sqlite import SqliteStore
-from levada.records import PageState
+from levada.core.records import PageState
+from levada.store.postgresql import PostgresqlStore
+from levada.store.rows import STATES
+from levada.store.sharded import ShardedStore
+from levada.store.sqlite import SqliteStore
 
 __all__ = ["check_invariants"]
 

@@ -1,4 +1,4 @@
-"""Words for tests of stores on PostgreSQL: a schema for each, used again when it is given back.
+"""Schemas on PostgreSQL for tests of stores, reused when they are given back.
 
 To empty one takes a twentieth of the time that it takes to make one.
 """
@@ -12,10 +12,10 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from levada.adapters.keeping import first_site, first_token
-from levada.adapters.limits import StoreLimits
-from levada.adapters.postgresql import PostgresqlStore
-from levada.ports import Faults
+from levada.core.protocols import Faults
+from levada.store.base import StoreLimits
+from levada.store.postgresql import PostgresqlStore
+from levada.store.rules import first_site, first_token
 
 __all__ = ["Schemas"]
 

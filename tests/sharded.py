@@ -1,4 +1,4 @@
-"""Words for tests of several shards: a collection over small stores, and what is held where."""
+"""Collections over several small stores, and what is stored where."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from levada.adapters.limits import StoreLimits
-from levada.adapters.sharded import FixedPlan, ShardedStore, ShardPlan
-from levada.adapters.sharded.plan_file import ShardPlace
-from levada.adapters.sharded.shard import Shard
-from levada.adapters.sqlite import SqliteStore
-from levada.assemble.folder import DataFolder
-from levada.assemble.stores import open_shard
-from levada.ports import Faults
-from levada.sharding.pages import page_placement
+from levada.core.folder import DataFolder
+from levada.core.protocols import Faults
+from levada.sharding.page_keys import page_placement
+from levada.store.base import Shard, StoreLimits
+from levada.store.opening import open_shard
+from levada.store.sharded import FixedPlan, ShardedStore, ShardPlan
+from levada.store.sharded.plan import ShardPlace
+from levada.store.sqlite import SqliteStore
 
 __all__ = ["everything", "open_places", "open_shards", "places", "sharded_sqlite", "urls_by_shard"]
 

@@ -24,7 +24,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from levada.adapters.tantivy_schema import register_analyzers, schema
+from levada.search.tantivy.schema import register_analyzers, schema
 
 
 def main() -> None:

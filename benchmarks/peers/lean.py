@@ -4,12 +4,12 @@ text.
 
 from __future__ import annotations
 
-from levada.hashing import content_digest
+from levada.core.hashing import content_digest
+from levada.core.records import PageKind, ParsedPage, RawPage
 from levada.pages.html import follow_links, read_head, tree_of
 from levada.pages.links import LinkCollector
 from levada.pages.parse import ParseLimits
 from levada.pages.urls import site_of
-from levada.records import PageKind, ParsedPage, RawPage
 
 UNREAD = ["script", "style", "noscript"]
 

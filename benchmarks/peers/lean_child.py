@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from lean import lean_parse
 
-from levada.adapters import parser_child
+from levada.parser import child as parser_child
 
 if __name__ == "__main__":
     vars(parser_child)["parse_page"] = lean_parse

@@ -10,14 +10,14 @@ from pathlib import Path
 import uvloop
 from queue_frontier import QueueFrontier
 
-from levada.adapters.calm_memory import calm_memory
-from levada.adapters.parser_pool import ParserPool
-from levada.assemble.crawling import open_crawl, seeds
-from levada.assemble.folder import DataFolder
-from levada.assemble.parts import make_clock, make_fetcher, make_policy
-from levada.flow.crawl import Crawl, CrawlPorts
-from levada.flow.progress import Report
-from levada.flow.settings import (
+from levada.collection.components import make_fetcher, make_policy
+from levada.collection.crawling import open_crawl
+from levada.collection.starts import seeds
+from levada.core.clock import make_clock
+from levada.core.folder import DataFolder
+from levada.core.processes import tune_allocator
+from levada.core.reports import Report
+from levada.core.settings import (
     CrawlSettings,
     FetchSettings,
     GuardSettings,
@@ -25,6 +25,10 @@ from levada.flow.settings import (
     PolitenessSettings,
     Settings,
 )
+from levada.crawl.commits import CrawlPorts
+from levada.crawl.engine import Crawl
+from levada.crawl.local_transport import LocalTransport
+from levada.parser.pool import ParserPool
 
 LEAN_CHILD = str(Path(__file__).parent / "lean_child.py")
 
@@ -33,7 +37,7 @@ def settings_for(starts: list[str]) -> Settings:
     """As many exchanges at once as the peer may make, and no delay; everything else as it comes."""
     return Settings(
         guard=GuardSettings(allow=tuple(start.removeprefix("http://").rstrip("/") for start in starts)),
-        politeness=PolitenessSettings(delay=0, at_once=16),
+        politeness=PolitenessSettings(delay=0, max_concurrent=16),
         fetch=FetchSettings(slots=64),
         parse=ParseSettings(children=1),
         crawl=CrawlSettings(sitemaps=False),
@@ -41,15 +45,15 @@ def settings_for(starts: list[str]) -> Settings:
 
 
 async def in_memory(starts: list[str]) -> Report:
-    calm_memory()
+    tune_allocator()
     settings = settings_for(starts)
     clock = make_clock(settings.clock)
     store = QueueFrontier()
     store.add(seeds(starts), [], clock.now())
     fetcher, parser = make_fetcher(settings), ParserPool(1, program=[LEAN_CHILD])
-    ports = CrawlPorts(clock, store, store, store, store, fetcher, parser, make_policy(settings))
+    ports = CrawlPorts(clock, store, store, store, make_policy(settings), store, fetcher)
     try:
-        return await Crawl(ports, settings, once=True, watched=False).run()
+        return await Crawl(ports, settings, LocalTransport(parser), once=True, watch=None).run()
     finally:
         await fetcher.close()
         await parser.close()

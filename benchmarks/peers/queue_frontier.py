@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from levada.records import Found, Lease, PageRecord, PageState, Refusal, Settled, SiteRecord, Standing
+from levada.core.records import (
+    CollectionStats,
+    FoundUrl,
+    Lease,
+    PageRecord,
+    PageState,
+    Refusal,
+    SiteRecord,
+    VisitResult,
+)
 
 
 class QueueFrontier:
@@ -18,7 +27,7 @@ class QueueFrontier:
         self._leased = 0
         self._token = 0
 
-    def add(self, found: Sequence[Found], refused: Sequence[Refusal], now: float) -> int:
+    def add(self, found: Sequence[FoundUrl], refused: Sequence[Refusal], now: float) -> int:
         before = len(self._seen)
         for item in found:
             if item.url in self._seen:
@@ -27,9 +36,7 @@ class QueueFrontier:
             if item.admit:
                 self._sites[item.site] = SiteRecord(item.site, admitted=True)
             self._queue.append(
-                PageRecord(
-                    len(self._seen), item.url, item.site, item.kind, PageState.NEW, item.how, item.depth, 0, now
-                )
+                PageRecord(len(self._seen), item.url, item.site, item.kind, PageState.NEW, item.how, item.depth, 0, now)
             )
         return len(self._seen) - before
 
@@ -39,10 +46,10 @@ class QueueFrontier:
         self._token += len(pages)
         return [Lease(page, self._token - place, now + seconds) for place, page in enumerate(pages)]
 
-    def settle(self, visits: Sequence[Settled]) -> list[bool]:
+    def commit(self, visits: Sequence[VisitResult]) -> list[bool]:
         self._leased -= len(visits)
-        for settled in visits:
-            self.add(settled.found, (), settled.visit.at)
+        for result in visits:
+            self.add(result.found, (), result.visit.at)
         return [True] * len(visits)
 
     def release(self, leases: Sequence[Lease]) -> None:
@@ -51,8 +58,8 @@ class QueueFrontier:
     def page(self, url: str) -> PageRecord | None:
         return None
 
-    def standing(self, now: float) -> Standing:
-        return Standing(unvisited=len(self._queue), leased=self._leased, workable=bool(self._queue))
+    def stats(self, now: float) -> CollectionStats:
+        return CollectionStats(unvisited=len(self._queue), leased=self._leased, workable=bool(self._queue))
 
     def site(self, site: str) -> SiteRecord | None:
         return self._sites.get(site)

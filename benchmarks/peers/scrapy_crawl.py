@@ -21,12 +21,12 @@ import scrapy
 from lean import lean_parse
 from scrapy.crawler import CrawlerProcess
 
-from levada.adapters.tantivy_index import TantivyIndex
+from levada.core.records import Change, Document, ParsedPage, RawPage
 from levada.pages.change import answer_mark
 from levada.pages.compression import unpack_text
 from levada.pages.parse import parse_page
 from levada.pages.urls import site_of
-from levada.records import Change, Document, ParsedPage, RawPage
+from levada.search.tantivy.index import TantivyIndex
 
 SETTINGS = {
     "TWISTED_REACTOR": "twisted.internet.asyncioreactor.AsyncioSelectorReactor",
@@ -118,7 +118,7 @@ class Spider(scrapy.Spider):
         self._starts = starts
         self._origins = tuple(starts)
         self._seen = set(starts)
-        self._shelf = shelf
+        self._page_summaries = shelf
         self.pages = 0
 
     async def start(self) -> AsyncIterator[Any]:
@@ -128,11 +128,11 @@ class Spider(scrapy.Spider):
     def parse(self, response: Any) -> Iterator[Any]:
         body_digest = answer_mark(response.body)
         kind = response.headers.get("Content-Type", b"").decode()
-        read = parse_page if self._shelf is not None else lean_parse
+        read = parse_page if self._page_summaries is not None else lean_parse
         page = read(RawPage(response.url, response.body, kind))
         self.pages += 1
-        if self._shelf is not None:
-            self._shelf.keep(response.url, page, body_digest)
+        if self._page_summaries is not None:
+            self._page_summaries.keep(response.url, page, body_digest)
         for url in (*page.links, *(link.url for link in page.marked)):
             if url not in self._seen and url.startswith(self._origins):
                 self._seen.add(url)

@@ -17,7 +17,7 @@ from pyflink.datastream import ProcessFunction, RuntimeContext, StreamExecutionE
 from pyflink.datastream.connectors.file_system import FileSink
 from skewed import SECRET, print_table, skewed_keys
 
-from levada.adapters.flink_grouping import FlinkGrouping
+from levada.engines.flink import FlinkGrouping
 from levada.grouping import KeyGrouping
 
 WORKERS = 4

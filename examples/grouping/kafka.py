@@ -12,8 +12,8 @@ import sys
 from confluent_kafka import KafkaError, Message, Producer
 from skewed import SECRET, print_table, skewed_keys
 
-from levada.adapters.grouping_sender import MakeGrouping
-from levada.adapters.kafka_grouping import GroupedProducer
+from levada.engines.kafka import GroupedProducer
+from levada.engines.sender import MakeGrouping
 from levada.grouping import KeyGrouping
 
 TOPICS: dict[str, MakeGrouping | None] = {"levada-example-key": KeyGrouping, "levada-example-levelled": None}

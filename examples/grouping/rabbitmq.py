@@ -12,7 +12,7 @@ from collections import Counter
 import aio_pika
 from skewed import SECRET, print_table, skewed_keys
 
-from levada.adapters.rabbitmq_grouping import GroupedPublisher
+from levada.engines.rabbitmq.grouping import GroupedPublisher
 from levada.grouping import Grouping, KeyGrouping
 
 WORKERS = 8

@@ -1,3 +1,153 @@
-"""Levada keeps a large collection of web pages fresh and searchable within a fetch budget."""
+"""Levada keeps a large collection of web pages fresh and searchable within a fetch budget.
+
+    import levada
+
+    with levada.open("news") as news:
+        news.add("https://example.org", max_depth=5)
+        news.crawl(once=True)
+        for hit in news.search("ferry timetable"):
+            print(hit.url, hit.title)
+
+Every name here is documented in docs/api.md. Names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from levada import bulk, freshness, grouping, sharding, stages
+    from levada.collection.collection import Collection
+    from levada.collection.commands import Receipt
+    from levada.collection.diff import Diff
+    from levada.collection.events import CheckResult, PageEvent, PageOutcome
+    from levada.collection.explain import Why
+    from levada.collection.exports import ExportReport
+    from levada.collection.forecast import Forecast
+    from levada.core import errors
+    from levada.core.errors import (
+        BadQuery,
+        BadUrl,
+        LevadaError,
+        NotFound,
+        Refused,
+        SettingsError,
+        StoreError,
+        StoreLocked,
+        TooMany,
+        UsageError,
+    )
+    from levada.core.reasons import Reason
+    from levada.core.records import ChangeEvent, CollectionStats, Document, SiteRecord, VersionInfo
+    from levada.core.reports import Report
+    from levada.core.search_records import Hit, Hits, Trend
+    from levada.core.settings import Settings
+    from levada.export.rows import ExportRow
 
 __version__ = "0.3.0"
+
+__all__ = [
+    "BadQuery",
+    "BadUrl",
+    "ChangeEvent",
+    "CheckResult",
+    "Collection",
+    "CollectionStats",
+    "Diff",
+    "Document",
+    "ExportReport",
+    "ExportRow",
+    "Forecast",
+    "Hit",
+    "Hits",
+    "LevadaError",
+    "NotFound",
+    "PageEvent",
+    "PageOutcome",
+    "Reason",
+    "Receipt",
+    "Refused",
+    "Report",
+    "Settings",
+    "SettingsError",
+    "SiteRecord",
+    "StoreError",
+    "StoreLocked",
+    "TooMany",
+    "Trend",
+    "UsageError",
+    "VersionInfo",
+    "Why",
+    "__version__",
+    "bulk",
+    "errors",
+    "freshness",
+    "grouping",
+    "open",
+    "sharding",
+    "stages",
+]
+
+_MODULES = {
+    "levada.collection.collection": ("Collection",),
+    "levada.collection.commands": ("Receipt",),
+    "levada.collection.diff": ("Diff",),
+    "levada.collection.events": ("CheckResult", "PageEvent", "PageOutcome"),
+    "levada.collection.explain": ("Why",),
+    "levada.collection.exports": ("ExportReport",),
+    "levada.collection.forecast": ("Forecast",),
+    "levada.core.errors": (
+        "BadQuery",
+        "BadUrl",
+        "LevadaError",
+        "NotFound",
+        "Refused",
+        "SettingsError",
+        "StoreError",
+        "StoreLocked",
+        "TooMany",
+        "UsageError",
+    ),
+    "levada.core.reasons": ("Reason",),
+    "levada.core.records": ("ChangeEvent", "CollectionStats", "Document", "SiteRecord", "VersionInfo"),
+    "levada.core.reports": ("Report",),
+    "levada.core.search_records": ("Hit", "Hits", "Trend"),
+    "levada.core.settings": ("Settings",),
+    "levada.export.rows": ("ExportRow",),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+_PARTS = {"bulk": "levada.bulk", "errors": "levada.core.errors"} | {
+    part: f"levada.{part}" for part in ("freshness", "grouping", "sharding", "stages")
+}
+
+
+def open(
+    folder: str | PathLike[str] = "levada-data", settings: Settings | None = None, *, create: bool = True
+) -> Collection:
+    """Open the collection in `folder`, and make one if there is none; with `create=False` that is `NotFound`.
+
+    Without `settings` those kept with the collection hold.
+
+    >>> with levada.open("news") as news:
+    ...     news.stats().stored > 0
+    True
+    """
+    opened: Collection = __getattr__("Collection")(folder, settings, create=create)
+    return opened
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PARTS:
+        return import_module(_PARTS[name])
+    if name not in _HOMES:
+        raise AttributeError(f"module 'levada' has no attribute {name!r}")
+    found = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

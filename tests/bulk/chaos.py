@@ -1,4 +1,4 @@
-"""Loads by real processes that are killed and frozen: is the map always the table?
+"""Loads by real processes that are killed and frozen: the map is always the table.
 
 `python -m tests.bulk.chaos --runs 20 --seed 1` makes that many runs, each from its own seed, with private servers,
 and prints one line for each. 1, 2 or 4 instances start at different times; in each third of the load one is killed
@@ -21,8 +21,8 @@ from pathlib import Path
 
 import psycopg
 
-from levada.assemble.loading import LoadRequest, load_standing, verify_load
-from levada.bulk.tasks import LoadState, Standing
+from levada.bulk.loads import LoadRequest, load_status, verify_load
+from levada.bulk.tasks import LoadState, LoadStatus
 
 __all__ = ["Chaos"]
 
@@ -46,7 +46,7 @@ class Chaos:
             source, self.table, "k", "v", self.table.replace("_", "-"), target, collect=True, task_rows=TASK_ROWS
         )
 
-    def run(self) -> Standing:
+    def run(self) -> LoadStatus:
         self._make_table()
         self.start()
         self.until(lambda: self.progress() > 0.1 * self.chance.random())
@@ -63,9 +63,9 @@ class Chaos:
         self.until(lambda: self.state() is LoadState.PUBLISHED)
         for instance in self.alive:
             instance.wait(PATIENCE)
-        standing, _ = load_standing(self.request)
-        assert standing is not None
-        return standing
+        status, _ = load_status(self.request)
+        assert status is not None
+        return status
 
     def agrees(self) -> bool:
         verdict = verify_load(self.request)
@@ -113,24 +113,24 @@ class Chaos:
             os.kill(sleeper.pid, signal.SIGCONT)
 
     def progress(self) -> float:
-        standing, _ = load_standing(self.request)
-        if standing is None:
+        status, _ = load_status(self.request)
+        if status is None:
             return 0.0
-        return 1.0 if standing.record.state is LoadState.PUBLISHED else standing.done.rows / ROWS
+        return 1.0 if status.record.state is LoadState.PUBLISHED else status.done.rows / ROWS
 
     def expired(self) -> bool:
-        standing, _ = load_standing(self.request)
-        return standing is None or standing.expired > 0 or standing.record.state is LoadState.PUBLISHED
+        status, _ = load_status(self.request)
+        return status is None or status.expired > 0 or status.record.state is LoadState.PUBLISHED
 
     def state(self) -> LoadState | None:
         if not any(instance.poll() is None for instance in self.alive):
             self.start()  # the last one was killed at the very end
-        standing, _ = load_standing(self.request)
-        return standing.record.state if standing is not None else None
+        status, _ = load_status(self.request)
+        return status.record.state if status is not None else None
 
-    def until(self, happened: Callable[[], bool]) -> None:
+    def until(self, change_kind: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE
-        while not happened():
+        while not change_kind():
             if time.monotonic() > deadline:
                 raise TimeoutError(f"seed of {self.table}: {(self.folder / 'said').read_text()[-2000:]}")
             time.sleep(0.05)

@@ -10,13 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.bulk.collecting import DuplicateKey, PlainRows
-from levada.bulk.digest import MASK, rows_digest
-from levada.bulk.encoding import bucket_of, decoded_key, decoded_values, encoded_key, encoded_values, width_of
-from levada.bulk.generations import checked_name
-from levada.bulk.near import near_names
-from levada.bulk.throttle import Throttle
-from levada.errors import StoreDamaged, UsageError
+from levada.bulk.entries import (
+    MASK,
+    DuplicateKey,
+    PlainRows,
+    bucket_of,
+    decoded_key,
+    decoded_values,
+    encoded_key,
+    encoded_values,
+    rows_digest,
+    width_of,
+)
+from levada.bulk.tasks import Throttle, checked_name
+from levada.core.errors import StoreDamaged, UsageError
+from levada.core.suggestions import near_names
+from tests.needs import package
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 VALUES = st.integers(-300, 300) | INTEGERS
@@ -39,7 +48,7 @@ def test_a_text_key_of_any_unicode_comes_back(key: str) -> None:
 
 @pytest.mark.parametrize("key", [2**63, -(2**63) - 1, "seven", ""])
 def test_what_is_no_integer_key_is_said_to_be_none(key: Any) -> None:
-    with pytest.raises(UsageError, match="is no integer key"):
+    with pytest.raises(UsageError, match="is not a 64-bit integer key"):
         encoded_key(key, "int")
 
 
@@ -91,8 +100,8 @@ def test_tasks_add_up(rows: list[tuple[int, int]]) -> None:
 
 @given(ROWS)
 def test_arrays_give_the_same_entries_and_digest_as_rows_one_by_one(rows: list[tuple[int, int]]) -> None:
-    numpy = pytest.importorskip("numpy")
-    from levada.adapters.bulk.packed import PackedRows
+    numpy = package("numpy")
+    from levada.bulk.sources.packed import PackedRows
 
     keys, values = [key for key, _ in rows], [value for _, value in rows]
     plain = PlainRows(keys, values, ("int", "int"))
@@ -106,9 +115,9 @@ def test_arrays_give_the_same_entries_and_digest_as_rows_one_by_one(rows: list[t
 
 @given(ROWS, st.sampled_from([1, 7, 512]))
 def test_arrays_become_redis_strings_of_the_same_pairs(rows: list[tuple[int, int]], buckets: int) -> None:
-    numpy = pytest.importorskip("numpy")
-    from levada.adapters.bulk.packed import PackedRows
-    from levada.adapters.bulk.redis_keys import tag
+    numpy = package("numpy")
+    from levada.bulk.entries import bucket_tag
+    from levada.bulk.sources.packed import PackedRows
 
     packed = PackedRows(*(numpy.array(column, numpy.int64) for column in zip(*rows, strict=True))).entries(True)
     got = {}
@@ -116,7 +125,7 @@ def test_arrays_become_redis_strings_of_the_same_pairs(rows: list[tuple[int, int
         words = unpacked(data)
         assert len(words) == 2 * count
         for key, value in zip(words[::2], words[1::2], strict=True):
-            head = b"p:" + tag(bucket, buckets)
+            head = b"p:" + bucket_tag(bucket, buckets)
             assert key.startswith(head)
             assert bucket_of(key[len(head) :], "int", buckets) == bucket
             got[key[len(head) :]] = value
@@ -135,15 +144,15 @@ def unpacked(data: bytes) -> list[bytes]:
 
 
 def test_a_second_row_of_a_key_is_refused_unless_gathered() -> None:
-    numpy = pytest.importorskip("numpy")
-    from levada.adapters.bulk.packed import PackedRows
+    numpy = package("numpy")
+    from levada.bulk.sources.packed import PackedRows
 
     for rows in (
         PlainRows([1, 2, 1], [5, 6, 4], ("int", "int")),
         PackedRows(numpy.array([1, 2, 1]), numpy.array([5, 6, 4])),
     ):
         assert len(rows.entries(True)) == 2
-        with pytest.raises(DuplicateKey, match="key '1' has several rows: gather them with --collect"):
+        with pytest.raises(DuplicateKey, match="key '1' has several rows: collect them with --collect"):
             rows.entries(False)
 
 
@@ -156,7 +165,7 @@ def test_the_values_of_a_key_are_in_order_whatever_order_they_came_in() -> None:
     "name", ["", ".", "..", "a/b", "../a", "a..b", "a:b", "a{b", "a*", "a b", "a\n", "é", "-a", "a.", "x" * 101]
 )
 def test_a_name_that_would_leave_its_prefix_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="is no name for a map"):
+    with pytest.raises(UsageError, match="is not a map name"):
         checked_name(name)
 
 

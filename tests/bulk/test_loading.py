@@ -12,23 +12,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.adapters.bulk.memory import MemoryBook, MemoryMaps, MemoryTable
-from levada.bulk.collecting import DuplicateKey, PlainRows
-from levada.bulk.encoding import decoded_key, decoded_values
-from levada.bulk.generations import LoadPlan, Manifest
-from levada.bulk.ports import Entries, TaskBook
-from levada.bulk.spans import Cut, KeyRange, NullKeys
-from levada.bulk.splitting import How
-from levada.bulk.tasks import LoadState, Standing, TaskLease, TaskResult
-from levada.bulk.trouble import Away, LoadEnded, LostGround
-from levada.clock import ManualClock
-from levada.errors import LevadaError, Refused, StoreFull
-from levada.flow.loading import Instance, Pace
-from levada.flow.loading_heart import Pulse, Still
-from levada.flow.loading_lane import AtOnce, Beside, Lane
-from levada.flow.loading_run import Loaded, Patience, run_load
-from levada.flow.loading_start import Splitting, Starter
-from levada.flow.loading_verify import Content, content_of_map, content_of_table
+from levada.bulk.entries import DuplicateKey, PlainRows, decoded_key, decoded_values
+from levada.bulk.instance import (
+    DirectPipeline,
+    Instance,
+    Loaded,
+    NoHeartbeat,
+    Pace,
+    Patience,
+    ThreadedPipeline,
+    ThreadHeartbeat,
+    WritePipeline,
+    run_load,
+)
+from levada.bulk.memory import MemoryMaps, MemoryTable, MemoryTaskStore
+from levada.bulk.protocols import Away, Entries, LoadEnded, LostGround, TaskStore
+from levada.bulk.splitting import Cut, KeyRange, NullKeys, SplitMethod
+from levada.bulk.start import Splitting, Starter
+from levada.bulk.tasks import LoadPlan, LoadState, LoadStatus, Manifest, TaskLease, TaskResult
+from levada.bulk.verify import Content, content_of_map, content_of_table
+from levada.core.clock import ManualClock
+from levada.core.errors import LevadaError, Refused, StoreFull
 
 PLAN = LoadPlan("categories", "memory", "allowed", "msisdn", "category", collect=True)
 LEASE = 10.0
@@ -42,10 +46,12 @@ class Killed(BaseException):
 class World:
     """What outlives instances."""
 
-    def __init__(self, rows: Sequence[Row], plan: LoadPlan = PLAN, lane: Callable[[], Lane] = AtOnce) -> None:
-        self.lane = lane
+    def __init__(
+        self, rows: Sequence[Row], plan: LoadPlan = PLAN, pipeline: Callable[[], WritePipeline] = DirectPipeline
+    ) -> None:
+        self.pipeline = pipeline
         self.clock = ManualClock(1_000.0)
-        self.book = MemoryBook(self.clock)
+        self.book = MemoryTaskStore(self.clock)
         self.maps = MemoryMaps()
         self.rows = rows
         self.kinds = ("int", "int")
@@ -56,11 +62,17 @@ class World:
         self.names += 1
         owner = f"instance-{self.names}"
 
-        def opened() -> tuple[Starter, Instance, TaskBook]:
+        def opened() -> tuple[Starter, Instance, TaskStore]:
             table = MemoryTable(self.rows, self.kinds)
             maps = target or self.maps
             starter = Starter(
-                self.plan, table, self.book, maps, self.maps, splitting=Splitting(How.AUTO, 7), replace=replace
+                self.plan,
+                table,
+                self.book,
+                maps,
+                self.maps,
+                splitting=Splitting(SplitMethod.AUTO, 7),
+                replace=replace,
             )
             pace = Pace(lease=LEASE, most_rows=12)
             instance = Instance(
@@ -71,12 +83,12 @@ class World:
                 owner,
                 pace=pace,
                 wait=self.clock.advance,
-                heart=Still,
-                lane=self.lane,
+                heartbeat=NoHeartbeat,
+                pipeline=self.pipeline,
             )
             return starter, instance, self.book
 
-        return run_load(opened, lambda standing: None, self.clock.advance, Patience(tries=tries))
+        return run_load(opened, lambda status: None, self.clock.advance, Patience(tries=tries))
 
     def content(self) -> dict[Any, list[Any]]:
         manifest = self.maps.manifest("categories")
@@ -103,11 +115,11 @@ class Fragile(MemoryMaps):
         self.before = before
         self.after = after
 
-    def gate(self, name: str, generation: int, action: str) -> int:
+    def fence(self, name: str, generation: int, action: str) -> int:
         before, after = self.before, self.after
         if action != "open":
             before()
-        epoch = super().gate(name, generation, action)
+        epoch = super().fence(name, generation, action)
         if action != "open":
             after()
         return epoch
@@ -144,7 +156,7 @@ def nothing() -> None:
     pass
 
 
-LANES = pytest.mark.parametrize("lane", [AtOnce, OneBehind, Beside])
+LANES = pytest.mark.parametrize("pipeline", [DirectPipeline, OneBehind, ThreadedPipeline])
 
 
 ROWS = st.lists(st.tuples(st.none() | st.integers(0, 30), st.none() | st.integers(0, 9)), max_size=80)
@@ -153,10 +165,10 @@ ROWS = st.lists(st.tuples(st.none() | st.integers(0, 30), st.none() | st.integer
 @LANES
 @given(rows=ROWS)
 def test_a_table_becomes_a_map_and_nulls_are_left_out_and_counted(
-    lane: Callable[[], Lane], rows: list[Row]
+    pipeline: Callable[[], WritePipeline], rows: list[Row]
 ) -> None:
-    world = World(rows, lane=lane)
-    done = world.load().standing
+    world = World(rows, pipeline=pipeline)
+    done = world.load().status
     assert world.content() == world.expected()
     assert done.record.state is LoadState.PUBLISHED
     assert done.done.null_keys == sum(key is None for key, _ in rows)
@@ -165,11 +177,11 @@ def test_a_table_becomes_a_map_and_nulls_are_left_out_and_counted(
 
 
 @settings(max_examples=60)
-@given(ROWS, st.randoms(use_true_random=False), st.booleans(), st.sampled_from([AtOnce, OneBehind]))
+@given(ROWS, st.randoms(use_true_random=False), st.booleans(), st.sampled_from([DirectPipeline, OneBehind]))
 def test_whoever_is_killed_or_stalls_the_map_is_whole(
-    rows: list[Row], chance: random.Random, changing: bool, lane: Callable[[], Lane]
+    rows: list[Row], chance: random.Random, changing: bool, pipeline: Callable[[], WritePipeline]
 ) -> None:
-    world = World(rows, lane=lane)
+    world = World(rows, pipeline=pipeline)
 
     def fate() -> None:
         turn = chance.random()
@@ -196,7 +208,7 @@ def test_whoever_is_killed_or_stalls_the_map_is_whole(
     manifest = world.maps.manifest("categories")
     if manifest is not None:
         assert content_of_map(world.maps, manifest) == Content(manifest.keys, manifest.rows, manifest.digest)
-    last = world.load().standing
+    last = world.load().status
     manifest = world.maps.manifest("categories")
     assert manifest is not None
     assert content_of_map(world.maps, manifest) == Content(last.done.keys, last.done.rows, last.done.digest)
@@ -228,9 +240,9 @@ def test_a_zombie_cannot_touch_what_is_published() -> None:
 def test_what_is_seen_of_the_gate_for_one_task_opens_it_for_no_other() -> None:
     """It holds two tasks and stalls; another takes the second one and settles it; then it looks, for the first."""
     first, second = KeyRange(None, Cut(5)), KeyRange(Cut(5))
-    world = World([(1, 1), (9, 1)], lane=OneBehind)
+    world = World([(1, 1), (9, 1)], pipeline=OneBehind)
     assert world.book.begin(_record(world), [first, second], 0)
-    world.maps.gate("categories", 1, "open")
+    world.maps.fence("categories", 1, "open")
     stalled: list[bool] = []
 
     def stall() -> None:
@@ -250,9 +262,9 @@ def _taken_and_settled(world: World, span: KeyRange) -> None:
     assert lease.span == span
     batch = MemoryTable([(9, 7)]).read(span, None)
     assert isinstance(batch, PlainRows)
-    epoch = world.maps.gate("categories", 1, "move")
+    epoch = world.maps.fence("categories", 1, "move")
     assert world.maps.write("categories", 1, epoch, batch.entries(True))
-    assert world.book.settle(lease, TaskResult(1, 1, batch.digest()))
+    assert world.book.complete(lease, TaskResult(1, 1, batch.digest()))
 
 
 def test_readers_see_the_old_map_until_the_new_one_is_whole() -> None:
@@ -282,14 +294,14 @@ def test_two_that_start_at_once_begin_one_load() -> None:
     assert first.began
     assert not joined[0].began
     assert world.maps.generations("categories") == [1]
-    assert first.standing.record.generation == joined[0].standing.record.generation == 1
+    assert first.status.record.generation == joined[0].status.record.generation == 1
 
 
 def test_a_task_too_big_for_the_memory_is_split() -> None:
     world = World([(key, key) for key in range(40)])
     world.book.begin(_record(world), [*_whole()], 0)
-    world.maps.gate("categories", 1, "open")
-    done = world.load().standing
+    world.maps.fence("categories", 1, "open")
+    done = world.load().status
     assert done.done.tasks >= 4
     assert world.content() == world.expected()
 
@@ -301,20 +313,22 @@ def test_a_key_heavier_than_the_memory_of_a_task_is_loaded_all_the_same() -> Non
 
 
 @LANES
-def test_a_second_row_of_a_key_fails_the_load_and_nothing_is_published(lane: Callable[[], Lane]) -> None:
-    world = World([(1, 1), (1, 2)], msgspec.structs.replace(PLAN, collect=False), lane)
+def test_a_second_row_of_a_key_fails_the_load_and_nothing_is_published(
+    pipeline: Callable[[], WritePipeline],
+) -> None:
+    world = World([(1, 1), (1, 2)], msgspec.structs.replace(PLAN, collect=False), pipeline)
     with pytest.raises(DuplicateKey):
         world.load()
-    standing = world.book.standing("categories")
-    assert standing is not None
-    assert standing.record.state is LoadState.FAILED
-    assert "several rows" in standing.record.reason
+    status = world.book.status("categories")
+    assert status is not None
+    assert status.record.state is LoadState.FAILED
+    assert "several rows" in status.record.reason
     assert world.maps.manifest("categories") is None
 
 
 @LANES
-def test_a_full_target_fails_the_load_and_the_next_one_goes_on(lane: Callable[[], Lane]) -> None:
-    world = World([(key, key) for key in range(40)], lane=lane)
+def test_a_full_target_fails_the_load_and_the_next_one_goes_on(pipeline: Callable[[], WritePipeline]) -> None:
+    world = World([(key, key) for key in range(40)], pipeline=pipeline)
     room = [2]
 
     def fill() -> None:
@@ -324,7 +338,7 @@ def test_a_full_target_fails_the_load_and_the_next_one_goes_on(lane: Callable[[]
 
     with pytest.raises(StoreFull):
         world.load(Fragile(world.maps, fill, nothing))
-    failed = world.book.standing("categories")
+    failed = world.book.status("categories")
     assert failed is not None
     assert failed.record.reason == "full"
     assert world.maps.manifest("categories") is None
@@ -344,13 +358,13 @@ def test_a_load_whose_keys_are_of_another_type_now_begins_again() -> None:
     world.rows, world.kinds = [(f"key {key}", key) for key in range(40)], ("text", "int")
     again = world.load()
     assert again.began
-    assert again.standing.record.generation == 2
+    assert again.status.record.generation == 2
     assert world.content() == world.expected()
 
 
 @LANES
-def test_a_server_that_is_away_for_a_moment_is_tried_again(lane: Callable[[], Lane]) -> None:
-    world = World([(key, key) for key in range(40)], lane=lane)
+def test_a_server_that_is_away_for_a_moment_is_tried_again(pipeline: Callable[[], WritePipeline]) -> None:
+    world = World([(key, key) for key in range(40)], pipeline=pipeline)
     troubles = [2]
 
     def cut() -> None:
@@ -358,7 +372,7 @@ def test_a_server_that_is_away_for_a_moment_is_tried_again(lane: Callable[[], La
             troubles[0] -= 1
             raise Away("cut")
 
-    assert world.load(Fragile(world.maps, cut, nothing), tries=3).standing.record.state is LoadState.PUBLISHED
+    assert world.load(Fragile(world.maps, cut, nothing), tries=3).status.record.state is LoadState.PUBLISHED
     assert world.content() == world.expected()
     troubles[0] = 9
     with pytest.raises(Away):
@@ -366,8 +380,10 @@ def test_a_server_that_is_away_for_a_moment_is_tried_again(lane: Callable[[], La
 
 
 @LANES
-def test_a_target_that_lost_everything_is_loaded_again_under_a_new_generation(lane: Callable[[], Lane]) -> None:
-    world = World([(key, key) for key in range(40)], lane=lane)
+def test_a_target_that_lost_everything_is_loaded_again_under_a_new_generation(
+    pipeline: Callable[[], WritePipeline],
+) -> None:
+    world = World([(key, key) for key in range(40)], pipeline=pipeline)
     lost: list[bool] = []
 
     def lose() -> None:
@@ -377,7 +393,7 @@ def test_a_target_that_lost_everything_is_loaded_again_under_a_new_generation(la
 
     loaded = world.load(Fragile(world.maps, nothing, lose))
     assert loaded.restarts == 1
-    assert loaded.standing.record.generation == 2
+    assert loaded.status.record.generation == 2
     assert world.content() == world.expected()
 
 
@@ -438,8 +454,8 @@ def test_a_heart_beats_beside_the_work_until_it_is_refused() -> None:
             raise Away("for a moment")
         return len(beats) < 3
 
-    heart = Pulse(0.001)
-    with heart.beating(beat) as beating:
+    heartbeat = ThreadHeartbeat(0.001)
+    with heartbeat.beating(beat) as beating:
         while beating.alive:
             pass
     assert len(beats) == 3
@@ -457,8 +473,8 @@ def _whole() -> list[Any]:
 
 def test_the_manifest_says_what_readers_need() -> None:
     world = World([(1, 1), (1, 2), (2, 2)])
-    standing: Standing = world.load().standing
+    status: LoadStatus = world.load().status
     manifest = world.maps.manifest("categories")
     assert isinstance(manifest, Manifest)
     assert (manifest.keys, manifest.rows, manifest.layers) == (2, 3, (1,))
-    assert manifest.digest == standing.done.digest
+    assert manifest.digest == status.done.digest

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.bulk.spans import (
+from levada.bulk.splitting import (
     BlockRange,
     Cut,
     HashShare,
@@ -21,11 +21,15 @@ from levada.bulk.spans import (
     NullKeys,
     RowRange,
     Span,
+    SplitMethod,
+    TableFacts,
+    chosen_way,
+    drawn,
     holds,
     parts_of,
+    split,
+    thinned,
 )
-from levada.bulk.splitting import How, TableFacts, chosen_way, split
-from levada.bulk.thinning import drawn, thinned
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 5)
 KEYS: st.SearchStrategy[list[Any]] = st.lists(NUMBERS, max_size=60) | st.lists(st.text(max_size=4), max_size=60)
@@ -37,7 +41,7 @@ def tasks_of(spans: list[Span], key: Key | None, place: int) -> int:
 
 def spans_for(draw: st.DrawFn, keys: list[Any]) -> list[Span]:
     kind = "int" if all(isinstance(key, int) for key in keys) else "text"
-    ways = [How.RANGES, How.BLOCKS, How.HASH, *([How.MOD] if kind == "int" else [])]
+    ways = [SplitMethod.RANGES, SplitMethod.BLOCKS, SplitMethod.HASH, *([SplitMethod.MOD] if kind == "int" else [])]
     facts = TableFacts(
         draw(st.integers(0, 2_000)),
         kind,
@@ -104,34 +108,37 @@ def test_a_negative_key_has_a_remainder_too() -> None:
 @pytest.mark.parametrize(
     ("facts", "collect", "way"),
     [
-        (TableFacts(9, "int", indexed=True, blocks=3), True, How.RANGES),
-        (TableFacts(9, "int", blocks=3), True, How.RANGES),
-        (TableFacts(9, "int", blocks=3), False, How.RANGES),
-        (TableFacts(9, "int", blocks=3, unique=True), False, How.BLOCKS),
-        (TableFacts(9, "int", indexed=True, blocks=3, unique=True), False, How.RANGES),
-        (TableFacts(9, "text", ordered=False), True, How.HASH),
-        (TableFacts(9, "int", ordered=False), True, How.MOD),
+        (TableFacts(9, "int", indexed=True, blocks=3), True, SplitMethod.RANGES),
+        (TableFacts(9, "int", blocks=3), True, SplitMethod.RANGES),
+        (TableFacts(9, "int", blocks=3), False, SplitMethod.RANGES),
+        (TableFacts(9, "int", blocks=3, unique=True), False, SplitMethod.BLOCKS),
+        (TableFacts(9, "int", indexed=True, blocks=3, unique=True), False, SplitMethod.RANGES),
+        (TableFacts(9, "text", ordered=False), True, SplitMethod.HASH),
+        (TableFacts(9, "int", ordered=False), True, SplitMethod.MOD),
     ],
 )
-def test_the_way_follows_from_what_is_known(facts: TableFacts, collect: bool, way: How) -> None:
+def test_the_way_follows_from_what_is_known(facts: TableFacts, collect: bool, way: SplitMethod) -> None:
     assert chosen_way(facts, collect) is way
 
 
 def test_blocks_have_an_open_end_because_tables_grow() -> None:
-    spans = split(TableFacts(1_000, "int", blocks=10), [], How.BLOCKS, collect=False, task_rows=300)
+    spans = split(TableFacts(1_000, "int", blocks=10), [], SplitMethod.BLOCKS, collect=False, task_rows=300)
     assert spans[-2:] == [BlockRange(9, None), NullKeys()]
 
 
 def test_an_empty_table_has_a_task_all_the_same() -> None:
-    assert split(TableFacts(0, "int"), [], How.RANGES, collect=True, task_rows=10) == [KeyRange(), NullKeys()]
+    assert split(TableFacts(0, "int"), [], SplitMethod.RANGES, collect=True, task_rows=10) == [
+        KeyRange(),
+        NullKeys(),
+    ]
     numbered = TableFacts(0, "int", blocks=0, numbered=True, key_nullable=False)
-    assert split(numbered, [], How.BLOCKS, collect=False, task_rows=10) == [RowRange(0, None)]
+    assert split(numbered, [], SplitMethod.BLOCKS, collect=False, task_rows=10) == [RowRange(0, None)]
 
 
 def test_where_each_task_scans_the_whole_table_there_are_few() -> None:
     wide = TableFacts(10**9, "int")
-    assert len(split(wide, list(range(1_000)), How.RANGES, collect=True, task_rows=1_000)) <= 17
-    assert len(split(wide, [], How.MOD, collect=True, task_rows=1_000)) == 17
+    assert len(split(wide, list(range(1_000)), SplitMethod.RANGES, collect=True, task_rows=1_000)) <= 17
+    assert len(split(wide, [], SplitMethod.MOD, collect=True, task_rows=1_000)) == 17
 
 
 @given(st.integers(0, 2_000), st.integers(1, 50))

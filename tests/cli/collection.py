@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import typer
 from msgspec.structs import replace
 from typer.testing import CliRunner, Result
 
-from levada.adapters.sqlite import SqliteStore
-from levada.assemble.folder import DataFolder
-from levada.errors import LevadaError
-from levada.flow.settings import ClockSettings, Settings
-from levada.hashing import content_digest
-from levada.pages.compression import pack_content
-from levada.pages.urls import site_of
-from levada.reasons import Reason
-from levada.records import (
+from levada.cli.app import app
+from levada.core.errors import LevadaError
+from levada.core.folder import DataFolder
+from levada.core.hashing import content_digest
+from levada.core.reasons import Reason
+from levada.core.records import (
     FOREVER,
-    Found,
-    How,
+    DiscoveredBy,
+    FoundUrl,
     Lease,
     NewVersion,
     Outcome,
     PageState,
     RobotsRecord,
-    Settled,
     SiteRecord,
     Visit,
+    VisitResult,
 )
+from levada.core.settings import ClockSettings, Settings
+from levada.pages.compression import pack_content
+from levada.pages.urls import site_of
+from levada.store.sqlite import SqliteStore
 
 __all__ = [
     "BLOCKED",
@@ -86,15 +86,11 @@ class Answer:
         self.code: int = result.exit_code
 
 
-def command(register: Callable[[typer.Typer], None]) -> Callable[..., Answer]:
-    """The command alone, with errors shown as the root shows them."""
-    app = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, add_completion=False)
-    app.callback()(lambda: None)
-    register(app)
-    name = app.registered_commands[0].callback.__name__  # type: ignore[union-attr]
+def command(*words: str) -> Callable[..., Answer]:
+    """The command of these words, with errors shown as the root shows them."""
 
     def run(*arguments: object) -> Answer:
-        result = CliRunner().invoke(app, [name, *map(str, arguments)])
+        result = CliRunner().invoke(app, [*words, *map(str, arguments)])
         answer = Answer(result)
         if isinstance(result.exception, LevadaError):
             answer.code, answer.said = result.exception.exit_code, f"{answer.said}{result.exception}\n"
@@ -157,12 +153,12 @@ def settle(
     leads_to: str | None = None,
     failures: int = 0,
     next_in: float = HOUR,
-    found: tuple[Found, ...] = (),
+    found: tuple[FoundUrl, ...] = (),
 ) -> None:
     lease = _lease_of(store, url)
     digest = content_digest(new.content_zstd) if new else None
     visit = Visit(at, outcome, new.similarity if new and outcome is Outcome.CHANGED else 1.0)
-    settled = Settled(
+    result = VisitResult(
         lease,
         visit,
         state,
@@ -176,7 +172,7 @@ def settle(
         version=new,
         found=found,
     )
-    assert store.settle([settled]) == [True]
+    assert store.commit([result]) == [True]
 
 
 def _lease_of(store: SqliteStore, url: str) -> Lease:
@@ -186,13 +182,13 @@ def _lease_of(store: SqliteStore, url: str) -> Lease:
     return next(lease for lease in leases if lease.page.url == url)
 
 
-def _found(url: str, how: How = How.LINK, depth: int = 1) -> Found:
-    return Found(url, site_of(url), how=how, depth=depth, admit=how is How.SEED)
+def _found(url: str, how: DiscoveredBy = DiscoveredBy.LINK, depth: int = 1) -> FoundUrl:
+    return FoundUrl(url, site_of(url), how=how, depth=depth, admit=how is DiscoveredBy.SEED)
 
 
 def _fill(store: SqliteStore) -> None:
     start = NOW - 10 * HOUR
-    store.add([_found(url, How.SEED, 0) for url in (FRONT, ESCAPE, PLAIN)], [], start)
+    store.add([_found(url, DiscoveredBy.SEED, 0) for url in (FRONT, ESCAPE, PLAIN)], [], start)
     links = tuple(_found(url) for url in (VAPUR, SCRIPT, GONE, BLOCKED, DOWN, NEW))
     first = Outcome.FIRST
     settle(store, FRONT, start, first, new=version("İstanbul: ana sayfa", "İstanbul şehri"), found=links)
@@ -203,9 +199,7 @@ def _fill(store: SqliteStore) -> None:
         first,
         new=version("\x1b[31mkırmızı\x1b]0;pwned\x07 haber", "son \x1b[2Jdakika haberi"),
     )
-    settle(
-        store, PLAIN, start, first, new=version("Plain & <simple>", "ferry times \x00\x0b and more", language="en")
-    )
+    settle(store, PLAIN, start, first, new=version("Plain & <simple>", "ferry times \x00\x0b and more", language="en"))
     settle(store, SCRIPT, start, first, new=version("<script>alert(1)</script> [bold]x[/bold]", "ferry ferry"))
     settle(store, GONE, start, first, new=version("once", "it was here"))
     gone = {"state": PageState.GONE, "reason": Reason.GONE, "failures": 1, "interval": None, "next_in": 24 * HOUR}

@@ -9,13 +9,16 @@ import re
 import secrets
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import aio_pika
 import pytest
 
-from levada.cli.root import app
-from levada.errors import UsageError
+from levada.cli.app import app
+from levada.core.errors import UsageError
 from tests.servers.private import free_ports
 
 pytest_plugins = ["tests.servers.fixtures"]
@@ -36,7 +39,7 @@ def assert_one_line(done: subprocess.CompletedProcess[str], status: int, words: 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "control what?"),
+        ([], "name either --stage"),
         (["--stage", "a"], "is not of the form name=queue,least,most,command"),
         (["--stage", "a=q,x,2,true"], "whole numbers"),
         (["--stage", "a=q,5,2,true"], "0 <= least <= most, not 5 to 2"),
@@ -49,7 +52,7 @@ def assert_one_line(done: subprocess.CompletedProcess[str], status: int, words: 
         (["--stage", "a=q,1,2,true", "--period", "nan"], "--period must be above 0"),
         (["--stage", "a=q,1,2,true", "--grace", "-1"], "--grace must be above 0"),
         (["--stage", "a=q,2,2,true", "--budget", "1"], "less than the 2 that the stages must have"),
-        (["--stage", "a=q,1,2,true", "--controller", "nobody"], "no controller is called 'nobody'"),
+        (["--stage", "a=q,1,2,true", "--controller", "nobody"], 'no plug-in "nobody"'),
         (["--stage", "a=q,1,2,true", "spare=x"], "not a list of numbers"),
         (["--stage", "a=q,1,2,true", "spare=1/2/3"], "one value, or one for each of the 1 stages"),
         (["--stage", "a=q,1,2,true", "--controller", "drain-time", "service=-1"], "service must be above 0"),
@@ -65,7 +68,7 @@ def assert_one_line(done: subprocess.CompletedProcess[str], status: int, words: 
 def test_nonsense_is_one_line_that_says_what_to_do(
     arguments: list[str], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("levada.cli.control_run.listen_to_logs", lambda: None)
+    monkeypatch.setattr("levada.cli.run.control.listen_to_logs", lambda: None)
     with pytest.raises(UsageError, match=re.escape(words)) as refused:
         app(["control", *arguments], standalone_mode=False)
     assert "\n" not in str(refused.value)
@@ -76,7 +79,7 @@ def test_an_error_is_one_line_and_status_two() -> None:
 
 
 def test_a_crawl_needs_somewhere_to_start(tmp_path: Path) -> None:
-    assert_one_line(levada("control", "--data", str(tmp_path / "none")), 2, "where to start?")
+    assert_one_line(levada("control", "--data", str(tmp_path / "none")), 2, "no start: name one")
 
 
 def test_a_worker_without_a_collection_says_what_to_start(tmp_path: Path) -> None:
@@ -84,16 +87,46 @@ def test_a_worker_without_a_collection_says_what_to_start(tmp_path: Path) -> Non
     assert_one_line(levada("work", "--stage", "fly", "--data", str(tmp_path)), 2, "one of fetch, catalog")
 
 
+class Controlled(NamedTuple):
+    """A `levada control` that ran until something had happened."""
+
+    rounds: list[dict[str, Any]]  # of its one stage
+    said: str  # on standard error
+
+
+def control_until(change_kind: Callable[[list[dict[str, Any]]], bool], *words: str, rabbitmq: str) -> Controlled:
+    """Run it until the rounds, or what its workers did meanwhile, are as wanted; then end it in good order."""
+    command = [sys.executable, "-m", "levada", "control", *words, "--json"]
+    environment = {**os.environ, "LEVADA_RABBITMQ": rabbitmq}
+    with (
+        tempfile.TemporaryFile("w+") as said,
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=said, text=True) as running,
+    ):
+        assert running.stdout is not None
+        rounds: list[dict[str, Any]] = []
+        try:
+            for line in running.stdout:
+                rounds.append(json.loads(line)["stages"][0])
+                if change_kind(rounds):
+                    break
+            running.terminate()
+            running.stdout.read()
+            ended = running.wait()
+        finally:
+            running.kill()
+        said.seek(0)
+        words_said = said.read()
+        assert ended == 0, words_said
+        return Controlled(rounds, words_said)
+
+
 def test_a_broker_that_is_away_holds_the_least_and_is_told_once() -> None:
     (port,) = free_ports(1)
     url = f"amqp://guest:guest@127.0.0.1:{port}/"
-    words = ("--stage", "a=q,2,5,sleep 60", "--period", "0.1", "--seconds", "2", "--json")
-    done = levada("control", *words, LEVADA_RABBITMQ=url)
-    assert done.returncode == 0, done.stderr
-    rounds = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {each["stages"][0]["wanted"] for each in rounds} == {2}
-    assert rounds[-1]["stages"][0]["on"] == 2
-    assert done.stderr.count("does not answer") == 1
+    words = ("--stage", "a=q,2,5,sleep 60", "--period", "0.1")
+    done = control_until(lambda rounds: len(rounds) >= 5 and rounds[-1]["on"] == 2, *words, rabbitmq=url)
+    assert {each["wanted"] for each in done.rounds} == {2}
+    assert done.said.count("does not answer") == 1
 
 
 async def fill(broker: str, queue: str, jobs: int) -> None:
@@ -107,16 +140,20 @@ async def fill(broker: str, queue: str, jobs: int) -> None:
 def test_any_command_is_started_and_stopped_by_the_length_of_its_queue(rabbitmq: str) -> None:
     queue = f"foreign-{secrets.token_hex(4)}"
     asyncio.run(fill(rabbitmq, queue, 30))
-    words = ("--stage", f"a={queue},1,6,sleep 60", "--period", "0.2", "--seconds", "4", "--json")
-    done = levada("control", *words, LEVADA_RABBITMQ=rabbitmq)
-    assert done.returncode == 0, done.stderr
-    last = json.loads(done.stdout.splitlines()[-1])["stages"][0]
-    assert (last["queue"], last["on"], last["wanted"]) == (30, 6, 6)
+    words = ("--stage", f"a={queue},1,6,sleep 60", "--period", "0.2")
+
+    def all_are_on(rounds: list[dict[str, Any]]) -> bool:
+        last = rounds[-1]
+        return (last["queue"], last["on"], last["wanted"]) == (30, 6, 6)
+
+    done = control_until(all_are_on, *words, rabbitmq=rabbitmq)
+    assert all(each["on"] <= 6 for each in done.rounds)
 
 
 SLOW_WORKER = """
 import asyncio, os, signal, sys, time
-time.sleep(2)  # as a program does that loads much before it consumes
+while not os.path.exists(sys.argv[3]):
+    time.sleep(0.05)  # as a program does that loads much before it consumes
 import aio_pika
 
 async def work():
@@ -144,17 +181,20 @@ def test_a_few_jobs_do_not_start_a_crowd_of_workers_that_start_slowly(
     rabbitmq: str, tmp_path: Path, startup: str
 ) -> None:
     queue = f"slow-{secrets.token_hex(4)}"
-    script, finished = tmp_path / "worker.py", tmp_path / "finished"
+    script, finished, loaded = tmp_path / "worker.py", tmp_path / "finished", tmp_path / "loaded"
     script.write_text(SLOW_WORKER)
     asyncio.run(fill(rabbitmq, queue, 3))
-    stage = f"a={queue},0,20,{sys.executable} {script} {queue} {finished}"
-    words = ("--stage", stage, "--period", "0.5", "--seconds", "7", "--json", f"startup={startup}")
-    done = levada("control", *words, LEVADA_RABBITMQ=rabbitmq)
-    assert done.returncode == 0, done.stderr
-    rounds = [json.loads(line)["stages"][0] for line in done.stdout.splitlines()]
-    assert max(each["on"] for each in rounds) <= 3 + 3, [each["wanted"] for each in rounds]
-    assert max(each["wanted"] for each in rounds) <= 3 + 3
-    assert finished.read_text().count("done") == 3
+
+    def all_are_done(rounds: list[dict[str, Any]]) -> bool:
+        if len(rounds) >= 10:  # so long the workers load, and the controller sees none of them consume
+            loaded.touch()
+        return finished.exists() and finished.read_text().count("done") == 3
+
+    stage = f"a={queue},0,20,{sys.executable} {script} {queue} {finished} {loaded}"
+    words = ("--stage", stage, "--period", "0.2", f"startup={startup}")
+    done = control_until(all_are_done, *words, rabbitmq=rabbitmq)
+    assert max(each["on"] for each in done.rounds) <= 3 + 3, [each["wanted"] for each in done.rounds]
+    assert max(each["wanted"] for each in done.rounds) <= 3 + 3
 
 
 def test_a_command_that_ends_at_once_is_started_a_few_times_only(rabbitmq: str, tmp_path: Path) -> None:
@@ -162,9 +202,12 @@ def test_a_command_that_ends_at_once_is_started_a_few_times_only(rabbitmq: str, 
     script = tmp_path / "ends.sh"
     script.write_text(f"#!/bin/sh\necho x >> {count}\n")
     script.chmod(0o755)
-    words = ("--stage", f"a=none-{secrets.token_hex(4)},1,1,{script}", "--period", "0.1", "--seconds", "4")
-    done = levada("control", *words, LEVADA_RABBITMQ=rabbitmq)
-    assert done.returncode == 0
-    assert 1 <= count.read_text().count("x") <= 5
-    assert done.stderr.count("ends as soon as it starts") == 1
-    assert done.stderr.count("is not there; its size is held") == 1
+    words = ("--stage", f"a=none-{secrets.token_hex(4)},1,1,{script}", "--period", "0.1")
+    done = control_until(
+        lambda rounds: len(rounds) >= 20 and count.exists() and count.read_text().count("x") >= 2,
+        *words,
+        rabbitmq=rabbitmq,
+    )
+    assert count.read_text().count("x") <= len(done.rounds) / 4, "no pauses between the starts"
+    assert done.said.count("ends as soon as it starts") == 1
+    assert done.said.count("does not exist; its size is held") == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from levada.cli.demo_command import called_as
+from levada.cli.demo.output import called_as
 
 
 def program(folder: Path, name: str = "levada") -> Path:

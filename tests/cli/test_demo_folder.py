@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from levada.assemble.folder import DataFolder
-from levada.assemble.reading import open_collection
-from levada.cli.demo import register
-from levada.cli.demo_folder import clear, mark, stop_hurrying
-from levada.clock import SystemClock
-from levada.errors import UsageError
-from levada.flow.settings import ClockSettings, GuardSettings, ParseSettings, Settings, TrendsSettings
+from levada.core.clock import SystemClock
+from levada.core.errors import UsageError
+from levada.core.folder import DataFolder
+from levada.core.settings import ClockSettings, GuardSettings, ParseSettings, Settings, TrendsSettings
+from levada.demo.folder import clear, mark, stop_hurrying
+from levada.store.reading import open_collection
 from tests.cli.collection import build, command
 
 OF_A_DEMO = Settings(
@@ -37,7 +36,7 @@ def bytes_in(folder: DataFolder) -> dict[Path, bytes]:
 
 def test_a_demo_refuses_the_collection_of_a_crawl(folder: DataFolder) -> None:
     before = bytes_in(folder)
-    ended = command(register)("--data", folder.path, "--seconds", 1, "--no-open")
+    ended = command("demo")("--data", folder.path, "--seconds", 1, "--no-open")
     assert ended.code == 2
     assert ended.said == (
         f"{folder.path} holds a collection that no demo made: name another folder with --data, or delete it first\n"
@@ -68,9 +67,7 @@ def test_a_demo_replaces_what_an_older_demo_left_without_a_mark(folder: DataFold
     assert not folder.exists()
 
 
-@pytest.mark.parametrize(
-    "settings", [Settings(), replace(OF_A_DEMO, guard=GuardSettings(allow=("127.0.0.1:9999",)))]
-)
+@pytest.mark.parametrize("settings", [Settings(), replace(OF_A_DEMO, guard=GuardSettings(allow=("127.0.0.1:9999",)))])
 def test_what_was_crawled_into_a_demos_folder_later_stays(folder: DataFolder, settings: Settings) -> None:
     mark(folder, OF_A_DEMO)
     folder.save_settings(settings)

@@ -10,22 +10,19 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from levada.assemble.folder import DataFolder
-from levada.assemble.reading import open_collection
-from levada.cli.demo_doing import doing
-from levada.cli.demo_shards import Asked, ShardStory
-from levada.cli.demo_story import Story, changed_page
-from levada.cli.demo_warm import WarmStory
-from levada.cli.demo_words import told_crawl, told_rest
-from levada.cli.screen import screen, summary
+from levada.cli.demo.output import print_crawl, print_rest
+from levada.cli.run.screen import screen, summary
+from levada.cli.terminal import doing
+from levada.core.balance import CountReport, MethodLoad
+from levada.core.folder import DataFolder
+from levada.core.reports import Report, StageSummary
+from levada.core.search_records import Hit, Hits, Trend
+from levada.demo.actual import ActualFreshness
 from levada.demo.child import Web
-from levada.demo.truth import Truth
-from levada.flow.balance import CountReport, MethodLoad
-from levada.flow.progress import Report, StageSummary
-from levada.flow.trending import Trend
-from levada.searching import Hit, Hits
+from levada.demo.story import DemoRun, ShardCost, ShardStory, WarmStory, changed_page
+from levada.store.reading import open_collection
 from tests.cli.collection import FRONT, SCRIPT, VAPUR, build
-from tests.flow.world import World
+from tests.crawl.simulated_crawl import World
 
 REPORT = Report(
     pages=1144,
@@ -43,18 +40,23 @@ REPORT = Report(
     believed_current=0.987,
     stopped="limit",
 )
-OURS = Truth(1046, 8576, 0.954, 0.9, 1877, 1250, 60.0)
-TURNS = Truth(1046, 8576, 0.919, 0.9, 1877, 900, 60.0)
+OURS = ActualFreshness(1046, 8576, 0.954, 0.9, 1877, 1250, 60.0)
+TURNS = ActualFreshness(1046, 8576, 0.919, 0.9, 1877, 900, 60.0)
 STAGE = StageSummary("fetch", 9000, 4, 12.3, 64, 140, 60, why="why")
 SHARDS = ShardStory(
-    120, Asked("hash(url)", 3.1, 0.3, (1, 2)), Asked("hash(site), section, url", 1.35, 0.8, (2, 1)), "why", 900, 1.0
+    120,
+    ShardCost("hash(url)", 3.1, 0.3, (1, 2)),
+    ShardCost("hash(site), section, url", 1.35, 0.8, (2, 1)),
+    "why",
+    900,
+    1.0,
 )
 WARM = WarmStory(11_808, 90_000.0, 900_000.0, 162_241.0, 45_744.0)
 HIT = Hit("http://a.localhost/", "a.localhost", "[bold]İstanbul", 1.0, "tr", 0.0)
 
 
 @pytest.fixture
-def story() -> Story:
+def story() -> DemoRun:
     web = Web(
         start=("http://a.localhost/",),
         config="levada.toml",
@@ -70,12 +72,12 @@ def story() -> Story:
     loads = tuple(MethodLoad(name, (1, 2), 1.0, 1.041, 1.15) for name in ("levelled", "key", "partial"))
     counting = CountReport(records=3, balance=loads)
     page = "http://a.localhost/x"
-    return Story(web, REPORT, OURS, TURNS, 0.967, hits, page, "demo-data", (trend,), counting)
+    return DemoRun(web, REPORT, OURS, TURNS, 0.967, hits, page, "demo-data", (trend,), counting)
 
 
-def told(story: Story, capsys: pytest.CaptureFixture[str]) -> str:
-    told_crawl(story)
-    told_rest(story)
+def told(story: DemoRun, capsys: pytest.CaptureFixture[str]) -> str:
+    print_crawl(story)
+    print_rest(story)
     return capsys.readouterr().out
 
 
@@ -87,17 +89,17 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
-def test_what_is_believed_stands_beside_the_truth(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_believed_stands_beside_the_truth(story: DemoRun, capsys: pytest.CaptureFixture[str]) -> None:
     shown = told(story, capsys)
-    assert "Current in the end: believed 98.7% of the stored pages, by the truth 96.7%." in shown
+    assert "Current in the end: estimated 98.7% of the stored pages, actually 96.7%." in shown
     assert "The web's own 1,046 pages: 1,877 changes, 1,250 caught by 8,576 of the fetches." in shown
-    assert "Fresh, by the truth: 95.4% of the time; round robin, as many fetches: 91.9%." in shown
+    assert "Fresh, measured: 95.4% of the time; round robin, as many fetches: 91.9%." in shown
     assert "levada why --budget --data demo-data" in shown
     assert "[bold]İstanbul" in shown
 
 
 def test_what_stays_fits_a_terminal_of_80_columns_in_25_lines(
-    story: Story, terminal: None, capsys: pytest.CaptureFixture[str]
+    story: DemoRun, terminal: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     many = {f"some-reason-{number}": 1000 - number for number in range(30)}
     report = replace(REPORT, refused=many, failed=many, stages=(STAGE, STAGE))
@@ -108,7 +110,7 @@ def test_what_stays_fits_a_terminal_of_80_columns_in_25_lines(
     assert any("some-reason-0 1,000" in each and "other reasons" in each for each in lines)
 
 
-def test_nothing_is_cut_when_piped(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_cut_when_piped(story: DemoRun, capsys: pytest.CaptureFixture[str]) -> None:
     many = {f"some-reason-{number}": 1 for number in range(30)}
     long = "http://a.localhost/" + "x" * 200
     hits = Hits(1, (replace(HIT, url=long),))
@@ -117,7 +119,7 @@ def test_nothing_is_cut_when_piped(story: Story, capsys: pytest.CaptureFixture[s
     assert "some-reason-29 1." in shown
 
 
-def test_pages_are_compared_only_if_one_changed(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pages_are_compared_only_if_one_changed(story: DemoRun, capsys: pytest.CaptureFixture[str]) -> None:
     assert "levada diff http://a.localhost/x --data demo-data" in told(story, capsys)
     shown = told(replace(story, changed=""), capsys)
     assert "levada diff" not in shown
@@ -134,7 +136,7 @@ def test_a_page_to_compare_has_two_versions(tmp_path: Path) -> None:
 
 
 def test_what_is_trending_and_how_the_counting_was_shared_out_are_a_line_each(
-    story: Story, capsys: pytest.CaptureFixture[str]
+    story: DemoRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown = told(story, capsys)
     assert "Trending, by the changes that added it: kimlik (tr, 31 of 279)." in shown
@@ -157,13 +159,13 @@ def test_what_is_being_done_is_said_unless_a_program_listens(capsys: pytest.Capt
 
 def test_the_screen_does_not_say_that_a_demo_goes_on() -> None:
     console = Console(file=StringIO(), width=100, height=50)
-    console.print(screen(World(staff=()).make_crawl(), 1.0, "Ctrl-C ends it early"))
+    console.print(screen(World(stage_pools=()).make_crawl(), 1.0, "Ctrl-C ends it early"))
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert "Ctrl-C ends it early" in shown
     assert "goes on" not in shown
 
 
-def test_programs_are_told_both_too(story: Story) -> None:
+def test_programs_are_told_both_too(story: DemoRun) -> None:
     facts = story.summary()
     assert facts["current_at_end"] == {"true": 0.967, "believed": 0.987}
     assert facts["freshness"] == {"levada": 0.954, "round_robin": 0.919}
@@ -171,4 +173,4 @@ def test_programs_are_told_both_too(story: Story) -> None:
 
 
 def test_a_crawl_ends_with_what_is_believed() -> None:
-    assert "believed current: 98.7% of the stored pages" in summary(REPORT, "levada-data")
+    assert "estimated current: 98.7% of the stored pages" in summary(REPORT, "levada-data")

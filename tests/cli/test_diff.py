@@ -6,16 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from levada.adapters.sqlite import SqliteStore
-from levada.assemble.folder import DataFolder
-from levada.cli import diff as diff_module
-from levada.errors import BadUrl
-from levada.reasons import Reason
-from levada.records import Outcome, PageState
-from levada.telling.addresses import spellings
+from levada.collection.addresses import spellings
+from levada.core.errors import BadUrl
+from levada.core.folder import DataFolder
+from levada.core.reasons import Reason
+from levada.core.records import Outcome, PageState
+from levada.store.sqlite import SqliteStore
 from tests.cli.collection import BLOCKED, ESCAPE, FRONT, NEW, NOW, VAPUR, build, command, settle
 
-diff = command(diff_module.register)
+diff = command("diff")
 
 
 def test_the_last_change_is_shown(data: Path) -> None:

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from levada.adapters.sqlite import SqliteStore
-from levada.assemble.folder import DataFolder
-from levada.assemble.searching import open_search
-from levada.cli import doctor as doctor_module
-from levada.cli.install_weight import extras_of, installed_packages, requirements_of
+from levada.collection.doctor.machine import extras_of, installed_packages, requirements_of
+from levada.collection.search import open_search
+from levada.core.folder import DataFolder
+from levada.store.sqlite import SqliteStore
 from tests.cli.collection import build, command
 
-doctor = command(doctor_module.register)
+doctor = command("doctor")
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Does every command, and every group of commands, show how it is typed?"""
+"""Every command, and every group of commands, shows an example."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import typer
 
-from levada.cli.root import app
+from levada.cli.app import app
 
 
 def below(name: str, command: Any) -> dict[str, Any]:

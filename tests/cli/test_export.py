@@ -7,9 +7,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 from xml.etree import ElementTree
 
 import pytest
@@ -17,24 +17,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from levada.adapters.exports import parquet as parquet_module
-from levada.adapters.exports import xml as xml_module
-from levada.adapters.exports.jsonl import write_jsonl
-from levada.adapters.exports.parquet import write_parquet
-from levada.adapters.exports.rows import row_of
-from levada.adapters.exports.warc import write_warc
-from levada.adapters.exports.whole_file import CountingOutput, whole_file
-from levada.adapters.exports.xml import file_name, write_xml
-from levada.adapters.sqlite import SqliteStore
-from levada.assemble.folder import DataFolder
-from levada.assemble.moving_lock import nobody_moves, only_mover
-from levada.assemble.resharding import ShardWish, apply_shards
-from levada.cli import export as export_module
-from levada.errors import LevadaError, StoreFull, StoreLocked, UsageError
-from levada.records import Document
+from levada.collection.shards import ReshardOptions, apply_shards
+from levada.core.errors import LevadaError, StoreFull, StoreLocked, UsageError
+from levada.core.files import CountingOutput, ExportContext, whole_file
+from levada.core.folder import DataFolder, nobody_moves, only_mover
+from levada.core.plugins import load
+from levada.core.records import Document
+from levada.export import parquet as parquet_module
+from levada.export import xml as xml_module
+from levada.export.rows import row_of
+from levada.export.xml import file_name
+from levada.store.sqlite import SqliteStore
 from tests.cli.collection import ESCAPE, FRONT, PLAIN, SCRIPT, VAPUR, command
+from tests.needs import needs
 
-export = command(export_module.register)
+export = command("export")
 TIMES = {"fetched_at", "checked_at", "changed_at"}
 FIELDS = {"url", "site", "title", "text", "language", "version", "words", "status"} | TIMES
 STORED = [FRONT, ESCAPE, PLAIN, VAPUR, SCRIPT]
@@ -60,6 +57,14 @@ def document(number: int = 1, site: str = "example.org", **facts: object) -> Doc
         searchable=True,
     )
     return replace(made, **facts)
+
+
+def write(form: str, pages: Iterable[Document], out: BinaryIO | CountingOutput, name: str = "-") -> None:
+    load("levada.exporters", form).export(iter(pages), Path(name), ExportContext(stdout=cast("BinaryIO", out)))
+
+
+def write_folder(pages: Iterable[Document], folder: Path, force: bool = False) -> None:
+    load("levada.exporters", "xml").export(iter(pages), folder, ExportContext(force=force))
 
 
 def drafts(folder: Path) -> list[str]:
@@ -152,7 +157,7 @@ def test_a_place_that_cannot_be_written_is_one_line(data: Path, tmp_path: Path) 
     assert export("--jsonl", "--out", tmp_path, "--data", data).code == 2
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@needs(Path("/dev/full").exists(), "this system has no /dev/full")
 def test_a_full_disk_is_one_line_and_devices_are_never_replaced(data: Path) -> None:
     answer = export("--jsonl", "--out", "/dev/full", "--force", "--data", data)
     assert answer.code == 1
@@ -187,7 +192,7 @@ def test_a_killed_export_leaves_no_file_under_its_name(tmp_path: Path) -> None:
     code = """if True:
         import sys
         from pathlib import Path
-        from levada.adapters.exports.whole_file import whole_file
+        from levada.core.files import whole_file
         with whole_file(Path(sys.argv[1])) as out:
             out.write(b"half")
             out.flush()
@@ -223,13 +228,13 @@ def test_jsonl_streams() -> None:
             assert out.getvalue().count(b"\n") == number
             yield document(number)
 
-    write_jsonl(pages(), out)
+    write("jsonl", pages(), out)
 
 
 @given(st.text(st.characters(codec=None), max_size=30))
 def test_any_text_can_be_a_row(text: str) -> None:
     out = io.BytesIO()
-    write_jsonl([document(title=text, text=text)], out)
+    write("jsonl", [document(title=text, text=text)], out)
     assert json.loads(out.getvalue())["title"] == row_of(document(title=text)).title
 
 
@@ -255,11 +260,11 @@ def test_parquet_row_groups_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(parquet_module, "ROWS_PER_GROUP", 4)
     raw = io.BytesIO()
-    write_parquet((document(number) for number in range(10)), CountingOutput(raw))
+    write("parquet", (document(number) for number in range(10)), CountingOutput(raw))
     assert parquet.ParquetFile(io.BytesIO(raw.getvalue())).num_row_groups == 3
     monkeypatch.setattr(parquet_module, "CHARACTERS_PER_GROUP", 10)
     raw = io.BytesIO()
-    write_parquet((document(number, text="long enough") for number in range(10)), CountingOutput(raw))
+    write("parquet", (document(number, text="long enough") for number in range(10)), CountingOutput(raw))
     assert parquet.ParquetFile(io.BytesIO(raw.getvalue())).num_row_groups == 10
 
 
@@ -293,7 +298,7 @@ def test_warc_opens_in_warcio(data: Path, tmp_path: Path, name: str) -> None:
 
 def test_a_warc_is_compressed_record_by_record() -> None:
     raw = io.BytesIO()
-    write_warc([document(1), document(2)], raw, software="levada/test", gzip=True)
+    write("warc", [document(1), document(2)], raw, "x.warc.gz")
     assert raw.getvalue().count(b"\x1f\x8b\x08") >= 3
     assert gzip.decompress(raw.getvalue()).count(b"WARC/1.1\r\n") == 3
 
@@ -309,7 +314,7 @@ def test_odd_statuses_and_headers_make_a_valid_warc() -> None:
         ("Content-Length", "99999"),
     )
     raw = io.BytesIO()
-    write_warc([document(status=299, headers=headers, body=b"")], raw, software="levada/test")
+    write("warc", [document(status=299, headers=headers, body=b"")], raw)
     records = [(each, each.content_stream().read()) for each in ArchiveIterator(io.BytesIO(raw.getvalue()))]
     record, body = records[1]
     assert body == b""
@@ -336,7 +341,7 @@ def test_xml_is_one_file_per_site_with_an_entry_per_url(data: Path, tmp_path: Pa
 def test_many_sites_need_few_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(xml_module, "OPEN_FILES", 2)
     pages = (document(number, f"s{number % 5}.example") for number in range(50))
-    write_xml(pages, tmp_path / "out")
+    write_folder(pages, tmp_path / "out")
     for path in (tmp_path / "out").iterdir():
         assert len(ElementTree.parse(path).getroot()) == 10
 
@@ -344,7 +349,7 @@ def test_many_sites_need_few_open_files(tmp_path: Path, monkeypatch: pytest.Monk
 @given(text=st.text(st.characters(codec=None), max_size=40))
 def test_any_text_makes_valid_xml(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     folder = tmp_path_factory.mktemp("xml") / "out"
-    write_xml([document(title=text, text=text, url=text)], folder)
+    write_folder([document(title=text, text=text, url=text)], folder)
     (path,) = folder.iterdir()
     (entry,) = ElementTree.parse(path).getroot()
     assert entry.findtext("title") == entry.findtext("content")
@@ -364,14 +369,14 @@ def test_a_file_name_stays_in_its_folder_and_is_its_sites_own(site: str, other: 
     "site", ["../../etc/passwd", "..", "", "a/b", "/abs", "[::1]:8080", "x" * 5_000, "EXAMPLE.org"]
 )
 def test_hostile_site_names_make_safe_files(tmp_path: Path, site: str) -> None:
-    write_xml([document(site=site)], tmp_path / "out")
+    write_folder([document(site=site)], tmp_path / "out")
     assert os.listdir(tmp_path) == ["out"]
     assert len(os.listdir(tmp_path / "out")) == 1
 
 
 def test_an_earlier_xml_export_is_replaced_whole_and_nothing_else_ever(data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "pages"
-    write_xml([document(site="stale.example")], folder)
+    write_folder([document(site="stale.example")], folder)
     assert export("--xml", folder, "--data", data).code == 2
     assert export("--xml", folder, "--force", "--data", data).code == 0
     assert sorted(path.name.partition("-")[0] for path in folder.iterdir()) == [
@@ -382,7 +387,7 @@ def test_an_earlier_xml_export_is_replaced_whole_and_nothing_else_ever(data: Pat
     (folder / "thesis.doc").write_text("precious")
     answer = export("--xml", folder, "--force", "--data", data)
     assert answer.code == 2
-    assert "holds more than an earlier export" in answer.said
+    assert "contains more than an earlier export" in answer.said
     assert (folder / "thesis.doc").exists()
     (tmp_path / "file").write_text("precious")
     assert export("--xml", tmp_path / "file", "--force", "--data", data).code == 2
@@ -394,7 +399,7 @@ def test_a_failed_xml_export_leaves_nothing(tmp_path: Path) -> None:
         raise LevadaError("the disk is damaged")
 
     with pytest.raises(LevadaError, match="damaged"):
-        write_xml(pages(), tmp_path / "out")
+        write_folder(pages(), tmp_path / "out")
     assert os.listdir(tmp_path) == []
 
 
@@ -427,5 +432,5 @@ def test_no_page_is_exported_while_pages_move_and_none_moves_while_they_are_expo
         assert "wait until that has ended" in answer.said
     with nobody_moves(DataFolder(data)):
         with pytest.raises(StoreLocked, match="moved or exported"):
-            apply_shards(DataFolder(data), ShardWish(shards=2))
+            apply_shards(DataFolder(data), ReshardOptions(shards=2))
         assert export("--jsonl", "--out", target, "--data", data).code == 0, "any number may export"

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from levada.cli.root import app
-from levada.errors import UsageError
+from levada.cli.app import app
+from levada.core.errors import UsageError
 from levada.freshness import RULES
 
 
@@ -64,7 +64,7 @@ def test_a_person_gets_a_table() -> None:
         (["--outcomes", ""], "'' is neither"),
         (["--outcomes", "1,,2"], "'' is neither"),
         (["--outcomes", "x" * 5000], "x…' is neither"),
-        (["--outcomes", "1", "--policy", "guess"], "'guess' is none of ema, real-time"),
+        (["--outcomes", "1", "--policy", "guess"], 'no plug-in "guess"; known: cho, ema'),
         (["--outcomes", "1", "--first", "0"], "ema needs floor <= first <= ceiling"),
         (["--outcomes", "1", "--first", "nan"], "ema needs floor <= first <= ceiling"),
         (["--outcomes", "1", "--first", "5", "--floor", "6"], "not 360 s, 300 s"),

@@ -1,4 +1,4 @@
-"""Does `levada group` answer, and say what is wrong?"""
+"""`levada group`: its output, and its messages for wrong input."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from levada.cli.root import app
-from levada.errors import LevadaError, NotFound, UsageError
+from levada.cli.app import app
+from levada.core.errors import LevadaError, NotFound, UsageError
 from levada.grouping import METHODS
 
 RUN = CliRunner()
@@ -30,9 +30,7 @@ def test_every_method_answers_with_five_figures(method: str) -> None:
 
 def test_any_lines_are_a_stream(tmp_path: Path) -> None:
     (tmp_path / "keys").write_bytes(b"a\nb\n\xff\na")
-    assert (
-        answer("--stream", str(tmp_path / "keys"), "--method", "key", "--workers", "1")["distribution_cost"] == 1.0
-    )
+    assert answer("--stream", str(tmp_path / "keys"), "--method", "key", "--workers", "1")["distribution_cost"] == 1.0
 
 
 def test_a_person_reads_sentences() -> None:
@@ -80,7 +78,7 @@ def test_the_laboratory_refuses_what_it_does_not_know(words: list[str]) -> None:
 def test_streams_that_cannot_be_compared_are_refused_before_any_work(
     words: list[str], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("levada.cli.lab_grouping_run.run", lambda *given, **named: pytest.fail("it has begun"))
+    monkeypatch.setattr("levada.cli.lab.grouping.run", lambda *given, **named: pytest.fail("it has begun"))
     with pytest.raises(UsageError, match=told):
         RUN.invoke(app, ["lab", "grouping", *words], catch_exceptions=False)
 

@@ -1,4 +1,4 @@
-"""Why is an address not known at all? By what it is kept out."""
+"""`levada why` for a URL that is not known: what kept it out."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from levada.adapters.sqlite import SqliteStore
-from levada.assemble.folder import DataFolder
-from levada.cli import diff as diff_module
-from levada.cli import why as why_module
-from levada.reasons import Reason
-from levada.records import Refusal
+from levada.core.folder import DataFolder
+from levada.core.reasons import Reason
+from levada.core.records import Refusal
+from levada.store.sqlite import SqliteStore
 from tests.cli.collection import NOW, PLAIN, build, command, drop
 
-why = command(why_module.register)
-diff = command(diff_module.register)
+why = command("why")
+diff = command("diff")
 
 HIDDEN = "https://example.org/account/1"
 

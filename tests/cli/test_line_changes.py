@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.cli.coloured_diff import unified, word_by_word
-from levada.telling import alignment
-from levada.telling.line_changes import Hunk, changes_between
+from levada.cli.pages.diff import unified, word_by_word
+from levada.collection import diff as alignment
+from levada.collection.diff import Hunk, changes_between
 
 LINES = st.lists(st.sampled_from(["a", "b", "the ferry at 8", "the ferry at 9", "a b c d", ""]), max_size=12)
 DIFFLIB_AT_ONCE = st.sampled_from([0, 20, 100, alignment.MOST_STEPS])

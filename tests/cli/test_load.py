@@ -1,4 +1,4 @@
-"""`levada load` and what can be asked of a load, as somebody types it."""
+"""`levada load` and the status of a load, as a user types them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
-from levada.assemble import loading
-from levada.assemble.loading import LoadRequest
-from levada.assemble.loading_notes import note_load, noted_load
-from levada.assemble.loading_urls import redacted
-from levada.cli.root import app
-from levada.errors import LevadaError, StoreDamaged
+from levada.bulk import loads as loading
+from levada.bulk.engines import redacted
+from levada.bulk.loads import LoadRequest, note_load, noted_load
+from levada.cli.app import app
+from levada.core.errors import LevadaError, StoreDamaged
 
 ROWS = [(905320000000 + n % 40, n % 7) for n in range(200)]
 
@@ -73,7 +72,7 @@ def test_a_key_that_is_not_there_is_not_found(typed: Callable[..., Any], source:
     assert missing.exception.exit_code == 3
     assert typed("get", "categories", "1", "--json").exit_code == 3
     wrong = typed("get", "categories", "one")
-    assert "is no integer key" in str(wrong.exception)
+    assert "is not a 64-bit integer key" in str(wrong.exception)
 
 
 def test_its_json_says_what_was_done(typed: Callable[..., Any], source: str) -> None:
@@ -95,15 +94,13 @@ def test_what_others_have_just_loaded_is_not_loaded_again(typed: Callable[..., A
 
 
 def test_whoever_comes_when_enough_read_waits_until_one_has_left(typed: Callable[..., Any], source: str) -> None:
-    from levada.assemble.loading_urls import open_book
-    from levada.bulk.spans import KeyRange
+    from levada.bulk.engines import open_task_store
+    from levada.bulk.instance import NoWakeup
+    from levada.bulk.splitting import KeyRange
     from levada.bulk.tasks import LoadRecord
-    from levada.flow.loading_bell import NoBell
 
-    request = LoadRequest(
-        source, "allowed", "msisdn", "category_id", "m", "levada-maps", collect=True, connections=1
-    )
-    with closing(open_book(request.target)) as book:
+    request = LoadRequest(source, "allowed", "msisdn", "category_id", "m", "levada-maps", collect=True, connections=1)
+    with closing(open_task_store(request.target)) as book:
         assert book.begin(LoadRecord(request.plan, 1, "int", "int"), [KeyRange()], 0)
         assert book.lease("m", 1, "another", 600.0, "") is not None
         waits: list[float] = []
@@ -112,7 +109,7 @@ def test_whoever_comes_when_enough_read_waits_until_one_has_left(typed: Callable
             waits.append(seconds)
             book.begin(LoadRecord(request.plan, 2, "int", "int"), [KeyRange()], 1)
 
-        loading._wait_for_room(request, NoBell(leave))
+        loading._wait_for_room(request, NoWakeup(leave))
     assert len(waits) == 1
 
 
@@ -120,7 +117,7 @@ def test_only_where_there_is_an_older_map_its_readers_are_waited_for(
     typed: Callable[..., Any], source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[float] = []
-    monkeypatch.setattr(loading, "_Waiter", lambda: waits.append)
+    monkeypatch.setattr(loading, "_sleep", waits.append)
     collected(typed, source, "--keep-old", "1234")
     assert 1234.0 not in waits
     collected(typed, source, "--keep-old", "1234")
@@ -134,7 +131,7 @@ def test_whoever_is_interrupted_after_the_map_is_published_is_done(
         if seconds == 1234.0:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(loading, "_Waiter", lambda: interrupted)
+    monkeypatch.setattr(loading, "_sleep", interrupted)
     collected(typed, source)
     done = collected(typed, source, "--keep-old", "1234")
     assert done.exit_code == 0
@@ -178,7 +175,7 @@ def test_the_status_of_a_finished_load_can_be_read(typed: Callable[..., Any], so
     assert "published: generation 1, 40 keys, 200 rows" in shown
     again = typed("resume", "categories")
     assert "there is nothing to resume" in str(again.exception)
-    assert "no load of categories is under way" in str(typed("cancel", "categories").exception)
+    assert "no load of categories is running" in str(typed("cancel", "categories").exception)
 
 
 def test_a_load_that_failed_says_why_and_can_be_cancelled(typed: Callable[..., Any], tmp_path: Path) -> None:
@@ -246,10 +243,10 @@ def test_several_processes_share_a_load(source: str, tmp_path: Path) -> None:
         (["--from", "{source}", "--table", "allowed", "--key", "msisd", "--value", "x"], "did you mean msisdn?", 2),
         (
             ["--from", "{source}", "--table", "names", "--key", "id", "--value", "name", "--name", "../x"],
-            "no name",
+            "not a map name",
             2,
         ),
-        (["--from", "ftp://x/y", "--table", "t", "--key", "id", "--value", "v"], "is no source", 2),
+        (["--from", "ftp://x/y", "--table", "t", "--key", "id", "--value", "v"], "is not a source", 2),
         (
             ["--from", "{source}", "--table", "t", "--key", "k", "--value", "v", "--split", "x"],
             "is not one of auto",
@@ -257,7 +254,7 @@ def test_several_processes_share_a_load(source: str, tmp_path: Path) -> None:
         ),
         (
             ["--from", "{source}", "--table", "names", "--key", "id", "--value", "name", "--to", "s3://x"],
-            "no target",
+            "not a target",
             2,
         ),
         (
@@ -397,17 +394,17 @@ def test_passwords_are_noted_for_their_owner_alone_and_shown_to_nobody(tmp_path:
 def test_metrics_tell_of_the_load(typed: Callable[..., Any], source: str) -> None:
     from urllib.request import urlopen
 
-    from levada.adapters.bulk.load_metrics import LoadMetrics
-    from levada.assemble.loading import load_standing
+    from levada.bulk.loads import load_status
+    from levada.bulk.metrics import LoadMetrics
     from tests.servers.private import free_ports
 
     collected(typed, source)
-    standing, _ = load_standing(LoadRequest("", "", "", "", "categories", "levada-maps"))
-    assert standing is not None
+    status, _ = load_status(LoadRequest("", "", "", "", "categories", "levada-maps"))
+    assert status is not None
     port = free_ports(1)[0]
     metrics = LoadMetrics("categories", port)
     try:
-        metrics.show(standing)
+        metrics.show(status)
         with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
             text = answer.read().decode()
     finally:
@@ -438,16 +435,16 @@ def test_status_without_a_name_lists_what_is_noted(typed: Callable[..., Any], so
 
 
 def test_what_no_longer_runs_has_no_time_left(typed: Callable[..., Any], source: str) -> None:
-    from levada.assemble.loading_urls import open_book
-    from levada.bulk.spans import KeyRange
+    from levada.bulk.engines import open_task_store
+    from levada.bulk.splitting import KeyRange
     from levada.bulk.tasks import LoadRecord, TaskResult
 
     request = LoadRequest(source, "allowed", "msisdn", "category_id", "m", "levada-maps", collect=True)
-    with closing(open_book(request.target)) as book:
+    with closing(open_task_store(request.target)) as book:
         assert book.begin(LoadRecord(request.plan, 1, "int", "int"), [KeyRange(), KeyRange()], 0)
         lease = book.lease("m", 1, "me", 600.0, "")
         assert lease is not None
-        assert book.settle(lease, TaskResult(rows=5, keys=5))
+        assert book.complete(lease, TaskResult(rows=5, keys=5))
     note_load(Path("levada-maps"), request)
     assert " s left" in typed("status", "m").stdout
     assert typed("cancel", "m").exit_code == 0

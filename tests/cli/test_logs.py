@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from levada.adapters.memory import MemoryStore
 from levada.cli.logs import LogKind, log_visits, set_up_logs, tell
-from levada.cli.running import make_watcher
-from levada.cli.watching import watching
-from tests.visits import first, links
+from levada.cli.run.crawl import make_watcher
+from levada.cli.terminal import progress_bar
+from levada.store.memory import MemoryStore
+from levada.testing.store.visits import first, links
 
 
 @pytest.fixture(autouse=True)
@@ -28,21 +28,21 @@ def as_before() -> Iterator[None]:
 
 def test_a_machine_reads_one_object_per_line(capsys: pytest.CaptureFixture[str]) -> None:
     set_up_logs(LogKind.JSON)
-    logging.getLogger("levada.flow.crawl").warning("orders wait: %s\x1b[31m\n", "the disk is full")
+    logging.getLogger("levada.crawl.engine").warning("orders wait: %s\x1b[31m\n", "the disk is full")
     try:
         raise ValueError("no\nsense")
     except ValueError:
         logging.getLogger("levada").exception("it broke")
     one, two = (json.loads(line) for line in capsys.readouterr().err.splitlines())
-    assert (one["level"], one["part"]) == ("warning", "levada.flow.crawl")
+    assert (one["level"], one["part"]) == ("warning", "levada.crawl.engine")
     assert one["message"] == "orders wait: the disk is full\x1b[31m\n"
     assert "ValueError" in two["error"]
 
 
 def test_a_person_reads_one_harmless_line(capsys: pytest.CaptureFixture[str]) -> None:
     set_up_logs(LogKind.TEXT)
-    logging.getLogger("levada.flow.crawl").warning("a page says \x1b[31mred\nand more")
-    logging.getLogger("levada.flow.crawl").info("in the ordinary course")
+    logging.getLogger("levada.crawl.engine").warning("a page says \x1b[31mred\nand more")
+    logging.getLogger("levada.crawl.engine").info("in the ordinary course")
     assert capsys.readouterr().err == "levada: a page says red and more\n"
 
 
@@ -82,6 +82,7 @@ def test_for_a_machine_nothing_but_objects_is_on_standard_error() -> None:
 
 def test_nobody_watches_where_a_machine_reads(capsys: pytest.CaptureFixture[str]) -> None:
     set_up_logs(LogKind.JSON)
-    with watching(quiet=False) as progress:
-        assert progress is None
+    with progress_bar() as progress:
+        progress(1, 1, "counting")
+    assert capsys.readouterr().err == ""
     assert make_watcher(quiet=False) is None

@@ -1,4 +1,4 @@
-"""What outsiders write is read, not obeyed."""
+"""Text from outside is printed, never executed by the terminal."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.cli.printing import harmless, line, paragraphs, plural, printer, shortened, size
-from levada.errors import UsageError
-from levada.telling.duration import duration, iso, length_of_time, moment, relative, since_moment
+from levada.cli.terminal import printer
+from levada.core.durations import duration, iso, moment, relative
+from levada.core.errors import UsageError
+from levada.core.words import harmless, line, paragraphs, plural, shortened, size
+from levada.search.query import length_of_time, since_moment
 
 ANYTHING = st.text(
     st.one_of(st.characters(codec=None), st.sampled_from("\x1b\x9b\x9d\x07[]0;m\\\r\n\t\x85\u2028\u202e")),
@@ -93,7 +95,7 @@ def test_since_means_what_it_means_in_a_search() -> None:
 
 @pytest.mark.parametrize("typed", ["", "soon", "7", "-3d", "7d OR lang:tr", "7d x", '7d"', "2026-13-01"])
 def test_what_is_no_time_is_refused(typed: str) -> None:
-    with pytest.raises(UsageError, match="is no time"):
+    with pytest.raises(UsageError, match="is not a time"):
         since_moment(typed, 0.0)
 
 
@@ -108,6 +110,7 @@ def test_sizes_and_counts_are_short() -> None:
     ]
     assert plural(1, "page") == "1 page"
     assert plural(2_000, "page") == "2,000 pages"
+    assert (plural(1, "query"), plural(0, "query"), plural(2, "day")) == ("1 query", "0 queries", "2 days")
     assert shortened("abcdef", 4) == "abc…"
 
 
@@ -120,7 +123,7 @@ def test_a_screen_that_says_it_has_no_columns_is_written_on(monkeypatch: pytest.
 
 @pytest.mark.parametrize("typed", ["", "x", "0h", "-1d", "2026-01-31", "99999999999999d"])
 def test_what_is_no_length_of_time_is_refused_by_its_name(typed: str) -> None:
-    with pytest.raises(UsageError, match=r"^window .* is no length of time"):
+    with pytest.raises(UsageError, match=r"^window .* is not a duration"):
         length_of_time(typed, "window")
 
 

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from levada.cli import postings as postings_module
-from levada.cli import search as search_module
 from tests.cli.collection import FRONT, PLAIN, SCRIPT, VAPUR, build, command
 
-search = command(search_module.register)
-postings = command(postings_module.register)
+search = command("search")
+postings = command("postings")
 
 
 @pytest.fixture(scope="module")

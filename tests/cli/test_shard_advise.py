@@ -1,4 +1,4 @@
-"""What does `levada shard advise` say of good input, bad input and half of it?"""
+"""`levada shard advise` on good, bad and partial input."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
-from levada.cli.root import app
-from levada.cli.shard_advise_keep import read_placement
-from levada.cli.shard_advise_read import SampleReading, drawn, read_sample
-from levada.errors import LevadaError, StoreFull
+from levada.capture.advice import SampleReading, drawn, read_sample
+from levada.cli.app import app
+from levada.cli.shard.advise import read_placement
+from levada.core.errors import LevadaError, StoreFull
 from levada.lab.sharding.ads import AdsModel, ads, ads_log
-from levada.sharding.asked import AskedQuery, Condition
-from levada.sharding.asked_lines import asked_line
+from levada.sharding.queries import Condition, QueryEntry, query_line
 from tests.cli.typed_shard import refused, shard
 
 MODEL = AdsModel(documents=1_500, queries=1_500)
@@ -33,7 +32,7 @@ Command = Callable[..., Result]
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[str, str]:
     log, sample = tmp_path / "log.jsonl", tmp_path / "docs.jsonl"
-    log.write_bytes(b"".join(asked_line(query) for query in ads_log(MODEL)))
+    log.write_bytes(b"".join(query_line(query) for query in ads_log(MODEL)))
     sample.write_bytes(lines(DOCUMENTS))
     return str(log), str(sample)
 
@@ -47,7 +46,7 @@ def test_it_ranks_keys_says_why_and_draws(files: tuple[str, str], tmp_path: Path
     result = shard("advise", *files, "--shards", "8", "--picture", str(picture))
     assert result.exit_code == 0, result.output
     assert "category_id leads: 94% of the queries" in result.output
-    assert "status is in no key of ours" in result.output
+    assert "status is in none of Levada's keys" in result.output
     assert "The paper's method drops is_top: far too few values" in result.output
     assert "█" in result.output
     assert ElementTree.parse(picture).getroot().tag.endswith("svg")
@@ -69,24 +68,22 @@ def test_half_lines_other_collections_and_unknown_operators_make_it_partial(
     files: tuple[str, str], tmp_path: Path
 ) -> None:
     log = Path(files[0])
-    near = AskedQuery("board.ads", "find", filter=Condition("place", "other:$near", ("1,2",)))
-    other = AskedQuery("board.users", "find")
-    log.write_bytes(log.read_bytes() + asked_line(near) + asked_line(other) + b'{"collection": "board.ads", "o')
+    near = QueryEntry("board.ads", "find", filter=Condition("place", "other:$near", ("1,2",)))
+    other = QueryEntry("board.users", "find")
+    log.write_bytes(log.read_bytes() + query_line(near) + query_line(other) + b'{"collection": "board.ads", "o')
     sample = Path(files[1])
     sample.write_bytes(sample.read_bytes() + b'{"_id": 5, "sta\n[1, 2]\n')
     result = shard("advise", *files, "--shards", "4")
     assert result.exit_code == 0, result.output
     assert "Partial: 1 of" in result.output
     assert "1 queries of 1 other collections were left out" in result.output
-    assert "operators that narrow nothing here: $near (1 times)" in result.output
-    assert "Partial: 2 of 1,502 lines of the sample hold no document" in result.output
+    assert "operators that do not prune here: $near (1 times)" in result.output
+    assert "Partial: 2 of 1,502 lines of the sample are not documents" in result.output
 
 
 def test_a_sample_without_the_id_is_said(files: tuple[str, str], tmp_path: Path) -> None:
     sample = tmp_path / "anonymous.jsonl"
-    sample.write_bytes(
-        lines([{name: value for name, value in each.items() if name != "_id"} for each in DOCUMENTS])
-    )
+    sample.write_bytes(lines([{name: value for name, value in each.items() if name != "_id"} for each in DOCUMENTS]))
     result = shard("advise", files[0], str(sample), "--shards", "4", "--json")
     facts = msgspec.json.decode(result.stdout)
     assert facts["partial"] is True
@@ -95,9 +92,7 @@ def test_a_sample_without_the_id_is_said(files: tuple[str, str], tmp_path: Path)
 
 def test_a_field_of_several_kinds_is_said(files: tuple[str, str], tmp_path: Path) -> None:
     sample = tmp_path / "mixed.jsonl"
-    mixed = [
-        {**each, "category_id": str(each["category_id"])} if each["_id"] % 4 == 0 else each for each in DOCUMENTS
-    ]
+    mixed = [{**each, "category_id": str(each["category_id"])} if each["_id"] % 4 == 0 else each for each in DOCUMENTS]
     sample.write_bytes(lines(mixed))
     result = shard("advise", files[0], str(sample), "--shards", "4")
     assert "category_id is of several kinds (number in" in result.output
@@ -115,7 +110,7 @@ def test_one_shard_needs_no_key(files: tuple[str, str]) -> None:
         (("--shards", "4000"), "at most 1000", 2),
         (("--shards", "4", "--picture", "a.gif"), "must end in .svg", 2),
         (("--shards", "4", "--keep", "/nowhere/at/all"), "there is no folder", 1),
-        (("--shards", "4", "--collection", "x.y"), "it has those of: board.ads", 3),
+        (("--shards", "4", "--collection", "x.y"), "it has queries of: board.ads", 3),
         (("--shards", "4", "--id", "nix"), "no document of", 2),
         (("--shards", "4", "--queries", "0"), "at least 1", 2),
         (("--shards", "4", "--mutable", "regoin_id"), "has a field 'regoin_id'; did you mean region_id", 2),
@@ -165,7 +160,7 @@ def test_csv_parquet_and_extended_json_are_read_alike(tmp_path: Path) -> None:
     for name in ("s.csv", "s.parquet", "s.jsonl"):
         assert list(read_sample(tmp_path / name, SampleReading())) == documents
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 no")
-    with pytest.raises(LevadaError, match="is no Parquet file"):
+    with pytest.raises(LevadaError, match="is not a Parquet file"):
         list(read_sample(tmp_path / "bad.parquet", SampleReading()))
 
 

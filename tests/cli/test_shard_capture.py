@@ -1,4 +1,4 @@
-"""Does `levada shard capture` write clean lines, and say in one line what is wrong?"""
+"""`levada shard capture` writes clean lines, and reports an error in one line."""
 
 from __future__ import annotations
 
@@ -9,33 +9,18 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from levada.cli import search as search_module
-from levada.cli import shard_capture as capture_module
-from levada.cli.shard_capture_options import parse_address, parse_size
-from levada.errors import LevadaError, UsageError
-from tests.adapters.captured_packets import pcapng, segments_of
-from tests.adapters.mongodb_responder import msg
-from tests.adapters.mongodb_traffic import logged
-from tests.cli.collection import Answer, build, command
+from levada.cli.shard.options import parse_address, parse_size
+from levada.core.errors import UsageError
+from tests.capture.captured_packets import pcapng, segments_of
+from tests.capture.mongodb_responder import msg
+from tests.capture.mongodb_traffic import logged
+from tests.cli.collection import build, command
 
-search = command(search_module.register)
+search = command("search")
 
 
-def capture(*words: object) -> Answer:
-    """`levada shard` with these words, with errors shown as the root shows them."""
-    app = typer.Typer(pretty_exceptions_enable=False)
-    app.callback()(lambda: None)
-    capture_module.register(app)
-    result = CliRunner().invoke(app, [*map(str, words)])
-    answer = Answer(result)
-    if isinstance(result.exception, LevadaError):
-        answer.code, answer.said = result.exception.exit_code, f"{answer.said}{result.exception}\n"
-    elif result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return answer
+capture = command("shard")
 
 
 FIND = msg({"find": "items", "filter": {"city": "Izmir", "price": {"$lt": 5}}, "$db": "ads"})
@@ -52,9 +37,7 @@ def test_traffic_becomes_lines_on_standard_output(traffic: Path) -> None:
     command = [sys.executable, "-m", "levada", "shard", "capture", "pcap", str(traffic)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [(line["collection"], line["op"], line["source"]) for line in lines] == [
-        ("ads.items", "find", "pcap")
-    ] * 3
+    assert [(line["collection"], line["op"], line["source"]) for line in lines] == [("ads.items", "find", "pcap")] * 3
     assert "Traceback" not in done.stderr
     assert "3 queries" in done.stderr
 
@@ -133,7 +116,7 @@ def test_nothing_found_is_status_3_and_leaves_no_file(tmp_path: Path) -> None:
     ("words", "code", "said"),
     [
         (["pcap", "missing.pcap"], 1, "cannot read"),
-        (["pcap", __file__, "--out", "x.jsonl"], 2, "no capture file"),
+        (["pcap", __file__, "--out", "x.jsonl"], 2, "not a capture file"),
         (["pcap", __file__, "--values", "burn"], 2, "keep, hash, drop"),
         (["pcap", __file__, "--sample", "0"], 2, "--sample"),
         (["pcap", __file__, "--json"], 2, "--out"),

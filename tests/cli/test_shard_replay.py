@@ -1,4 +1,4 @@
-"""What do `levada shard replay` and `levada shard warm-up` say, of good input and bad?"""
+"""`levada shard replay` and `levada shard warm-up` on good and bad input."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ import msgspec
 import psycopg
 import pytest
 
-from levada.errors import NotFound, UsageError
+from levada.core.errors import NotFound, UsageError
 from levada.lab.sharding.ads import AdsModel, ads, ads_log
-from levada.sharding.asked import AskedQuery, Condition
-from levada.sharding.asked_lines import asked_line
-from levada.sharding.asked_values import ValueRule, Values
+from levada.sharding.queries import Condition, QueryEntry, ValueRule, Values, query_line
 from tests.cli.typed_shard import refused, shard
 
 pytest_plugins = ["tests.servers.fixtures"]
@@ -26,7 +24,7 @@ NOWHERE = "postgresql://postgres@127.0.0.1:1/postgres"
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[str, str]:
     log, sample = tmp_path / "log.jsonl", tmp_path / "docs.jsonl"
-    log.write_bytes(b"".join(asked_line(query) for query in ads_log(MODEL)) + b'{"half')
+    log.write_bytes(b"".join(query_line(query) for query in ads_log(MODEL)) + b'{"half')
     sample.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in ads(MODEL)))
     return str(log), str(sample)
 
@@ -80,11 +78,11 @@ def test_programs_get_the_same_as_json(files: tuple[str, str], target: str) -> N
 def test_values_that_were_dropped_are_said(tmp_path: Path, files: tuple[str, str], target: str) -> None:
     hidden = tmp_path / "hidden.jsonl"
     rule = ValueRule(Values.DROP)
-    hidden.write_bytes(b"".join(asked_line(rule.apply(query)) for query in ads_log(MODEL)))
+    hidden.write_bytes(b"".join(query_line(rule.apply(query)) for query in ads_log(MODEL)))
     options = ("--target", target, "--shards", "2", "--queries", "50", "--rounds", "cold", "--scheme", "id")
     result = shard("replay", str(hidden), files[1], *options)
     assert result.exit_code == 0, result.output
-    assert "Partial: 50 of 50 queries name values that the log does not tell (dropped or hashed)" in result.output
+    assert "Partial: 50 of 50 queries name values that the log does not hold (dropped or hashed)" in result.output
     error = refused("warm-up", str(hidden), "--target", target, "--table", "pg_catalog.pg_class")
     assert isinstance(error, NotFound)
     assert "--values keep" in str(error)
@@ -122,7 +120,7 @@ def test_a_server_that_is_not_there_is_one_clear_line(files: tuple[str, str]) ->
 
 def test_a_log_without_queries_or_a_missing_one_is_said(tmp_path: Path, files: tuple[str, str]) -> None:
     empty = tmp_path / "inserts.jsonl"
-    empty.write_bytes(asked_line(AskedQuery("board.ads", "insert", inserted=1)))
+    empty.write_bytes(query_line(QueryEntry("board.ads", "insert", inserted=1)))
     error = refused("replay", str(empty), files[1], "--target", NOWHERE, "--shards", "2")
     assert isinstance(error, NotFound)
     for command in (("replay", "none.jsonl", files[1]), ("warm-up", "none.jsonl")):
@@ -135,8 +133,8 @@ def _shards(command: tuple[str, ...]) -> tuple[str, ...]:
 
 def test_a_node_is_warmed_up(tmp_path: Path, target: str) -> None:
     log = tmp_path / "log.jsonl"
-    queries = [AskedQuery("warm", "find", filter=Condition("n", "eq", (number,))) for number in range(30)]
-    log.write_bytes(b"".join(asked_line(query) for query in queries))
+    queries = [QueryEntry("warm", "find", filter=Condition("n", "eq", (number,))) for number in range(30)]
+    log.write_bytes(b"".join(query_line(query) for query in queries))
     with psycopg.connect(target, autocommit=True) as connection:
         connection.execute("CREATE TABLE warm AS SELECT generate_series(20, 100) AS n")
     options = ("--target", target, "--queries", "20", "--rate", "100000", "--seconds", "30")
@@ -149,7 +147,7 @@ def test_a_node_is_warmed_up(tmp_path: Path, target: str) -> None:
     error = refused("warm-up", str(log), *options, "--table", "wram")
     assert str(error) == "this server has no table 'wram'; did you mean warm?"
     assert isinstance(error, NotFound)
-    log.write_bytes(asked_line(AskedQuery("elsewhere", "find")))
+    log.write_bytes(query_line(QueryEntry("elsewhere", "find")))
     assert "name one with --table" in str(refused("warm-up", str(log), *options))
     for rate in ("0", "nan", "inf"):
         assert isinstance(refused("warm-up", str(log), *options, "--rate", rate), UsageError)

@@ -1,4 +1,4 @@
-"""Does `levada simulate` answer, and say what is wrong?"""
+"""`levada simulate`: its output, and its messages for wrong input."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from levada.cli.ending import ended_at_once
-from levada.cli.root import app
-from levada.errors import LevadaError, UsageError
+from levada.cli.app import app
+from levada.cli.options import ended_at_once
+from levada.core.errors import LevadaError, UsageError
 from levada.stages import CONTROLLERS
 
 RUN = CliRunner()
@@ -97,9 +97,7 @@ def test_a_sweep_shows_every_figure_whole(columns: str, screen: dict[str, str]) 
 def test_the_fewest_workers_are_named() -> None:
     found = answer("size", "--rate", "5", "--times", "0.2,1", "--latency", "1.4", "--seconds", "500", "--runs", "1")
     assert found["dropped"] == 0
-    done = RUN.invoke(
-        app, ["simulate", "size", "--rate", "5", "--times", "0.2", "--latency", "0.5", "--seconds", "99"]
-    )
+    done = RUN.invoke(app, ["simulate", "size", "--rate", "5", "--times", "0.2", "--latency", "0.5", "--seconds", "99"])
     assert "Erlang" in done.stdout
 
 
@@ -150,7 +148,7 @@ def test_what_makes_no_sense_is_one_clear_line(words: list[str]) -> None:
 
 
 def test_ctrl_c_ends_a_calculation_that_python_cannot_interrupt() -> None:
-    program = "from levada.cli.ending import ended_at_once\nimport os, signal\n"
+    program = "from levada.cli.options import ended_at_once\nimport os, signal\n"
     program += "with ended_at_once(): os.kill(os.getpid(), signal.SIGINT); print('still here')"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=60.0)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")

@@ -8,15 +8,14 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from levada.cli.demo_story import Story
-from levada.cli.demo_words import told_crawl
-from levada.cli.screen import LiveScreen, PlainLines, screen, summary
-from levada.flow.crawl import Crawl
-from levada.flow.progress import StageSummary
-from levada.flow.staffing import StageView
-from levada.records import Standing
+from levada.cli.demo.output import print_crawl
+from levada.cli.run.screen import LiveScreen, PlainLines, screen, summary
+from levada.core.records import CollectionStats
+from levada.core.reports import StageSummary, StageView
+from levada.crawl.engine import Crawl
+from levada.demo.story import DemoRun
 from tests.cli.test_demo_words import story
-from tests.flow.world import World
+from tests.crawl.simulated_crawl import World
 
 __all__ = ["story"]
 
@@ -29,8 +28,8 @@ VIEWS = (
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Crawl:
-    crawl = World(staff=()).make_crawl()
-    crawl.standing = Standing(known=10, stored=7)
+    crawl = World(stage_pools=()).make_crawl()
+    crawl.stats = CollectionStats(known=10, stored=7)
     monkeypatch.setattr(crawl, "stage_views", lambda: VIEWS)
     return crawl
 
@@ -53,8 +52,8 @@ def test_the_screen_shows_queue_busy_workers_wanted_and_why(work: Crawl) -> None
 def full(work: Crawl, monkeypatch: pytest.MonkeyPatch) -> Crawl:
     """With more of everything than a small terminal has room for."""
     sites = [(f"{'long' * n}.example.org", 1_000, 4) for n in range(30)]
-    monkeypatch.setattr(work.agenda, "lengths", lambda: iter(sites))
-    work.standing = Standing(known=100_000, stored=70_000, unvisited=1_234_567, due=10_000)
+    monkeypatch.setattr(work.politeness_queue, "lengths", lambda: iter(sites))
+    work.stats = CollectionStats(known=100_000, stored=70_000, unvisited=1_234_567, due=10_000)
     work.progress.refused.update({f"reason-number-{n}": 1_000 - n for n in range(8)})
     work.progress.recent.extend((1.0, "changed", f"http://a.test/{n}{'/long' * 40}") for n in range(8))
     return work
@@ -77,7 +76,7 @@ def test_the_screen_shows_no_more_sites_and_pages_than_there_is_room_for(
 
 def test_nothing_of_the_screen_is_left_when_it_ends(full: Crawl, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Console(file=StringIO(), width=80, height=24, force_terminal=True, legacy_windows=False)
-    monkeypatch.setattr("levada.cli.screen.Console", lambda stderr: terminal)
+    monkeypatch.setattr("levada.cli.run.screen.Console", lambda stderr: terminal)
     live = LiveScreen()
     live.show(full, 1.0)
     before = len(terminal.file.getvalue())  # type: ignore[attr-defined]
@@ -87,8 +86,8 @@ def test_nothing_of_the_screen_is_left_when_it_ends(full: Crawl, monkeypatch: py
 
 def test_the_screen_says_that_a_crawl_is_paused(work: Crawl) -> None:
     assert "Ctrl-C stops" in drawn(work)
-    work._obey.paused = True
-    assert "paused by an order" in drawn(work)
+    work._scheduler._execute.paused = True
+    assert "paused by a command" in drawn(work)
 
 
 def test_plain_lines_are_short_and_speak_of_workers_only_when_their_number_changes(
@@ -111,22 +110,20 @@ def test_plain_lines_are_short_and_speak_of_workers_only_when_their_number_chang
 
 
 @pytest.mark.parametrize(("pages", "told"), [(1, "1 page stored in d;"), (2, "2 pages stored in d;")])
-def test_a_summary_counts_one_page_as_one(story: Story, pages: int, told: str) -> None:
+def test_a_summary_counts_one_page_as_one(story: DemoRun, pages: int, told: str) -> None:
     assert summary(replace(story.report, pages=pages), "d").startswith(told)
 
 
-def test_a_summary_says_what_was_left_by_a_crawl_that_came_to_its_end(story: Story) -> None:
+def test_a_summary_says_what_was_left_by_a_crawl_that_came_to_its_end(story: DemoRun) -> None:
     left = replace(story.report, unvisited=50, stopped="done")
     assert "not visited: 50 URLs of sites that failed and rest now" in summary(left, "d")
     assert "not visited" not in summary(replace(left, stopped="interrupted"), "d")
     assert "not visited" not in summary(replace(left, unvisited=0), "d")
 
 
-def test_the_demo_ends_with_how_the_stages_grew_and_shrank(
-    story: Story, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_demo_ends_with_how_the_stages_grew_and_shrank(story: DemoRun, capsys: pytest.CaptureFixture[str]) -> None:
     stages = (StageSummary("fetch", 9000, 4, 12.3, 64, 140, 60, why="why"),)
-    told_crawl(replace(story, report=replace(story.report, stages=stages)))
+    print_crawl(replace(story, report=replace(story.report, stages=stages)))
     shown = capsys.readouterr().out
     assert "Workers: fetch 4 to 64 (mean 12.3, 60 steps)." in shown
     assert len(shown.splitlines()) <= 25

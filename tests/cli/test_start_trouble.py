@@ -1,4 +1,4 @@
-"""What does somebody hear whose start addresses led nowhere?"""
+"""Messages for start URLs that led nowhere."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from levada.adapters.sqlite import SqliteStore
-from levada.assemble.folder import DataFolder
-from levada.cli.start_trouble import tell_trouble
-from levada.errors import LevadaError, Refused
-from levada.flow.settings import Settings
-from levada.reasons import Reason
-from levada.records import Found, How, Outcome, PageState, Refusal
+from levada.collection.start_report import check_starts
+from levada.core.errors import LevadaError, Refused
+from levada.core.folder import DataFolder
+from levada.core.reasons import Reason
+from levada.core.records import DiscoveredBy, FoundUrl, Outcome, PageState, Refusal
+from levada.core.settings import Settings
+from levada.store.sqlite import SqliteStore
 from tests.cli.collection import NOW, settle, version
 
-START = Found("https://example.org/a?b=c&d=e", "example.org", how=How.SEED, admit=True)
+START = FoundUrl("https://example.org/a?b=c&d=e", "example.org", how=DiscoveredBy.SEED, admit=True)
 
 
 @pytest.mark.parametrize(
@@ -39,11 +39,11 @@ def test_a_command_that_says_more_names_the_address_and_the_folder(
         store.close()
     typed = rf"levada why '{START.url.replace('?', '[?]')}' --data '{folder.path}' says more$"
     with pytest.raises(LevadaError, match=told + typed):
-        tell_trouble(folder, [START])
+        check_starts(folder.path, [START])
 
 
-def found(path: str) -> Found:
-    return Found(f"https://example.org{path}", "example.org", how=How.SEED, admit=True)
+def found(path: str) -> FoundUrl:
+    return FoundUrl(f"https://example.org{path}", "example.org", how=DiscoveredBy.SEED, admit=True)
 
 
 HOME, NEWS, LOGIN = found("/"), found("/news"), found("/login")
@@ -64,36 +64,31 @@ def folder(tmp_path: Path) -> DataFolder:
     return folder
 
 
-def _leads(store: SqliteStore, start: Found, end: Found) -> None:
+def _leads(store: SqliteStore, start: FoundUrl, end: FoundUrl) -> None:
     away = {"state": PageState.ELSEWHERE, "reason": Reason.REDIRECTED}
     settle(store, start.url, NOW, Outcome.FIRST, leads_to=end.url, **away)  # type: ignore[arg-type]
 
 
-def _settled(folder: DataFolder, state: PageState, reason: Reason | None) -> None:
+def _result_of(folder: DataFolder, state: PageState, reason: Reason | None) -> None:
     store = SqliteStore(folder.database)
     store.add([LOGIN], [], NOW)
     settle(store, LOGIN.url, NOW, Outcome.REFUSED, state=state, reason=reason)
     store.close()
 
 
-def test_a_start_that_redirects_to_what_is_refused_is_told_of(
-    folder: DataFolder, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _settled(folder, PageState.REFUSED, Reason.HTTP_4XX)
-    tell_trouble(folder, [HOME, NEWS])
-    assert FORBIDDEN in capsys.readouterr().err
+def test_a_start_that_redirects_to_what_is_refused_is_told_of(folder: DataFolder) -> None:
+    _result_of(folder, PageState.REFUSED, Reason.HTTP_4XX)
+    (sentence,) = check_starts(folder.path, [HOME, NEWS])
+    assert sentence.startswith(FORBIDDEN)
     with pytest.raises(Refused) as caught:
-        tell_trouble(folder, [NEWS])
+        check_starts(folder.path, [NEWS])
     assert str(caught.value).startswith(FORBIDDEN)
 
 
-def test_a_start_that_redirects_to_a_page_is_no_trouble(
-    folder: DataFolder, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _settled(folder, PageState.LIVE, None)
-    tell_trouble(folder, [HOME, NEWS])
-    tell_trouble(folder, [NEWS])
-    assert capsys.readouterr().err == ""
+def test_a_start_that_redirects_to_a_page_is_no_trouble(folder: DataFolder) -> None:
+    _result_of(folder, PageState.LIVE, None)
+    assert check_starts(folder.path, [HOME, NEWS]) == []
+    assert check_starts(folder.path, [NEWS]) == []
 
 
 def test_a_start_that_redirects_in_a_circle_is_told_of(folder: DataFolder) -> None:
@@ -102,7 +97,7 @@ def test_a_start_that_redirects_in_a_circle_is_told_of(folder: DataFolder) -> No
     _leads(store, LOGIN, NEWS)
     store.close()
     with pytest.raises(Refused, match=r"stored of https://example\.org/news \(redirects\): it leads in a circle"):
-        tell_trouble(folder, [NEWS])
+        check_starts(folder.path, [NEWS])
 
 
 def test_a_start_that_redirects_to_what_is_kept_out_says_by_what(folder: DataFolder) -> None:
@@ -110,4 +105,4 @@ def test_a_start_that_redirects_to_what_is_kept_out_says_by_what(folder: DataFol
     store.add([], [Refusal(LOGIN.url, LOGIN.site, Reason.ROBOTS)], NOW)
     store.close()
     with pytest.raises(Refused, match=r"which leads to \S+/login: it was refused when it was found: robots"):
-        tell_trouble(folder, [NEWS])
+        check_starts(folder.path, [NEWS])

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from levada.cli.coloured_diff import unified
-from levada.telling.line_changes import changes_between
+from levada.cli.pages.diff import unified
+from levada.collection.diff import changes_between
 from tests.cli.collection import ESCAPE, VAPUR
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*3[1-6]m")
@@ -73,6 +73,6 @@ def test_an_export_ends_with_one_line(data: Path, tmp_path: Path) -> None:
 
 def test_the_words_that_differ_stand_out() -> None:
     shown = list(unified(changes_between(["the ferry at 8 leaves"], ["the ferry at 9 leaves"])))
-    assert [
-        str(shown[1].plain[span.start : span.end]) for span in shown[1].spans if "reverse" in str(span.style)
-    ] == ["8 "]
+    assert [str(shown[1].plain[span.start : span.end]) for span in shown[1].spans if "reverse" in str(span.style)] == [
+        "8 "
+    ]

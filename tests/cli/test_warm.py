@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from levada.adapters.sqlite import SqliteStore
-from levada.assemble.folder import DataFolder
-from levada.assemble.loading_notes import noted_load
-from levada.assemble.maps import Map
-from levada.cli.demo_warm import told_warm, warm_story
-from levada.cli.warm import register
-from levada.records import Outcome
+from levada.bulk.loads import noted_load
+from levada.bulk.maps import Map
+from levada.cli.demo.output import warm_line
+from levada.core.folder import DataFolder
+from levada.core.records import Outcome
+from levada.demo.story import warm_story
+from levada.store.sqlite import SqliteStore
 from tests.cli.collection import NOW, PLAIN, VAPUR, Answer, build, command, settle
 
 Run = Callable[..., Answer]
@@ -24,7 +24,7 @@ Run = Callable[..., Answer]
 
 @pytest.fixture
 def run() -> Run:
-    return command(register)
+    return command("warm")
 
 
 @pytest.fixture
@@ -71,8 +71,8 @@ def test_a_map_elsewhere_is_noted_in_the_data_folder(run: Run, own: Path, tmp_pa
     noted = noted_load(own / "maps", "cards")
     assert noted is not None
     assert noted.target == str(tmp_path / "there")
-    with Map.open(noted.target, "cards") as cards:
-        assert cards.manifest.keys == 8
+    with Map.open(noted.target, "cards") as summaries:
+        assert summaries.manifest.keys == 8
 
 
 def test_the_folder_may_move(run: Run, own: Path, tmp_path: Path) -> None:
@@ -85,15 +85,15 @@ def test_the_folder_may_move(run: Run, own: Path, tmp_path: Path) -> None:
     ("options", "code", "words"),
     [
         (("--data", "nowhere"), 3, "there is no collection"),
-        (("--name", "../x"), 2, "is no name for a map"),
-        (("--to", "ftp://x/y"), 2, "is no target"),
+        (("--name", "../x"), 2, "is not a map name"),
+        (("--to", "ftp://x/y"), 2, "is not a target"),
         (("--to", "redis://127.0.0.1:1/0"), 1, "127.0.0.1:1"),
     ],
 )
 def test_bad_input_is_one_clear_line(
     run: Run, own: Path, options: tuple[str, ...], code: int, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("levada.assemble.loading._Waiter.__call__", lambda self, seconds: None)
+    monkeypatch.setattr("levada.bulk.loads._sleep", lambda seconds: None)
     given = options if "--data" in options else ("--data", str(own), *options)
     done = run(*given)
     assert (done.code, done.out) == (code, "")
@@ -118,4 +118,4 @@ def test_the_demo_says_how_many_lookups_it_made(own: Path) -> None:
     assert story is not None
     assert story.pages == 8
     assert min(story.map_lookups, story.checked_lookups, story.store_lookups) > 0
-    assert told_warm(story).startswith("Warm: 8 pages put into a map: ")
+    assert warm_line(story).startswith("Warm: 8 pages put into a map: ")

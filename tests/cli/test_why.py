@@ -7,16 +7,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from levada.assemble.folder import DataFolder
-from levada.cli import why as why_module
-from levada.flow.settings import RevisitSettings
-from levada.freshness.ema import ema
-from levada.reasons import Reason
-from levada.records import How, Outcome, PageKind, PageRecord, PageState, Visit
-from levada.telling.reckoning import account, last_step, sentence
+from levada.collection.explain import explanation, last_step, sentence
+from levada.core.folder import DataFolder
+from levada.core.reasons import Reason
+from levada.core.records import DiscoveredBy, Outcome, PageKind, PageRecord, PageState, Visit
+from levada.core.settings import RevisitSettings
+from levada.freshness.paper import ema
 from tests.cli.collection import BLOCKED, DOWN, FRONT, GONE, NEW, NOW, PLAIN, VAPUR, build, command, drop
 
-why = command(why_module.register)
+why = command("why")
 EMA = RevisitSettings(policy="ema")
 
 
@@ -100,7 +99,7 @@ def test_unknown_pages_are_status_3(data: Path, tmp_path: Path) -> None:
 
 def page(history: list[tuple[float, Outcome]], interval: float | None = 3600.0, **facts: object) -> PageRecord:
     visits = tuple(Visit(at, outcome) for at, outcome in history)
-    record = PageRecord(1, FRONT, "example.org", PageKind.PAGE, PageState.LIVE, How.SEED, 0, 0, 0.0)
+    record = PageRecord(1, FRONT, "example.org", PageKind.PAGE, PageState.LIVE, DiscoveredBy.SEED, 0, 0, 0.0)
     given = {"visits": len(visits), "history": visits, "interval": interval, "next_visit": NOW + 60, **facts}
     return replace(record, **given)
 
@@ -126,35 +125,35 @@ def test_after_ten_visits_the_oldest_outcome_is_forgotten_and_said_so() -> None:
     step = last_step(record, EMA)
     assert step is not None
     assert not step.exact
-    told = account(record, EMA, NOW)
+    told = explanation(record, EMA, NOW)
     assert told[0] == "changed 0 of the last 10 visits"
     assert "from about 1 h 40 min to 2 h" in told[1]
 
 
 def test_floor_and_ceiling_are_named() -> None:
     visits = [(0.0, Outcome.FIRST), (1.0, Outcome.CHANGED)]
-    assert "held at the floor of 5 min" in account(page(visits, 300.0), EMA, NOW)[1]
-    assert "held at the ceiling of 30 d" in account(page(visits, 30 * 86_400.0), EMA, NOW)[1]
+    assert "held at the floor of 5 min" in explanation(page(visits, 300.0), EMA, NOW)[1]
+    assert "held at the ceiling of 30 d" in explanation(page(visits, 30 * 86_400.0), EMA, NOW)[1]
 
 
 def test_a_page_that_came_back_begins_anew() -> None:
     visits = [(0.0, Outcome.FIRST), (1.0, Outcome.GONE), (2.0, Outcome.CHANGED)]
-    assert "the first interval is 1 h" in account(page(visits), EMA, NOW)
+    assert "the first interval is 1 h" in explanation(page(visits), EMA, NOW)
 
 
 def test_round_robin_says_that_it_does_not_look() -> None:
-    told = account(page([(0.0, Outcome.FIRST), (1.0, Outcome.CHANGED)]), RevisitSettings(policy="fixed"), NOW)
+    told = explanation(page([(0.0, Outcome.FIRST), (1.0, Outcome.CHANGED)]), RevisitSettings(policy="fixed"), NOW)
     assert "every page is visited every 1 h, whatever it does" in told
 
 
 def test_a_quarantined_page_is_not_visited_again() -> None:
     record = page([(0.0, Outcome.REFUSED)], None, failures=3, next_visit=None, state=PageState.QUARANTINED)
-    told = account(replace(record, reason=Reason.QUARANTINED), EMA, NOW)
+    told = explanation(replace(record, reason=Reason.QUARANTINED), EMA, NOW)
     assert told[-2:] == ["the last 3 visits killed the parser: the page is not read again", "no next visit"]
 
 
 def test_other_rules_name_themselves() -> None:
-    told = account(page([(0.0, Outcome.FIRST), (1.0, Outcome.CHANGED)]), RevisitSettings(policy="nutch"), NOW)
+    told = explanation(page([(0.0, Outcome.FIRST), (1.0, Outcome.CHANGED)]), RevisitSettings(policy="nutch"), NOW)
     assert "the rule 'nutch' came to an interval of 1 h" in told
 
 
@@ -165,7 +164,7 @@ def test_other_rules_name_themselves() -> None:
 def test_an_address_that_leads_elsewhere_says_so(reason: Reason, leads: str) -> None:
     target = "https://b.example/x"
     record = page([(0.0, Outcome.FIRST)], state=PageState.ELSEWHERE, reason=reason, leads_to=target)
-    assert f"{leads} {target}, and is looked at again after 1 h" in account(record, EMA, NOW)
+    assert f"{leads} {target}, and is looked at again after 1 h" in explanation(record, EMA, NOW)
 
 
 def test_an_account_is_one_sentence() -> None:

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from levada.adapters.sqlite import SqliteStore
-from levada.assemble.folder import DataFolder
-from levada.cli import why as why_module
-from levada.flow.settings import BudgetSettings, RevisitSettings
+from levada.core.folder import DataFolder
+from levada.core.settings import BudgetSettings, RevisitSettings
+from levada.store.sqlite import SqliteStore
 from tests.cli.collection import command
 
-why = command(why_module.register)
+why = command("why")
 
 
 def changed(data: Path, tmp_path: Path, **sections: object) -> Path:

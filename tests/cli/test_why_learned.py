@@ -1,4 +1,4 @@
-"""The words and the picture for a page that ours visits."""
+"""The explanation and the chart of a page under the learned policy."""
 
 from __future__ import annotations
 
@@ -12,19 +12,28 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from levada.adapters.sqlite import SqliteStore
-from levada.assemble.folder import DataFolder
-from levada.assemble.parts import make_policy
-from levada.cli import why as why_module
-from levada.flow.settings import BudgetSettings, ClockSettings, RevisitSettings, Settings
-from levada.freshness.explain import RateBelief
+from levada.collection.components import make_policy
+from levada.collection.explain import explanation, rate_words, sentence
+from levada.core.folder import DataFolder
+from levada.core.records import (
+    ChangeHint,
+    DiscoveredBy,
+    FoundUrl,
+    Outcome,
+    PageState,
+    Signals,
+    SiteRecord,
+    Visit,
+    VisitResult,
+)
+from levada.core.settings import BudgetSettings, ClockSettings, RevisitSettings, Settings
+from levada.freshness.explain import RateEstimate
 from levada.freshness.rates import RATES
-from levada.records import Found, How, Notice, Outcome, PageState, Said, Settled, SiteRecord, Visit
-from levada.telling.reckoning import account, rate_words, sentence
+from levada.store.sqlite import SqliteStore
 from tests.cli.collection import HOUR, NOW, command, version
 from tests.cli.test_why import page
 
-why = command(why_module.register)
+why = command("why")
 NEWS, TERMS, ONCE = "https://news.example/", "https://terms.example/", "https://news.example/once"
 TOLD, SLOW = "https://news.example/told", "https://slow.example/"
 SETTINGS = Settings(
@@ -59,7 +68,11 @@ def visited(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _fill(store: SqliteStore) -> None:
     policy = make_policy(SETTINGS)
     sites = {NEWS: "news.example", TERMS: "terms.example", SLOW: "slow.example"}
-    store.add([Found(url, sites.get(url, "news.example"), how=How.SEED, admit=True) for url in MET], [], NOW - 1e5)
+    store.add(
+        [FoundUrl(url, sites.get(url, "news.example"), how=DiscoveredBy.SEED, admit=True) for url in MET],
+        [],
+        NOW - 1e5,
+    )
     for url, outcomes in MET.items():
         for left, outcome in zip(range(len(outcomes), 0, -1), outcomes, strict=True):
             lease = next(each for each in store.lease(NOW + 1e9, 99, 60.0) if each.page.url == url)
@@ -67,7 +80,7 @@ def _fill(store: SqliteStore) -> None:
             plan = policy.plan(lease.page, visit)
             new = version("Haberler", f"{url} {left}") if outcome != 1 else None
             after = visit.at + plan.interval
-            settled = Settled(
+            result = VisitResult(
                 lease,
                 visit,
                 PageState.LIVE,
@@ -77,17 +90,17 @@ def _fill(store: SqliteStore) -> None:
                 version=new,
                 text_digest=b"1",
             )
-            store.settle([settled])
+            store.commit([result])
             store.forget_leases()
-    told = store.outdated([Notice(TOLD, NOW - 60, Said.SITEMAP)])
-    store.bring_forward([(each, Said.SITEMAP, NOW + 30.0) for each in told])
+    told = store.outdated([ChangeHint(TOLD, NOW - 60, Signals.SITEMAP)])
+    store.bring_forward([(each, Signals.SITEMAP, NOW + 30.0) for each in told])
     store.save(SiteRecord("slow.example", admitted=True, delay=7200.0))
 
 
-def _said(url: str, outcome: int) -> Said:
+def _said(url: str, outcome: int) -> Signals:
     if url == NEWS:
-        return Said.DATED | Said.DATE_MOVED if outcome == 2 else Said.NOT_MODIFIED
-    return Said.NOTHING
+        return Signals.DATED | Signals.DATE_MOVED if outcome == 2 else Signals.NOT_MODIFIED
+    return Signals.NOTHING
 
 
 def facts(url: str, data: Path) -> dict[str, Any]:
@@ -119,15 +132,15 @@ def test_the_visits_stand_on_a_line_of_time(visited: Path) -> None:
 
 def test_who_said_what_is_told_with_how_far_it_is_believed(visited: Path) -> None:
     shown = why(NEWS, "--data", visited).out
-    assert "Last-Modified: spoke at 6 visits; right 6 of 6 times on this site, believed 90%" in shown
-    assert "304: spoke at 4 visits; not put to the test yet, believed 90%" in shown
+    assert "Last-Modified: spoke at 6 visits; right 6 of 6 times on this site, trusted 90%" in shown
+    assert "304: spoke at 4 visits; not put to the test yet, trusted 90%" in shown
     assert "sitemap" not in shown
 
 
 def test_a_page_that_was_told_of_says_who_told(visited: Path) -> None:
     shown = why(TOLD, "--data", visited).out
     assert "a sitemap told of a change since the last visit: next visit in 30 s" in shown
-    assert "sitemap: spoke at 0 visits; not put to the test yet, believed 50%; tells of a change" in shown
+    assert "sitemap: spoke at 0 visits; not put to the test yet, trusted 50%; tells of a change" in shown
     assert facts(TOLD, visited)["told"] == ["sitemap"]
 
 
@@ -177,12 +190,12 @@ def test_json_tells_the_belief_in_numbers(visited: Path) -> None:
     assert news["sentence"].startswith("Changed 6 of the last 10 visits; changes about every ")
 
 
-def rate(static: float, median: float, low: float, high: float) -> RateBelief:
-    return RateBelief((), (), median, low, high, static)
+def rate(static: float, median: float, low: float, high: float) -> RateEstimate:
+    return RateEstimate((), (), median, low, high, static)
 
 
 @pytest.mark.parametrize(
-    ("believed", "words"),
+    ("estimate", "words"),
     [
         (rate(0.0, 3 * HOUR, 1.5 * HOUR, 7 * HOUR), "changes about every 3 h (between 1.5 and 7 h)"),
         (rate(0.0, 3 * HOUR, 1800.0, 48 * HOUR), "changes about every 3 h (between 30 min and 2 d)"),
@@ -194,8 +207,8 @@ def rate(static: float, median: float, low: float, high: float) -> RateBelief:
         (rate(0.95, inf, inf, inf), "never changes, as far as can be seen (95%)"),
     ],
 )
-def test_a_belief_has_words(believed: RateBelief, words: str) -> None:
-    assert rate_words(believed) == words
+def test_a_belief_has_words(estimate: RateEstimate, words: str) -> None:
+    assert rate_words(estimate) == words
 
 
 @pytest.mark.parametrize(
@@ -208,14 +221,14 @@ def test_a_belief_has_words(believed: RateBelief, words: str) -> None:
     ],
 )
 def test_the_bounds_are_named_where_they_decide(interval: float, told: str) -> None:
-    believed = rate(0.0, 3 * HOUR, 1.5 * HOUR, 7 * HOUR)
+    estimate = rate(0.0, 3 * HOUR, 1.5 * HOUR, 7 * HOUR)
     record = page([(0.0, Outcome.FIRST), (1.0, Outcome.CHANGED)], interval)
-    assert told in sentence(account(record, RevisitSettings(), NOW, believed))
+    assert told in sentence(explanation(record, RevisitSettings(), NOW, estimate))
 
 
 def test_failures_come_after_what_is_believed() -> None:
     record = page([(0.0, Outcome.FIRST), (1.0, Outcome.CHANGED)], failures=1)
-    told = account(record, RevisitSettings(), NOW, RateBelief.of([1 / len(RATES)] * len(RATES)))
+    told = explanation(record, RevisitSettings(), NOW, RateEstimate.of([1 / len(RATES)] * len(RATES)))
     assert told[2].startswith("the last visit was refused")
 
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.cli.pictures import bar, belief_bars, time_line
+from levada.cli.terminal import bar, estimate_bars, time_line
+from levada.core.records import Outcome, Visit
+from levada.core.words import rough, rough_span
 from levada.freshness.rates import RATES
-from levada.records import Outcome, Visit
-from levada.telling.words import rough, rough_span
 
 moments = st.floats(0.0, 2e9)
 visits = st.lists(st.tuples(moments, st.sampled_from(Outcome)), min_size=1, max_size=10).map(
@@ -43,7 +43,7 @@ def test_of_two_visits_at_one_place_the_change_is_shown() -> None:
 
 
 def test_the_bars_stand_over_their_scale() -> None:
-    bars, scale = belief_bars([0.5, *[0.0] * 14, 1.0], RATES)
+    bars, scale = estimate_bars([0.5, *[0.0] * 14, 1.0], RATES)
     assert bars == "██" + " " * 60 + "▄▄"
     assert scale.startswith("4min    18min   1.4h")
     assert scale.endswith("120d  never")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typer.testing import CliRunner, Result
 
-from levada.cli.root import app
-from levada.errors import LevadaError
+from levada.cli.app import app
+from levada.core.errors import LevadaError
 
 __all__ = ["refused", "shard"]
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from levada.adapters.limits import StoreLimits
-from levada.adapters.sharded.shard import Shard
-from levada.reasons import Reason
-from levada.records import Found, Lease, Notice, PageState, Refusal, Said, SiteRecord
+from levada.core.reasons import Reason
+from levada.core.records import ChangeHint, FoundUrl, Lease, PageState, Refusal, Signals, SiteRecord
+from levada.store.base import Shard, StoreLimits
+from levada.testing.store.visits import changed, first, gone, links, unchanged, visited
 from tests.contracts.conftest import OpenShard
 from tests.sharded import everything
-from tests.visits import changed, first, gone, links, unchanged, visited
 
 
 @pytest.fixture
@@ -27,9 +26,9 @@ def target(open_shard: OpenShard) -> Shard:
 def move(source: Shard, target: Shard, *urls: str) -> list[int]:
     pages = source.fence(urls)
     ids = [each.page.id for each in pages]
-    target.take_in(pages)
+    target.import_pages(pages)
     source.let_go(ids)
-    target.open_up(ids)
+    target.unfence(ids)
     return ids
 
 
@@ -41,7 +40,7 @@ def test_links_to_other_shards_wait_in_the_outbox_of_the_visit(source: Shard) ->
     source.add(links("a", 1), [], 0.0)
     (lease,) = source.lease(0.0, 1, 60.0)
     end = replace(first(lease, 7.0, "x", tuple(links("a", 1, start=9))), elsewhere=tuple(links("b", 3)))
-    assert source.settle([end]) == [True]
+    assert source.commit([end]) == [True]
     waiting = source.undelivered(10)
     assert [(each.found, each.found_on, each.at) for each in waiting] == [
         (found, lease.page.id, 7.0) for found in links("b", 3)
@@ -56,14 +55,14 @@ def test_a_visit_under_an_old_lease_leaves_nothing_in_the_outbox(source: Shard) 
     source.add(links("a", 1), [], 0.0)
     (old,) = source.lease(0.0, 1, 60.0)
     source.lease(60.0, 1, 60.0)
-    assert source.settle([replace(first(old, 61.0, "x"), elsewhere=tuple(links("b", 3)))]) == [False]
+    assert source.commit([replace(first(old, 61.0, "x"), elsewhere=tuple(links("b", 3)))]) == [False]
     assert source.undelivered(10) == []
 
 
 def test_what_is_received_is_held_with_where_it_was_found_and_once(source: Shard, target: Shard) -> None:
     lease = visited(source, "http://a/", "a", "x", 0.0)
     (again,) = source.lease(60.0, 1, 60.0)
-    source.settle([replace(unchanged(again, 61.0), elsewhere=(Found("http://b/", "b", depth=2, admit=True),))])
+    source.commit([replace(unchanged(again, 61.0), elsewhere=(FoundUrl("http://b/", "b", depth=2, admit=True),))])
     waiting = source.undelivered(10)
     assert (target.receive(waiting), target.receive(waiting)) == (1, 0)
     page = target.page("http://b/")
@@ -109,44 +108,42 @@ def test_the_next_change_comes_after_the_step_of_another_shard(source: Shard) ->
 def test_a_page_moves_with_all_that_is_known_of_it(source: Shard, target: Shard) -> None:
     source.save(SiteRecord("a", admitted=True, delay=0.5))
     visited(source, "http://a/", "a", "one", 0.0)
-    source.settle([replace(changed(leased(source, "http://a/", 60.0), 60.0, "two"), memory=b"remembered")])
-    source.add([Found("http://a/old", "a")], [], 61.0)
+    source.commit([replace(changed(leased(source, "http://a/", 60.0), 60.0, "two"), memory=b"remembered")])
+    source.add([FoundUrl("http://a/old", "a")], [], 61.0)
     copy = unchanged(leased(source, "http://a/old", 70.0), 70.0)
-    source.settle([replace(copy, state=PageState.ELSEWHERE, leads_to="http://a/")])
+    source.commit([replace(copy, state=PageState.ELSEWHERE, leads_to="http://a/")])
     source.add(links("a", 2), [], 71.0)
     before = everything([source])
     move(source, target, *before)
     assert everything([source, target]) == before
     assert everything([source]) == {}
-    assert target.standing(0.0).states == {"elsewhere": 1, "live": 1, "new": 2}
-    assert source.standing(0.0).known == source.standing(0.0).sites == 0
+    assert target.stats(0.0).states == {"elsewhere": 1, "live": 1, "new": 2}
+    assert source.stats(0.0).known == source.stats(0.0).sites == 0
     site = target.site("a")
     assert site is not None
     assert (site.pages, site.admitted, site.delay) == (4, True, 0.5)
 
 
-def test_what_happened_to_a_page_stays_in_the_log_of_the_shard_where_it_happened(
-    source: Shard, target: Shard
-) -> None:
+def test_what_happened_to_a_page_stays_in_the_log_of_the_shard_where_it_happened(source: Shard, target: Shard) -> None:
     visited(source, "http://a/", "a", "one", 0.0)
-    source.settle([changed(leased(source, "http://a/", 60.0), 60.0, "two")])
+    source.commit([changed(leased(source, "http://a/", 60.0), 60.0, "two")])
     told = [("http://a/", "a", 1), ("http://a/", "a", 2)]
-    assert [(each.url, each.site, each.version) for each in source.happenings(0, 10)] == told
+    assert [(each.url, each.site, each.version) for each in source.change_log(0, 10)] == told
     move(source, target, "http://a/")
-    assert [(each.url, each.site, each.version) for each in source.happenings(0, 10)] == told
-    assert target.happenings(0, 10) == []
-    target.settle([changed(leased(target, "http://a/", 120.0), 120.0, "three")])
-    assert [(each.url, each.version) for each in target.happenings(0, 10)] == [("http://a/", 3)]
+    assert [(each.url, each.site, each.version) for each in source.change_log(0, 10)] == told
+    assert target.change_log(0, 10) == []
+    target.commit([changed(leased(target, "http://a/", 120.0), 120.0, "three")])
+    assert [(each.url, each.version) for each in target.change_log(0, 10)] == [("http://a/", 3)]
     move(target, source, "http://a/")
-    assert [(each.url, each.site, each.version) for each in source.happenings(0, 10)] == told
-    assert [(each.url, each.version) for each in target.happenings(0, 10)] == [("http://a/", 3)]
+    assert [(each.url, each.site, each.version) for each in source.change_log(0, 10)] == told
+    assert [(each.url, each.version) for each in target.change_log(0, 10)] == [("http://a/", 3)]
 
 
 def test_a_page_that_somebody_has_leased_does_not_move(source: Shard, target: Shard) -> None:
     source.add(links("a", 2), [], 0.0)
     (lease,) = source.lease(0.0, 1, 60.0)
     assert len(source.fence(["http://a/0", "http://a/1"])) == 1
-    assert source.settle([first(lease, 1.0, "x")]) == [True]
+    assert source.commit([first(lease, 1.0, "x")]) == [True]
 
 
 def test_a_fenced_page_can_be_read_but_nobody_gets_it(source: Shard) -> None:
@@ -157,11 +154,11 @@ def test_a_fenced_page_can_be_read_but_nobody_gets_it(source: Shard) -> None:
     assert source.lease(1e6, 10, 60.0) == []
     source.forget_leases()
     assert source.lease(1e6, 10, 60.0) == []
-    source.bring_forward([(packed.page, Said.SITEMAP, 1.0)])
+    source.bring_forward([(packed.page, Signals.SITEMAP, 1.0)])
     assert source.page("http://a/") == packed.page
     assert source.fenced() == [(packed.page.id, "http://a/")]
     assert source.fence(["http://a/"]) == [packed]
-    source.open_up([packed.page.id])
+    source.unfence([packed.page.id])
     assert source.fenced() == []
     assert len(source.lease(1e6, 10, 60.0)) == 1
 
@@ -173,15 +170,15 @@ def test_every_step_of_a_move_may_be_repeated(source: Shard, target: Shard) -> N
     pages = source.fence(list(before))
     assert source.fence(list(before)) == pages
     ids = [each.page.id for each in pages]
-    target.take_in(pages)
-    target.take_in(pages)
+    target.import_pages(pages)
+    target.import_pages(pages)
     source.let_go(ids)
     source.let_go(ids)
     assert [id for id, _ in target.fenced()] == sorted(ids)
-    target.open_up(ids)
-    target.open_up(ids)
+    target.unfence(ids)
+    target.unfence(ids)
     assert everything([source, target]) == before
-    assert target.standing(2.0).versions == 1
+    assert target.stats(2.0).versions == 1
     assert len(target.lease(1e6, 10, 60.0)) == 2
 
 
@@ -193,7 +190,7 @@ def test_only_fenced_pages_are_let_go(source: Shard) -> None:
 
 def test_the_order_of_changes_tells_both_shards_of_a_move(source: Shard, target: Shard) -> None:
     visited(source, "http://a/", "a", "one", 0.0)
-    source.settle([changed(leased(source, "http://a/", 60.0), 60.0, "two")])
+    source.commit([changed(leased(source, "http://a/", 60.0), 60.0, "two")])
     position = source.newest_seq()
     move(source, target, "http://a/")
     (left,) = source.changes(position, 10)
@@ -231,18 +228,18 @@ def test_what_a_site_refused_is_still_counted_when_its_last_page_has_moved(sourc
     source.add(links("a", 1), [Refusal("http://a/x", "a", Reason.ROBOTS)], 0.0)
     move(source, target, "http://a/0")
     assert source.site("a") is None
-    assert source.standing(0.0).refused == {"robots": 1}
+    assert source.stats(0.0).refused == {"robots": 1}
 
 
 def test_a_page_that_is_gone_stays_gone_where_it_moves_to(source: Shard, target: Shard) -> None:
     visited(source, "http://a/", "a", "one", 0.0)
-    source.settle([gone(leased(source, "http://a/", 60.0), 60.0, next_visit=120.0)])
+    source.commit([gone(leased(source, "http://a/", 60.0), 60.0, next_visit=120.0)])
     move(source, target, "http://a/")
-    assert (target.live_pages(), target.standing(60.0).versions) == (0, 1)
+    assert (target.live_pages(), target.stats(60.0).versions) == (0, 1)
     assert [each.document for each in target.changes(0, 10)] == [None]
-    target.settle([unchanged(leased(target, "http://a/", 120.0), 120.0)])
+    target.commit([unchanged(leased(target, "http://a/", 120.0), 120.0)])
     assert target.live_pages() == 1
-    assert target.outdated([Notice("http://a/", 500.0, Said.FEED)]) != []
+    assert target.outdated([ChangeHint("http://a/", 500.0, Signals.FEED)]) != []
 
 
 def test_all_pages_can_be_walked_over(source: Shard) -> None:

@@ -7,19 +7,19 @@ import re
 
 import pytest
 
-from levada.clock import ManualClock
+from levada.core.clock import ManualClock
+from levada.core.records import RawPage
 from levada.demo.gazette import EDITIONS, EVERY, FIRST, GAZETTE_HOST, PAGES, Gazette, is_issue
-from levada.demo.model import World
+from levada.demo.http import WebRequest
 from levada.demo.server import serve
-from levada.demo.wire import Asked
+from levada.demo.world import DemoWorld
 from levada.pages.parse import ParseLimits, parse_page
-from levada.records import RawPage
 
 BEGAN = 1_000_000.0
 
 
 def ask(gazette: Gazette, host: str, path: str, now: float) -> tuple[int, str]:
-    answer = gazette.answer(Asked("GET", host, ":8000", path), now)
+    answer = gazette.answer(WebRequest("GET", host, ":8000", path), now)
     return answer.status, answer.body.decode()
 
 
@@ -45,9 +45,7 @@ def test_a_page_is_there_from_its_issue_on_and_never_changes() -> None:
     assert first == ask(gazette, host, "/sayi-1/7", BEGAN + 50 * EVERY)
 
 
-@pytest.mark.parametrize(
-    "path", ["/sayi-1/0", "/sayi-1/16", "/sayi-1/007", "/sayi-2/1", "/sayi-x/1", "/sayi-1", "/x"]
-)
+@pytest.mark.parametrize("path", ["/sayi-1/0", "/sayi-1/16", "/sayi-1/007", "/sayi-2/1", "/sayi-x/1", "/sayi-1", "/x"])
 def test_nothing_else_is_there(path: str) -> None:
     assert ask(Gazette(1, BEGAN), f"1.{GAZETTE_HOST}", path, BEGAN + FIRST)[0] == 404
 
@@ -75,10 +73,10 @@ def test_every_edition_is_a_start_and_stands_alone() -> None:
 def test_it_is_served_only_if_asked_for_and_answers_that_are_late_keep_their_order() -> None:
     async def run() -> list[bytes]:
         clock = ManualClock(BEGAN)
-        plain = await serve(World.build(1, 30), clock)
+        plain = await serve(DemoWorld.build(1, 30), clock)
         assert not [url for url in plain.start_urls() if GAZETTE_HOST in url]
         await plain.close()
-        web = await serve(World.build(1, 30), clock, burst=True)
+        web = await serve(DemoWorld.build(1, 30), clock, burst=True)
         clock.advance(FIRST)
         assert len([url for url in web.start_urls() if GAZETTE_HOST in url]) == EDITIONS + 1
         reader, writer = await asyncio.open_connection("127.0.0.1", web.port)

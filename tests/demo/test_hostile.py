@@ -8,11 +8,18 @@ import zlib
 
 import pytest
 
-from levada.demo.hostile import HOSTILE_CASES, HOSTILE_HOST, HostileCase, answer_hostile, is_hostile, start_urls
+from levada.core.reasons import Reason
+from levada.demo.hostile import (
+    HOSTILE_CASES,
+    HOSTILE_HOST,
+    HostileCase,
+    answer_hostile,
+    gzip_bomb,
+    is_hostile,
+    start_urls,
+)
+from levada.demo.http import Answer, StreamedAnswer, WebRequest
 from levada.demo.server import Running
-from levada.demo.streams import gzip_bomb
-from levada.demo.wire import Answer, Asked, Stream
-from levada.reasons import Reason
 from tests.demo.test_server import exchange, get, with_web
 
 _CASES = {case.name: case for case in HOSTILE_CASES}
@@ -20,7 +27,7 @@ _CASES = {case.name: case for case in HOSTILE_CASES}
 
 def _ask(name: str, path: str | None = None) -> Answer:
     case = _CASES[name]
-    answer = answer_hostile(Asked("GET", case.host, ":8000", path or case.path))
+    answer = answer_hostile(WebRequest("GET", case.host, ":8000", path or case.path))
     assert isinstance(answer, Answer)
     return answer
 
@@ -35,7 +42,7 @@ def test_every_case_has_its_own_host_and_says_what_to_expect() -> None:
 
 
 def test_the_start_page_links_to_every_case() -> None:
-    start = answer_hostile(Asked("GET", HOSTILE_HOST, ":8000", "/"))
+    start = answer_hostile(WebRequest("GET", HOSTILE_HOST, ":8000", "/"))
     assert isinstance(start, Answer)
     assert set(_links(start)) == {f"http://{case.host}:8000/" for case in HOSTILE_CASES}
     to_the_guard = {case.url(8000) for case in HOSTILE_CASES if case.reasons == {Reason.ADDRESS}}
@@ -48,8 +55,8 @@ def test_every_host_has_a_front_page_that_links_to_its_case(case: HostileCase) -
     assert is_hostile(case.host)
     assert _links(_ask(case.name, "/")) == [case.path]
     assert case.url(8000) == f"http://{case.host}:8000{case.path}"
-    answer = answer_hostile(Asked("GET", case.host, ":8000", case.path))
-    assert isinstance(answer, Stream) or answer.status != 404
+    answer = answer_hostile(WebRequest("GET", case.host, ":8000", case.path))
+    assert isinstance(answer, StreamedAnswer) or answer.status != 404
 
 
 def test_other_hosts_and_paths_are_not_there() -> None:
@@ -72,7 +79,7 @@ def test_session_ids_are_always_new_and_the_text_is_not() -> None:
     first = _ask("session")
     link = _links(first)[1]
     path, _, query = link.partition("?")
-    again = answer_hostile(Asked("GET", _CASES["session"].host, "", path, query))
+    again = answer_hostile(WebRequest("GET", _CASES["session"].host, "", path, query))
     assert isinstance(again, Answer)
     assert not set(_links(first)) & set(_links(again))
 
@@ -118,7 +125,9 @@ def test_robots_close_fail_or_never_end() -> None:
     assert b"Disallow: /closed/" in _ask("blocked", "/robots.txt").body
     assert _CASES["blocked"].path.startswith("/closed/")
     assert _ask("robots-500", "/robots.txt").status == 500
-    assert isinstance(answer_hostile(Asked("GET", _CASES["robots-endless"].host, "", "/robots.txt")), Stream)
+    assert isinstance(
+        answer_hostile(WebRequest("GET", _CASES["robots-endless"].host, "", "/robots.txt")), StreamedAnswer
+    )
 
 
 def test_the_bomb_is_a_valid_gzip_a_thousandth_of_its_size() -> None:

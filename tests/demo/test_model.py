@@ -12,29 +12,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.demo.changes import Pattern
-from levada.demo.figures import Dynamics, class_counts, share_out, site_figures
-from levada.demo.html import linked_pages
-from levada.demo.model import World
-from levada.demo.places import PageRole
+from levada.demo.places import Dynamics, PageRole, class_counts, share_out, site_figures
+from levada.demo.sites import linked_pages
+from levada.demo.world import DemoWorld
 
 _DAYS = 86_400.0
 _BANDS = {Dynamics.LOW: (0.0, 0.25), Dynamics.MEDIUM: (0.25, 0.5), Dynamics.HIGH: (0.5, 1.0)}
 
 
 @cache
-def the_world() -> World:
-    return World.build(seed=1)
+def the_world() -> DemoWorld:
+    return DemoWorld.build(seed=1)
 
 
-def _fingerprint(world: World) -> str:
+def _fingerprint(world: DemoWorld) -> str:
     until = world.origin + 2 * _DAYS
     return repr([(p.path, p.rhythm, list(world.changes_between(p, 0, until))) for p in world.pages[:200]])
 
 
 def test_the_same_seed_makes_the_same_world_in_another_process() -> None:
     code = (
-        "from tests.demo.test_model import _fingerprint, World; import hashlib;"
-        "print(hashlib.sha256(_fingerprint(World.build(seed=7)).encode()).hexdigest())"
+        "from tests.demo.test_model import _fingerprint, DemoWorld; import hashlib;"
+        "print(hashlib.sha256(_fingerprint(DemoWorld.build(seed=7)).encode()).hexdigest())"
     )
     outputs = {
         subprocess.run(
@@ -50,7 +49,7 @@ def test_the_same_seed_makes_the_same_world_in_another_process() -> None:
 
 
 def test_another_seed_makes_another_world() -> None:
-    assert _fingerprint(World.build(seed=1)) != _fingerprint(World.build(seed=2))
+    assert _fingerprint(DemoWorld.build(seed=1)) != _fingerprint(DemoWorld.build(seed=2))
 
 
 def test_sites_and_pages_are_those_of_the_source() -> None:
@@ -100,7 +99,7 @@ def test_versions_count_the_changes_between(number: int, start: float, length: f
 @settings(deadline=None)
 @given(st.integers(0, 1045), st.floats(0, 20 * _DAYS), st.floats(0, 20 * _DAYS))
 def test_the_order_of_asking_changes_nothing(number: int, first: float, second: float) -> None:
-    asked, fresh = the_world(), World(1, the_world().sites)
+    asked, fresh = the_world(), DemoWorld(1, the_world().sites)
     page = asked.pages[number]
     asked.version_at(page, asked.origin + first)
     t = asked.origin + second
@@ -125,7 +124,7 @@ def test_a_static_page_has_no_second_version() -> None:
 
 @pytest.mark.parametrize("pages", [1, 10, 23, 24, 60, 600, 3000])
 def test_a_world_has_as_many_pages_as_asked_for(pages: int) -> None:
-    world = World.build(pages=pages)
+    world = DemoWorld.build(pages=pages)
     assert len(world.pages) == pages
     assert len({world.url(page) for page in world.pages}) == pages
     assert [page.number for page in world.pages] == list(range(pages))
@@ -134,10 +133,10 @@ def test_a_world_has_as_many_pages_as_asked_for(pages: int) -> None:
 
 def test_a_world_without_pages_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one page"):
-        World.build(pages=0)
+        DemoWorld.build(pages=0)
 
 
-def _assert_reachable(world: World) -> None:
+def _assert_reachable(world: DemoWorld) -> None:
     """Within two clicks of the front page, or in the sitemap alone."""
     for site in world.sites:
         near = {site.front, *linked_pages(site.front)}
@@ -167,6 +166,4 @@ def test_shares_add_up_and_are_in_proportion(total: int, weights: list[int]) -> 
     shares = share_out(total, weights)
     whole = sum(weights)
     assert sum(shares) == (total if whole else 0)
-    assert all(
-        abs(share - total * weight / whole) < 1 for share, weight in zip(shares, weights, strict=True) if whole
-    )
+    assert all(abs(share - total * weight / whole) < 1 for share, weight in zip(shares, weights, strict=True) if whole)

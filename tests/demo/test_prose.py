@@ -10,19 +10,18 @@ from string import Formatter
 
 import pytest
 
-from levada.demo.figures import CATEGORIES, Dynamics
-from levada.demo.html import render
-from levada.demo.model import World
-from levada.demo.prose import capital, slug
-from levada.demo.words import LANGUAGES, words_of
+from levada.demo.places import CATEGORIES, Dynamics
+from levada.demo.prose import LANGUAGES, capital, slug, words_of
+from levada.demo.sites import render
+from levada.demo.world import DemoWorld
 
 _SLOTS = {"topic", "place", "actor", "adj", "when", "n", "percent", "digit", "rate"}
 _FIGURES = {"money", "count", "rate", "rate2", "n", "percent"}
 
 
 @cache
-def the_world() -> World:
-    return World.build(seed=1)
+def the_world() -> DemoWorld:
+    return DemoWorld.build(seed=1)
 
 
 def _slots(template: str) -> set[str]:
@@ -60,7 +59,7 @@ def test_the_web_speaks_three_languages_and_names_turkish_cities() -> None:
 
 def test_a_rendered_page_is_the_same_bytes_each_time() -> None:
     page = the_world().pages[30]
-    assert render(the_world(), page, 1) == render(World.build(seed=1), page, 1)
+    assert render(the_world(), page, 1) == render(DemoWorld.build(seed=1), page, 1)
 
 
 def test_each_version_differs_from_all_before_and_most_of_the_page_stays() -> None:
@@ -78,7 +77,7 @@ def _words(html: bytes) -> set[str]:
 
 
 def test_two_pages_of_one_site_are_not_near_duplicates() -> None:
-    world = World.build(seed=1, page_bytes=30_000)
+    world = DemoWorld.build(seed=1, page_bytes=30_000)
     for site in world.sites[::4]:
         first, second = (_words(render(world, page, 1)) for page in site.items[:2])
         assert len(first & second) / len(first | second) < 0.6
@@ -86,6 +85,6 @@ def test_two_pages_of_one_site_are_not_near_duplicates() -> None:
 
 @pytest.mark.parametrize("size", [3_000, 6_000, 30_000])
 def test_pages_are_about_as_large_as_asked_for(size: int) -> None:
-    world = World.build(seed=1, page_bytes=size)
+    world = DemoWorld.build(seed=1, page_bytes=size)
     sizes = [len(render(world, page, 1)) for page in world.pages[::40]]
     assert 0.7 * size < sum(sizes) / len(sizes) < 1.3 * size

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.clock import ManualClock
-from levada.demo.model import ORIGIN, World
+from levada.core.clock import ManualClock
+from levada.demo.http import WebRequest, read_head
 from levada.demo.server import Running, config_text, main, serve
-from levada.demo.wire import Asked, read_head
+from levada.demo.world import ORIGIN, DemoWorld
 
 Story = Callable[[Running], Awaitable[None]]
 
@@ -28,7 +28,7 @@ def with_web(story: Story, *, hostile: bool = True) -> None:
     """Run a story against a small web whose time stands still."""
 
     async def run() -> None:
-        running = await serve(World.build(pages=60), ManualClock(ORIGIN), hostile=hostile)
+        running = await serve(DemoWorld.build(pages=60), ManualClock(ORIGIN), hostile=hostile)
         try:
             await asyncio.wait_for(story(running), 30)
         finally:
@@ -132,7 +132,7 @@ def test_a_bad_request_gets_its_status_and_the_end(request_: bytes, status: byte
 @given(st.binary(max_size=300))
 def test_no_bytes_break_the_reading_of_a_request(data: bytes) -> None:
     asked = read_head(data)
-    assert not isinstance(asked, Asked) or asked.path.startswith("/")
+    assert not isinstance(asked, WebRequest) or asked.path.startswith("/")
 
 
 def test_the_page_changes_with_the_clock() -> None:
@@ -214,9 +214,7 @@ def test_a_taken_port_is_one_clear_line() -> None:
         process.communicate(timeout=10)
 
 
-@pytest.mark.parametrize(
-    "options", [["--speed", "0"], ["--pages", "0"], ["--port", "70000"], ["--page-bytes", "1"]]
-)
+@pytest.mark.parametrize("options", [["--speed", "0"], ["--pages", "0"], ["--port", "70000"], ["--page-bytes", "1"]])
 def test_wrong_options_are_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(options)
@@ -224,7 +222,7 @@ def test_wrong_options_are_refused(options: list[str], capsys: pytest.CaptureFix
 
 
 def test_the_written_clock_is_the_served_one() -> None:
-    from levada.clock import ScaledClock
+    from levada.core.clock import ScaledClock
 
     clock = ScaledClock(250, ORIGIN)
     read = tomllib.loads(config_text(8000, clock))["clock"]

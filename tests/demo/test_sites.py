@@ -9,31 +9,29 @@ from xml.etree import ElementTree
 
 import pytest
 
-from levada.demo.figures import Dynamics
-from levada.demo.html import old_path, private_path
-from levada.demo.model import World
-from levada.demo.places import Page, PageRole, Site, Validators
-from levada.demo.sites import SiteAnswers
-from levada.demo.wire import Answer, Asked, parse_http_date
+from levada.demo.http import Answer, WebRequest, parse_http_date
+from levada.demo.places import DemoSite, Dynamics, Page, PageRole, ValidatorKind
+from levada.demo.sites import SiteAnswers, old_path, private_path
+from levada.demo.world import DemoWorld
 
 _DAY = 86_400.0
 
 
 @cache
 def the_web() -> SiteAnswers:
-    return SiteAnswers(World.build(seed=1))
+    return SiteAnswers(DemoWorld.build(seed=1))
 
 
 def _ask(host: str, path: str, at: float = 0.0, **headers: str) -> Answer:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return the_web().answer(Asked("GET", host, ":8000", path, headers=named), the_web().world.origin + at)
+    return the_web().answer(WebRequest("GET", host, ":8000", path, headers=named), the_web().world.origin + at)
 
 
 def _header(answer: Answer, name: str) -> str:
     return dict(answer.headers)[name]
 
 
-def _lively(validators: Validators = Validators.BOTH) -> Page:
+def _lively(validators: ValidatorKind = ValidatorKind.BOTH) -> Page:
     return next(
         page
         for page in the_web().world.pages
@@ -41,7 +39,7 @@ def _lively(validators: Validators = Validators.BOTH) -> Page:
     )
 
 
-def _site(label: str) -> Site:
+def _site(label: str) -> DemoSite:
     return the_web().world.by_host[f"{label}.localhost"]
 
 
@@ -73,7 +71,7 @@ def test_a_tag_is_not_modified_until_the_page_changes() -> None:
 
 def test_a_date_is_not_modified_until_the_page_changes() -> None:
     world = the_web().world
-    page = _lively(Validators.MODIFIED)
+    page = _lively(ValidatorKind.MODIFIED)
     change = world.changes_between(page, world.origin, world.origin + 9 * _DAY)[0] - world.origin
     first = _ask(page.site.host, page.path)
     since = _header(first, "Last-Modified")
@@ -91,7 +89,7 @@ def test_a_tag_outweighs_a_date() -> None:
 
 
 def test_a_site_without_validators_always_sends_the_page() -> None:
-    page = _lively(Validators.NONE)
+    page = _lively(ValidatorKind.NONE)
     answer = _ask(page.site.host, page.path, if_none_match="*", if_modified_since="Fri, 01 Jan 2100 00:00:00 GMT")
     assert answer.status == 200
     assert not {"ETag", "Last-Modified"} & set(dict(answer.headers))
@@ -112,9 +110,9 @@ def test_gzip_is_the_same_page_and_its_tag_is_recognised() -> None:
 
 
 def test_the_memory_of_rendered_pages_is_bounded() -> None:
-    world = World.build(seed=1, pages=60)
+    world = DemoWorld.build(seed=1, pages=60)
     small = SiteAnswers(world, cache_bytes=30_000)
-    pages = [small.answer(Asked("GET", page.site.host, "", page.path), world.origin) for page in world.pages * 2]
+    pages = [small.answer(WebRequest("GET", page.site.host, "", page.path), world.origin) for page in world.pages * 2]
     assert sum(len(body) for body in small._cache.values()) <= 30_000
     assert pages[: len(world.pages)] == pages[len(world.pages) :]
 
@@ -202,9 +200,7 @@ def test_all_links_of_all_pages_lead_somewhere() -> None:
         for page in site.pages:
             body = _ask(site.host, page.path).body.decode()
             for href in set(re.findall(r'href="([^"]+)"', body)):
-                host, path = (
-                    (site.host, href) if href[0] == "/" else re.findall(r"http://([^:/]+):8000(.*)", href)[0]
-                )
+                host, path = (site.host, href) if href[0] == "/" else re.findall(r"http://([^:/]+):8000(.*)", href)[0]
                 assert _ask(host, path).status in (200, 301, 302, 307, 308), href
 
 

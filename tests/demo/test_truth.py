@@ -1,4 +1,4 @@
-"""True freshness, on lives made by hand and by law."""
+"""Actual freshness, on pages made by hand and by property."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.demo.figures import Dynamics
-from levada.demo.model import ORIGIN, World
-from levada.demo.places import Page
-from levada.demo.truth import first_visits, fresh_at, measure, round_robin
+from levada.demo.actual import first_visits, fresh_at, measure, round_robin
+from levada.demo.places import Dynamics, Page
+from levada.demo.world import ORIGIN, DemoWorld
 
 _HOUR = 3600.0
 
 
-class HandMadeWorld(World):
+class HandMadeWorld(DemoWorld):
     """Two pages: one that changes when told, one that never does."""
 
     def __init__(self, changes: Sequence[float]) -> None:
-        super().__init__(1, World.build(pages=2).sites)
+        super().__init__(1, DemoWorld.build(pages=2).sites)
         self._given = [ORIGIN + at for at in changes]
 
     def change_times(self, page: Page, until: float) -> Sequence[float]:
@@ -29,53 +28,53 @@ class HandMadeWorld(World):
 
 
 @cache
-def the_world() -> World:
-    return World.build(seed=1)
+def the_world() -> DemoWorld:
+    return DemoWorld.build(seed=1)
 
 
-def _visits(world: World, number: int, *times: float) -> list[tuple[str, float]]:
+def _visits(world: DemoWorld, number: int, *times: float) -> list[tuple[str, float]]:
     return [(world.url(world.pages[number], 80), ORIGIN + at) for at in times]
 
 
 def test_a_page_visited_right_after_each_change_is_always_fresh() -> None:
     world = HandMadeWorld([10, 20, 30])
-    truth = measure(world, _visits(world, 0, 0, 10, 20, 30), ORIGIN, ORIGIN + 40, world.pages[:1])
-    assert truth.freshness == pytest.approx(1.0)
-    assert truth.fresh_at_end == 1.0
-    assert (truth.changes, truth.caught, truth.fetches) == (3, 3, 3)
-    assert truth.mean_age == 0.0
+    actual = measure(world, _visits(world, 0, 0, 10, 20, 30), ORIGIN, ORIGIN + 40, world.pages[:1])
+    assert actual.freshness == pytest.approx(1.0)
+    assert actual.fresh_at_end == 1.0
+    assert (actual.changes, actual.caught, actual.fetches) == (3, 3, 3)
+    assert actual.mean_age == 0.0
 
 
 def test_a_page_never_visited_again_is_stale_from_its_first_change() -> None:
     world = HandMadeWorld([10, 20, 30])
-    truth = measure(world, _visits(world, 0, 0), ORIGIN, ORIGIN + 40, world.pages[:1])
-    assert truth.freshness == pytest.approx(0.25)
-    assert truth.fresh_at_end == 0.0
-    assert (truth.changes, truth.caught) == (3, 0)
-    assert truth.mean_age == pytest.approx(30 * 30 / 2 / 40)
+    actual = measure(world, _visits(world, 0, 0), ORIGIN, ORIGIN + 40, world.pages[:1])
+    assert actual.freshness == pytest.approx(0.25)
+    assert actual.fresh_at_end == 0.0
+    assert (actual.changes, actual.caught) == (3, 0)
+    assert actual.mean_age == pytest.approx(30 * 30 / 2 / 40)
 
 
 def test_a_late_visit_catches_only_the_last_of_two_changes() -> None:
     world = HandMadeWorld([10, 20])
-    truth = measure(world, _visits(world, 0, 0, 25), ORIGIN, ORIGIN + 40, world.pages[:1])
-    assert truth.caught == 1
-    assert truth.freshness == pytest.approx((10 + 15) / 40)
-    assert truth.mean_age == pytest.approx(15 * 15 / 2 / 40)
+    actual = measure(world, _visits(world, 0, 0, 25), ORIGIN, ORIGIN + 40, world.pages[:1])
+    assert actual.caught == 1
+    assert actual.freshness == pytest.approx((10 + 15) / 40)
+    assert actual.mean_age == pytest.approx(15 * 15 / 2 / 40)
 
 
 def test_a_page_without_a_copy_is_not_fresh() -> None:
     world = HandMadeWorld([])
-    truth = measure(world, _visits(world, 1, 10), ORIGIN, ORIGIN + 40, world.pages)
-    assert truth.freshness == pytest.approx(30 / 80)
-    assert truth.fresh_at_end == 0.5
+    actual = measure(world, _visits(world, 1, 10), ORIGIN, ORIGIN + 40, world.pages)
+    assert actual.freshness == pytest.approx(30 / 80)
+    assert actual.fresh_at_end == 0.5
 
 
 def test_a_copy_older_than_the_time_measured_counts_from_its_start() -> None:
     world = HandMadeWorld([10, 60])
-    truth = measure(world, _visits(world, 0, 0, 15), ORIGIN + 20, ORIGIN + 100, world.pages[:1])
-    assert truth.freshness == pytest.approx(40 / 80)
-    assert (truth.fetches, truth.changes, truth.caught) == (0, 1, 0)
-    assert truth.mean_age == pytest.approx(40 * 40 / 2 / 80)
+    actual = measure(world, _visits(world, 0, 0, 15), ORIGIN + 20, ORIGIN + 100, world.pages[:1])
+    assert actual.freshness == pytest.approx(40 / 80)
+    assert (actual.fetches, actual.changes, actual.caught) == (0, 1, 0)
+    assert actual.mean_age == pytest.approx(40 * 40 / 2 / 80)
 
 
 def test_addresses_outside_the_world_do_not_count() -> None:

@@ -14,7 +14,7 @@ import pytest
 import typer
 import yaml
 
-from levada.cli.root import app
+from levada.cli.app import app
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 KUBERNETES = sorted((DEPLOY / "kubernetes").glob("*.yaml"))

@@ -1,4 +1,4 @@
-"""Do the Kubernetes manifests fit each other, and the command that they run?"""
+"""The Kubernetes manifests fit each other, and the command that they run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 import typer
 import yaml
 
-from levada.assemble.controlling import parse_stage
-from levada.cli.root import app
+from levada.cli.app import app
+from levada.collection.control import parse_stage
 
 FOLDER = Path(__file__).parents[2] / "deploy/kubernetes"
 OPTIONS = {

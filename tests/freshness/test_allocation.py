@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.freshness.allocation import allocate, freshness_of, visit_rate
+from levada.freshness.value import allocate, freshness_of, visit_rate
 
 rates = st.floats(1e-9, 1e3)
 weights = st.floats(1e-3, 1e3)
@@ -73,9 +73,7 @@ def test_equal_pages_get_equal_shares() -> None:
         ([1.0], [1.0, 1.0], 1.0),
     ],
 )
-def test_an_allocation_that_makes_no_sense_is_refused(
-    rates: list[float], weights: list[float], budget: float
-) -> None:
+def test_an_allocation_that_makes_no_sense_is_refused(rates: list[float], weights: list[float], budget: float) -> None:
     with pytest.raises(ValueError):
         allocate(rates, weights, budget)
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.freshness import LearnedRevisit, PageBeliefs, Scale
-from levada.freshness.ema import ema
-from levada.freshness.explain import RateBelief, freshness_at_budgets, paper_interval
+from levada.core.records import DiscoveredBy, Outcome, PageKind, PageRecord, PageState, Visit
+from levada.freshness import LearnedRevisit, PageEstimates, Scale
+from levada.freshness.explain import RateEstimate, freshness_at_budgets, paper_interval
+from levada.freshness.paper import ema
 from levada.freshness.rates import RATES, posterior
-from levada.records import How, Outcome, PageKind, PageRecord, PageState, Visit
 from tests.house.tree import HOUSE
 
 HOUR = 3600.0
@@ -34,17 +34,17 @@ def sure_of(place: int) -> list[float]:
 
 def page(number: int, site: str, visits: tuple[Visit, ...] = (), memory: bytes = b"") -> PageRecord:
     url = f"https://{site}/{number}"
-    known = PageRecord(number, url, site, PageKind.PAGE, PageState.LIVE, How.LINK, 0, 0, 0.0)
+    known = PageRecord(number, url, site, PageKind.PAGE, PageState.LIVE, DiscoveredBy.LINK, 0, 0, 0.0)
     return PageRecord(
         **{name: getattr(known, name) for name in known.__struct_fields__}
         | {"visits": len(visits), "history": visits, "memory": memory}
     )
 
 
-def panel(outcomes: list[list[int]], first_counts: float = 1.0) -> PageBeliefs:
+def panel(outcomes: list[list[int]], first_counts: float = 1.0) -> PageEstimates:
     """Each page first met at 0, then every hour what is listed: 1 unchanged, 2 changed; on two sites."""
-    beliefs = PageBeliefs(SCALE, lambda url: first_counts if url.endswith("/1") else 1.0)
-    policy = LearnedRevisit(beliefs)
+    estimates = PageEstimates(SCALE, lambda url: first_counts if url.endswith("/1") else 1.0)
+    policy = LearnedRevisit(estimates)
     for number, met in enumerate(outcomes, 1):
         visits: tuple[Visit, ...] = ()
         memory = b""
@@ -52,7 +52,7 @@ def panel(outcomes: list[list[int]], first_counts: float = 1.0) -> PageBeliefs:
             visit = Visit(HOUR * turn, Outcome(outcome))
             memory = policy.plan(page(number, f"s{number % 2}.example", visits, memory), visit).memory
             visits = (*visits, visit)[-10:]
-    return beliefs
+    return estimates
 
 
 histories = st.lists(st.lists(st.sampled_from([1, 2]), max_size=8), min_size=1, max_size=6)
@@ -82,13 +82,13 @@ def test_what_cannot_be_spent_is_said() -> None:
 
 
 def test_without_a_visit_only_what_never_changes_stays_fresh() -> None:
-    beliefs = panel([[1] * 8] * 4)
-    (point,) = freshness_at_budgets(beliefs, [0.0])
-    assert point.fresh == pytest.approx(beliefs.sums[0] / 4)
+    estimates = panel([[1] * 8] * 4)
+    (point,) = freshness_at_budgets(estimates, [0.0])
+    assert point.fresh == pytest.approx(estimates.sums[0] / 4)
 
 
 def test_nothing_known_is_as_fresh_as_can_be() -> None:
-    assert freshness_at_budgets(PageBeliefs(SCALE), [1.0])[0].fresh == 1.0
+    assert freshness_at_budgets(PageEstimates(SCALE), [1.0])[0].fresh == 1.0
 
 
 def test_important_pages_count_more() -> None:
@@ -100,8 +100,8 @@ def test_important_pages_count_more() -> None:
 
 
 @given(beliefs_over_rates)
-def test_a_belief_is_told_in_order(belief: list[float]) -> None:
-    rate = RateBelief.of(belief)
+def test_a_belief_is_told_in_order(probabilities: list[float]) -> None:
+    rate = RateEstimate.of(probabilities)
     assert 0.0 < rate.low <= rate.median <= rate.high
     assert isfinite(rate.low) or rate.static >= 0.9 - 1e-9
     assert (rate.median == inf) == (rate.static >= 0.5)
@@ -109,21 +109,21 @@ def test_a_belief_is_told_in_order(belief: list[float]) -> None:
 
 
 @given(beliefs_over_rates, st.floats(0, 1e9), st.floats(0, 1e9))
-def test_an_older_copy_is_never_likelier_to_be_current(belief: list[float], one: float, other: float) -> None:
-    rate = RateBelief.of(belief)
+def test_an_older_copy_is_never_likelier_to_be_current(probabilities: list[float], one: float, other: float) -> None:
+    rate = RateEstimate.of(probabilities)
     assert rate.current_after(max(one, other)) <= rate.current_after(min(one, other))
 
 
 @pytest.mark.parametrize("place", range(1, len(RATES)))
 def test_who_is_sure_names_the_rate(place: int) -> None:
-    rate = RateBelief.of(sure_of(place))
+    rate = RateEstimate.of(sure_of(place))
     assert rate.median == pytest.approx(1 / RATES[place])
     assert rate.low < 1 / RATES[place] < rate.high < 3 * rate.low
     assert rate.static == 0.0
 
 
 def test_who_knows_nothing_says_so() -> None:
-    rate = RateBelief.of(EVEN)
+    rate = RateEstimate.of(EVEN)
     assert rate.high / rate.low > 1000
 
 
@@ -152,11 +152,11 @@ def test_the_paper_survives_any_clock(met: list[tuple[float, int]], first: float
 
 
 def test_evidence_narrows_the_range() -> None:
-    evidence, belief = [0.0] * len(RATES), [0.0] * len(RATES)
-    posterior(evidence, EVEN, belief)
-    beliefs = panel([[2, 1, 2, 1, 2, 1, 2, 1]])
-    known = RateBelief.of(beliefs.sums[: len(RATES)])
-    vague = RateBelief.of(belief)
+    evidence, probabilities = [0.0] * len(RATES), [0.0] * len(RATES)
+    posterior(evidence, EVEN, probabilities)
+    estimates = panel([[2, 1, 2, 1, 2, 1, 2, 1]])
+    known = RateEstimate.of(estimates.sums[: len(RATES)])
+    vague = RateEstimate.of(probabilities)
     assert known.high / known.low < vague.high / vague.low
     assert HOUR / 2 < known.median < 6 * HOUR
 

@@ -1,4 +1,4 @@
-"""Our policy: what it promises of every plan, and what it makes of what it sees."""
+"""The learned policy: what holds for every plan, and what it learns."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.freshness import LearnedRevisit, PageBeliefs, Scale
-from levada.freshness.panel import EAGER, price_for
-from levada.records import Outcome, PageRecord, Said
+from levada.core.records import Outcome, PageRecord, Signals
+from levada.freshness import LearnedRevisit, PageEstimates, Scale
+from levada.freshness.estimates import EAGER, price_for
 from tests.freshness.facts import CEILING, DAY, FLOOR, HOUR, a_page, changes_within, policy, visited
 
 OUTCOMES = st.sampled_from([Outcome.UNCHANGED, Outcome.CHANGED])
 TIMES = st.floats(-1e12, 1e12, allow_nan=False)
-SAID = st.integers(0, 63).map(Said)
+SAID = st.integers(0, 63).map(Signals)
 MODIFIED = st.none() | st.floats(-1e15, 1e15)
 
 
 @given(st.lists(st.tuples(OUTCOMES, TIMES, SAID, MODIFIED), max_size=20))
 def test_every_plan_lies_between_floor_and_ceiling_whatever_the_clock_and_the_server_say(
-    visits: list[tuple[Outcome, float, Said, float | None]],
+    visits: list[tuple[Outcome, float, Signals, float | None]],
 ) -> None:
     revisit = policy(per_hour=60)
     page = visited(revisit, a_page(), 0.0, Outcome.FIRST)
@@ -32,9 +32,9 @@ def test_every_plan_lies_between_floor_and_ceiling_whatever_the_clock_and_the_se
         page = visited(revisit, page, at, outcome, said=said, modified=modified)
         assert page.interval is not None
         assert FLOOR <= page.interval <= CEILING
-        expected = revisit.expect(page, said)
+        expected = revisit.visit_after_hint(page, said)
         assert expected is None or math.isfinite(expected)
-    share = revisit.beliefs.share(1e13)
+    share = revisit.estimates.share(1e13)
     assert share is not None
     assert 0.0 <= share <= 1.0
 
@@ -93,8 +93,8 @@ def test_the_pages_together_ask_for_what_the_budget_allows() -> None:
     revisit = policy(per_hour=100)
     a_collection(revisit, [10 ** -(3 + n % 4) for n in range(300)], seed=2, rounds=8)
     price = revisit.price()
-    beliefs = revisit.beliefs
-    at_price = price_for(beliefs.sums, beliefs.kinds, beliefs.scale.prices, EAGER * revisit.visits_per_second)
+    estimates = revisit.estimates
+    at_price = price_for(estimates.sums, estimates.kinds, estimates.scale.prices, EAGER * revisit.visits_per_second)
     assert price == pytest.approx(at_price, rel=0.05)
     assert revisit.visits_per_second == pytest.approx(100 / 3600, rel=0.05)
 
@@ -102,7 +102,7 @@ def test_the_pages_together_ask_for_what_the_budget_allows() -> None:
 def test_a_site_that_may_be_asked_less_has_a_price_of_its_own_and_leaves_its_visits_to_the_others() -> None:
     rates = [1 / (2 * HOUR)] * 100
     free, bound = policy(per_hour=100), policy(per_hour=100)
-    bound.restrain("s1.test", 1 / HOUR)
+    bound.limit_site("s1.test", 1 / HOUR)
     a_collection(free, rates, seed=3)
     pages = a_collection(bound, rates, seed=3)
     assert bound.price_at("s1.test") > 2 * bound.price_at("s2.test")
@@ -112,8 +112,8 @@ def test_a_site_that_may_be_asked_less_has_a_price_of_its_own_and_leaves_its_vis
 
 
 def test_an_important_page_is_visited_sooner() -> None:
-    beliefs = PageBeliefs(Scale.between(FLOOR, CEILING), lambda url: 10.0 if url.endswith("/7") else 1.0)
-    revisit = LearnedRevisit(beliefs, per_hour=20)
+    estimates = PageEstimates(Scale.between(FLOOR, CEILING), lambda url: 10.0 if url.endswith("/7") else 1.0)
+    revisit = LearnedRevisit(estimates, per_hour=20)
     pages = a_collection(revisit, [1 / (5 * HOUR)] * 50, seed=4, rounds=1)
     plans = [revisit.plan(page, page.history[-1]).interval for page in pages]
     assert plans[7] < 0.6 * sorted(plans)[25]
@@ -129,7 +129,7 @@ def test_without_a_budget_each_page_has_so_many_visits_a_day_on_average() -> Non
 def test_no_page_is_starved_and_nearly_all_of_the_budget_is_spent() -> None:
     """An hour by hour story in which only what is due is visited, at most so many an hour."""
     chance = Random(5)
-    revisit = LearnedRevisit(PageBeliefs(Scale.between(FLOOR, 3 * DAY)), per_hour=60)
+    revisit = LearnedRevisit(PageEstimates(Scale.between(FLOOR, 3 * DAY)), per_hour=60)
     rates = [10 ** -chance.uniform(3, 7) for _ in range(300)]
     pages = [visited(revisit, a_page(n, n % 7), 0.0, Outcome.FIRST) for n in range(300)]
     due = [(page.next_visit or 0.0, n) for n, page in enumerate(pages)]

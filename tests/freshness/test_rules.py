@@ -1,23 +1,23 @@
-"""What holds for every rule, found by name; and what makes each one itself."""
+"""What holds for every rule, and what is particular to each."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.freshness import RULES, Rule
-from levada.freshness.allocation import allocate, visit_rate
+from levada.freshness import RULES, Rule, revisit_rule
 from levada.freshness.cho import cho
-from levada.freshness.ema import ema
-from levada.freshness.fixed import fixed
-from levada.freshness.nutch import nutch, nutch_22
-from levada.freshness.real_time import real_time
-from levada.freshness.stormcrawler import stormcrawler
+from levada.freshness.crawlers import nutch, nutch_22, stormcrawler
+from levada.freshness.paper import ema, real_time
+from levada.freshness.rule import fixed
+from levada.freshness.value import allocate, visit_rate
+from tests.needs import package
 
 HOUR, DAY = 3_600.0, 86_400.0
 
@@ -48,7 +48,7 @@ def punctual(rule: Rule, outcomes: Sequence[int]) -> list[float]:
 
 @every_rule
 def test_a_rule_is_known_by_its_name(name: str) -> None:
-    rule = RULES[name]()
+    rule = revisit_rule(name)
     assert rule.name == name
     assert rule.parameters[-1] == 1.0, "the scale comes last, and is 1 as documented"
 
@@ -58,19 +58,19 @@ def test_a_rule_is_known_by_its_name(name: str) -> None:
 def test_every_interval_is_finite_and_positive_whatever_the_clock_says(
     name: str, met: list[tuple[float, int]], scale: float
 ) -> None:
-    assert all(0 < seconds < math.inf for seconds in intervals(RULES[name](scale=scale), met))
+    assert all(0 < seconds < math.inf for seconds in intervals(revisit_rule(name, scale=scale), met))
 
 
 @every_rule
 @given(met=visits)
 def test_a_rule_is_a_function_of_what_was_met(name: str, met: list[tuple[float, int]]) -> None:
-    assert intervals(RULES[name](), met) == intervals(RULES[name](), met)
+    assert intervals(revisit_rule(name), met) == intervals(revisit_rule(name), met)
 
 
 @every_rule
 @given(met=outcomes)
 def test_memory_stays_finite_and_in_its_width(name: str, met: list[int]) -> None:
-    rule = RULES[name]()
+    rule = revisit_rule(name)
     memory = [0.0] * rule.width
     for outcome in (0, *met):
         rule.step(memory, rule.parameters, 1e300, outcome)
@@ -81,7 +81,7 @@ def test_memory_stays_finite_and_in_its_width(name: str, met: list[int]) -> None
 @every_rule
 @given(met=outcomes, floor=st.floats(1.0, 3600.0), ceiling=st.floats(7200.0, 1e7))
 def test_floor_and_ceiling_hold_whatever_is_met(name: str, met: list[int], floor: float, ceiling: float) -> None:
-    rule = RULES[name](first=5000.0, floor=floor, ceiling=ceiling)
+    rule = revisit_rule(name, first=5000.0, floor=floor, ceiling=ceiling)
     assert all(floor <= seconds <= ceiling for seconds in punctual(rule, met))
 
 
@@ -90,7 +90,7 @@ def test_floor_and_ceiling_hold_whatever_is_met(name: str, met: list[int], floor
 def test_the_scale_stretches_what_a_rule_says_and_not_what_it_remembers(
     name: str, met: list[tuple[float, int]], scale: float
 ) -> None:
-    make = RULES[name]
+    make = partial(revisit_rule, name)
     as_documented, scaled = (
         intervals(make(first=HOUR, floor=1.0, ceiling=DAY, scale=factor), met) for factor in (1.0, scale)
     )
@@ -100,13 +100,13 @@ def test_the_scale_stretches_what_a_rule_says_and_not_what_it_remembers(
 @pytest.mark.parametrize("name", [name for name in RULES if name != "nutch"])
 @given(before=outcomes)
 def test_a_change_never_means_a_later_visit_than_none(name: str, before: list[int]) -> None:
-    unchanged, changed = (punctual(RULES[name](), [*before, outcome])[-1] for outcome in (1, 2))
+    unchanged, changed = (punctual(revisit_rule(name), [*before, outcome])[-1] for outcome in (1, 2))
     assert changed <= unchanged
 
 
 @every_rule
 def test_a_first_visit_after_others_forgets_them(name: str) -> None:
-    rule = RULES[name]()
+    rule = revisit_rule(name)
     after = intervals(rule, [(HOUR, 1), (HOUR, 2), (HOUR, 0), (DAY, 1)])
     assert after[-2:] == intervals(rule, [(DAY, 1)])
 
@@ -130,7 +130,7 @@ def test_a_first_visit_after_others_forgets_them(name: str) -> None:
 )
 def test_bounds_that_make_no_sense_are_refused(name: str, wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="needs"):
-        RULES[name](**wrong)
+        revisit_rule(name, **wrong)
 
 
 @pytest.mark.parametrize(
@@ -154,14 +154,15 @@ def test_a_rules_own_parameters_are_checked(make: Callable[[], Rule]) -> None:
 
 
 def test_compiled_every_rule_says_the_same() -> None:
-    pytest.importorskip("numba")
+    package("numba")
     import numpy
 
-    from levada.compiling import compiled
+    from levada.core.compile_cache import compiled
 
     met = [(HOUR * (1 + place % 7), 1 + (place * place) % 3 % 2) for place in range(40)]
     met += [(1e300, 1), (0.0, 2), (HOUR, 0), (1e-9, 2), (DAY, 1)]
-    for name, make in RULES.items():
+    for name in RULES:
+        make = partial(revisit_rule, name)
         rule = make()
         step: Any = compiled(rule.step)
         memory = numpy.zeros(rule.width)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from levada.freshness.ema import ema
+from levada.freshness.paper import ema
 from levada.lab.reference import reference_rows
 
 MINUTE = 60.0
@@ -61,7 +61,6 @@ def test_the_real_time_since_the_last_visit_plays_no_part() -> None:
     punctual, late = [0.0] * rule.width, [0.0] * rule.width
     for outcome in (0, 1, 2, 1):
         met = [
-            rule.step(memory, rule.parameters, elapsed, outcome)
-            for memory, elapsed in ((punctual, 1.0), (late, 1e6))
+            rule.step(memory, rule.parameters, elapsed, outcome) for memory, elapsed in ((punctual, 1.0), (late, 1e6))
         ]
         assert met[0] == met[1]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from levada.grouping import METHODS, Grouping, Hasher, KeyedHash, MurmurHash, grouping_named
-from levada.grouping.counting import TwoPhaseCount
-from levada.grouping.merging import Flush, Merging
+from levada.grouping.counting import Flush, Merging, TwoPhaseCount
 from levada.grouping.routing import Routing
+from tests.needs import package
 
 
 class Hashes:
@@ -182,7 +182,7 @@ def test_the_same_worker_cannot_join_twice_nor_a_stranger_leave() -> None:
 
 
 def test_batch_and_single_records_are_routed_alike() -> None:
-    pytest.importorskip("numba")
+    package("numba")
     for keys in ([n * n % 97 - 48 for n in range(500)], [chr(97 + n * n % 23) for n in range(500)], []):
         singly = Routing(makes("levelled"), [4, 5, 6]).route(keys)
         assert Routing(makes("levelled"), [4, 5, 6]).route(keys, batch=True) == singly

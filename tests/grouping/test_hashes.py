@@ -1,4 +1,4 @@
-"""Do keys hash as they should: the thesis's way, and so that nobody can aim?"""
+"""Hashes of keys: the thesis's hash, and one that nobody can aim."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.grouping import KeyedHash, MurmurHash
-from levada.grouping.dictionary import Remembered
-from levada.grouping.keys import Key, key_bytes
-from levada.grouping.murmur import murmur3_first64
+from levada.grouping.keys import Key, KeyCache, key_bytes, murmur3_first64
 
 KEYS = st.one_of(st.binary(max_size=40), st.text(max_size=20), st.integers(-(2**63), 2**63 - 1))
 
@@ -84,7 +82,7 @@ def test_an_empty_secret_is_refused() -> None:
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    known = Remembered[int](lambda key: 1)
+    known = KeyCache[int](lambda key: 1)
     for key in range(70_000):
         assert known[key] == 1
     assert len(known) <= 1 << 16

@@ -1,4 +1,4 @@
-"""Does ours keep what it promises: even, narrow, quick, not to be aimed at, with workers that come and go?"""
+"""Levelled grouping: even, cheap, quick, not to be aimed at, with workers that join and leave."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.grouping import LevelledGrouping, MurmurHash
-from levada.grouping.levels import Levels
-from levada.grouping.places import place_of, stride_of
-from levada.grouping.slots import deal_slots
-from levada.grouping.tuning import Tuning
+from levada.grouping.levels import Levels, Tuning, deal_slots, place_of, stride_of
 
 SENDERS = 10
 
@@ -178,7 +175,7 @@ def test_who_has_more_waiting_gets_less() -> None:
     stream = skewed(0.5, 20_000)
     for _ in range(5):
         grouping.choose_many(stream)
-        grouping.told([400.0, 10.0, 10.0, 10.0])
+        grouping.observe_queues([400.0, 10.0, 10.0, 10.0])
     counts = np.bincount(grouping.choose_many(stream), minlength=4)
     assert counts[0] < 0.7 * counts.mean()
 
@@ -186,7 +183,7 @@ def test_who_has_more_waiting_gets_less() -> None:
 @pytest.mark.parametrize("queues", [[1.0], [1.0, -2.0], [1.0, float("nan")]])
 def test_queue_lengths_that_make_no_sense_are_refused(queues: list[float]) -> None:
     with pytest.raises(ValueError, match="queue lengths"):
-        LevelledGrouping(2, b"s").told(queues)
+        LevelledGrouping(2, b"s").observe_queues(queues)
 
 
 def test_no_worker_is_left_or_doubled() -> None:
@@ -217,6 +214,6 @@ def test_time_that_runs_for_long_overflows_nothing() -> None:
     for _ in range(20_000):
         levels.load[0] += levels.grow
         levels.squares += levels.grow * levels.grow
-        levels.settle()
+        levels.rebalance()
     assert levels.grow <= 1e10
     assert all(abs(base) <= 4.0 for base in levels.base)

@@ -1,4 +1,4 @@
-"""Does each method keep its law?"""
+"""What holds for each grouping method."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.errors import UsageError
+from levada.core.errors import UsageError
 from levada.grouping import (
-    METHODS,
     AllGrouping,
     DirectGrouping,
     DynamicKeyGrouping,
@@ -26,10 +25,9 @@ from levada.grouping import (
     ShuffleGrouping,
     grouping_named,
 )
-from levada.grouping.choice_count import choices_needed, head_threshold
-from levada.grouping.generations import Generations
-from levada.grouping.space_saving import SpaceSaving
-from levada.grouping.thresholds import most_workers, threshold_percent
+from levada.grouping.choices import SpaceSaving
+from levada.grouping.dynamic import Generations
+from levada.grouping.thresholds import choices_needed, head_threshold, most_workers, threshold_percent
 
 
 class _Hashes:
@@ -41,53 +39,6 @@ STREAMS = st.lists(st.integers(0, 30), min_size=1, max_size=300)
 
 def fresh(name: str, workers: int) -> Grouping:
     return grouping_named(name, workers, _Hashes())
-
-
-@given(STREAMS, st.integers(1, 12), st.sampled_from(METHODS))
-def test_every_method_names_a_worker_that_is_there(stream: list[int], workers: int, name: str) -> None:
-    grouping = fresh(name, workers)
-    assert all(0 <= grouping.choose(key, float(now)) < workers for now, key in enumerate(stream))
-
-
-@given(STREAMS, st.integers(1, 12), st.sampled_from(METHODS), st.integers(1, 50))
-@settings(deadline=None)
-def test_by_the_array_is_as_one_by_one(stream: list[int], workers: int, name: str, size: int) -> None:
-    one_by_one, by_array = fresh(name, workers), fresh(name, workers)
-    for start in range(0, len(stream), size):
-        part, now = stream[start : start + size], 7.0 * start
-        expected = [one_by_one.choose(key, now) for key in part]
-        assert by_array.choose_many(np.array(part, np.int64), now).tolist() == expected
-
-
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("skew", [0.0, 0.7])
-def test_long_streams_are_decided_alike_by_the_array(name: str, skew: float) -> None:
-    chance = np.random.default_rng(7)
-    stream = np.where(chance.random(20_000) < skew, 3, chance.zipf(1.3, 20_000) % 3_000).astype(np.int64)
-    one_by_one, by_array = fresh(name, 7), fresh(name, 7)
-    for start in range(0, len(stream), 1_000):
-        part, now = stream[start : start + 1_000], start / 100
-        assert by_array.choose_many(part, now).tolist() == [one_by_one.choose(key, now) for key in part.tolist()]
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_single_records_may_follow_an_array(name: str) -> None:
-    one_by_one, mixed = fresh(name, 5), fresh(name, 5)
-    stream = [n * n % 17 for n in range(600)]
-    expected = [one_by_one.choose(key, 1.0) for key in stream]
-    found = mixed.choose_many(stream[:300], 1.0).tolist() + [mixed.choose(key, 1.0) for key in stream[300:]]
-    assert found == expected
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_no_stream_is_shared_by_no_worker(name: str) -> None:
-    with pytest.raises(ValueError, match="at least one worker"):
-        fresh(name, 0)
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_an_empty_array_is_decided_at_once(name: str) -> None:
-    assert fresh(name, 3).choose_many([], 0.0).tolist() == []
 
 
 def test_a_wrong_name_lists_all() -> None:

@@ -1,4 +1,4 @@
-"""Does `levada --help` answer without loading what only the work needs?"""
+"""`levada --help` answers without loading what only the work needs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import sys
 import pytest
 import typer
 
-from levada.cli.contents import CONTENTS
-from levada.cli.root import app
-from tests.house.tree import SOURCE
+from levada.cli.app import COMMANDS, app
 
-LINES = {name: line for panel in CONTENTS.values() for name, line in panel.items()}
+TABLE = {name: entry for panel in COMMANDS.values() for name, entry in panel.items()}
+LINES = {name: line for name, (_, line) in TABLE.items()}
 HEAVY = {"pyarrow", "pycurl", "selectolax", "sqlite3", "tantivy", "trafilatura", "uvloop", "warcio", "zstandard"}
 
 _HELP = """
@@ -54,7 +53,7 @@ def test_help_loads_no_engine(arguments: list[str]) -> None:
 )
 def test_no_command_is_loaded_that_was_not_asked_for(arguments: list[str], needed: set[str]) -> None:
     loaded = loaded_by(arguments)
-    assert {name for name in LINES if f"levada.cli.{name}" in loaded} == needed
+    assert {name for name, (module, _) in TABLE.items() if f"levada.cli.{module}" in loaded} == needed
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["crawl", "-h"], ["shard", "advise", "--help"]])
@@ -76,17 +75,10 @@ def test_the_contents_say_of_a_command_what_it_says_itself(name: str) -> None:
     assert LINES[name] == " ".join(first_paragraph.split("\n"))
 
 
-def test_every_module_that_registers_a_command_of_levada_is_in_the_contents() -> None:
-    """A part of a family (`shard advise`) is registered by the family."""
-    registering = {path.stem for path in (SOURCE / "cli").glob("*.py") if "\ndef register(" in path.read_text()}
-    alone = {name for name in registering if not any(name.startswith(f"{family}_") for family in LINES)}
-    assert alone == set(LINES)
-
-
 def test_told_to_end_a_command_takes_its_children_along() -> None:
     code = """
 import multiprocessing, signal, time
-from levada.cli import root
+from levada.cli import app as root
 child = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,))
 child.start()
 signal.signal(signal.SIGTERM, root._end)
@@ -112,8 +104,6 @@ def test_a_command_that_is_nearly_there_is_named() -> None:
 
 
 def test_a_wrong_value_before_the_command_is_wrong_usage() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "levada", "--log", "xml", "doctor"], capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-m", "levada", "--log", "xml", "doctor"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "--log" in done.stderr

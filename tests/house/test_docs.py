@@ -1,4 +1,4 @@
-"""Do the words and the program say the same?"""
+"""Documentation and program agree."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shlex
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -15,11 +16,12 @@ import msgspec
 import pytest
 import typer
 
-from levada.adapters.exports.rows import Row
-from levada.cli.root import app
-from levada.flow.progress import Report
-from levada.flow.settings import Settings, parse_settings
-from levada.reasons import Reason
+from levada.cli.app import app
+from levada.core.plugins import GROUPS
+from levada.core.reasons import Reason
+from levada.core.reports import Report
+from levada.core.settings import Settings, parse_settings
+from levada.export.rows import ExportRow
 from tests.house.tree import HOUSE, TEXTS, fenced
 
 DOCS = HOUSE / "docs"
@@ -146,7 +148,7 @@ def test_every_reason_is_described_once_and_no_other() -> None:
     assert sorted(told) == sorted(Reason)
 
 
-@pytest.mark.parametrize("fields", [Report, Row], ids=lambda fields: str(fields.__name__))
+@pytest.mark.parametrize("fields", [Report, ExportRow], ids=lambda fields: str(fields.__name__))
 def test_every_field_that_a_program_reads_is_described(fields: Any) -> None:
     told = text_of(DOCS / "commands.md")
     assert [name for name in fields.__struct_fields__ if f"`{name}`" not in told] == []
@@ -187,3 +189,30 @@ def test_the_readme_begins_with_the_two_commands() -> None:
     assert next(fenced(HOUSE / "README.md")).split("\n")[:2] == ["make demo", "make test"]
     makefile = text_of(HOUSE / "Makefile")
     assert all(f"\n{target}:" in makefile for target in ("demo", "test", "setup", "check", "bench"))
+
+
+NOW = [path for path in TEXTS if path.name != "CHANGELOG.md"]  # which also names what was
+NO_MODULES = {"levada.db", "levada.toml", "levada.reports", *GROUPS}
+
+
+@pytest.mark.parametrize("path", NOW, ids=lambda path: path.name)
+def test_every_file_that_the_docs_name_is_there(path: Path) -> None:
+    named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.(?:py|md|toml|json|yaml))`", text_of(path)))
+    roots = (HOUSE, HOUSE / "src" / "levada")
+    assert sorted(name for name in named if not any((root / name).exists() for root in roots)) == []
+
+
+@pytest.mark.parametrize("path", NOW, ids=lambda path: path.name)
+def test_every_name_that_the_docs_import_is_there(path: Path) -> None:
+    imported = re.findall(r"^from (levada[\w.]*) import (.+)$", "\n".join(fenced(path)), re.MULTILINE)
+    for module, names in imported:
+        found = import_module(module)
+        assert [name for name in re.split(r",\s*", names) if not hasattr(found, name)] == [], module
+
+
+@pytest.mark.parametrize("path", NOW, ids=lambda path: path.name)
+def test_every_module_that_the_docs_name_is_there(path: Path) -> None:
+    for dotted in set(re.findall(r"`(levada\.[a-z_.]+)`", text_of(path))) - NO_MODULES:
+        module, _, name = dotted.rpartition(".")
+        place = HOUSE.joinpath("src", *dotted.split("."))
+        assert place.is_dir() or place.with_suffix(".py").exists() or hasattr(import_module(module), name), dotted

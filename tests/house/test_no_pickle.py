@@ -1,4 +1,4 @@
-"""Can data become code anywhere? No module of ours has the means."""
+"""No module can turn data into code."""
 
 from __future__ import annotations
 

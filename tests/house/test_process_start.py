@@ -1,4 +1,4 @@
-"""Does each process of a crawl start without what it has no use for? A small crawl costs little else."""
+"""Each process of a crawl starts without what it does not use. A small crawl costs little else."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 _PARTS = {"levada.freshness", "levada.grouping", "levada.sharding", "levada.stages"}
 _FOLLOWER = {"asyncio", "email", "levada.sharding", "levada.stages", "pycurl", "selectolax", "ssl", "subprocess"}
 _UNUSED = {
-    "levada.assemble.crawling": {"levada.assemble.counting", "levada.grouping", "levada.sharding", "tantivy"},
-    "levada.assemble.indexer, levada.adapters.tantivy_index": _FOLLOWER | _PARTS | {"logging"},
-    "levada.assemble.counting": _FOLLOWER | {"levada.freshness", "tantivy"},
-    "levada.adapters.parser_child": {"asyncio", "email", "levada.flow", "sqlite3", "ssl", "tantivy"} | _PARTS,
+    "levada.collection.crawling": {"levada.follow.counter", "levada.grouping", "levada.sharding", "tantivy"},
+    "levada.follow.index, levada.search.tantivy.index": _FOLLOWER | _PARTS | {"logging"},
+    "levada.follow.counter": _FOLLOWER | {"levada.freshness", "tantivy"},
+    "levada.parser.child": {"asyncio", "email", "sqlite3", "ssl", "tantivy"} | _PARTS,
 }
 
 

@@ -1,4 +1,4 @@
-"""Where do the project's own files lie, and what is in them?"""
+"""The project's own files, and their contents."""
 
 from __future__ import annotations
 

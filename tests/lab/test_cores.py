@@ -1,4 +1,4 @@
-"""Do many runs end at once when nobody wants them any more?"""
+"""Runs on all cores end at once when they are no longer wanted."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from levada.errors import LevadaError, UsageError
-from levada.lab.cores import on_all_cores
+from levada.core.errors import LevadaError, UsageError
+from levada.lab.parallel import on_all_cores
 
 FOREVER = 600.0
 PROGRAM = """
 import time
-from levada.lab.cores import on_all_cores
+from levada.lab.parallel import on_all_cores
 from tests.lab.test_cores import linger
 
 if __name__ == "__main__":

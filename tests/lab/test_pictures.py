@@ -1,4 +1,4 @@
-"""Is a picture whole, or not there?"""
+"""A chart is written whole, or not at all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from levada.errors import StoreFull, UsageError
+from levada.core.errors import StoreFull, UsageError
 from levada.lab.pictures import save_picture
 
 

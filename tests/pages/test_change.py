@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from levada.core.records import DiscoveredBy, Outcome, PageKind, PageRecord, PageState, ParsedPage, RawPage
 from levada.pages.change import answer_mark, judge, same_bytes
 from levada.pages.parse import parse_page
-from levada.records import How, Outcome, PageKind, PageRecord, PageState, ParsedPage, RawPage
 
 URL = "http://example.org/"
 TEXT = "one two three four five six seven eight nine ten"
@@ -18,7 +18,7 @@ def parsed(html: str) -> ParsedPage:
 
 
 def record(html: str | None = None) -> PageRecord:
-    blank = PageRecord(1, URL, "example.org", PageKind.PAGE, PageState.NEW, How.SEED, 0, 0, 0.0)
+    blank = PageRecord(1, URL, "example.org", PageKind.PAGE, PageState.NEW, DiscoveredBy.SEED, 0, 0, 0.0)
     if html is None:
         return blank
     facts = parsed(html)

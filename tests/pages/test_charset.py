@@ -7,6 +7,7 @@ import codecs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from webencodings.labels import LABELS
 
 from levada.pages.charset import codec_of, decode
 
@@ -96,8 +97,17 @@ def test_no_label_reaches_a_codec_that_is_no_alphabet(label: str) -> None:
     assert decode(b"+ADw-script+AD4-", f"text/html; charset={label}").utf8 == b"+ADw-script+AD4-"
 
 
-@given(
-    st.binary(max_size=300), st.sampled_from(["", "utf-8", "utf-16", "shift_jis", "gbk", "iso-2022-jp", "nonsense"])
-)
+@given(st.binary(max_size=300), st.sampled_from(["", "utf-8", "utf-16", "shift_jis", "gbk", "iso-2022-jp", "nonsense"]))
 def test_any_bytes_become_valid_utf8(body: bytes, label: str) -> None:
     decode(body, f"text/html; charset={label}").utf8.decode()
+
+
+def test_every_label_of_the_standard_names_a_codec_or_nothing() -> None:
+    for label, name in LABELS.items():
+        codec = codec_of(label)
+        if name in ("replacement", "x-user-defined"):
+            assert codec is None
+        else:
+            assert codec is not None
+            assert "a" in b"a".decode(codec, "ignore") or codec.startswith("utf-16")
+            assert codec_of(f" {label.upper()} ") == codec

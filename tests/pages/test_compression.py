@@ -22,9 +22,7 @@ def test_what_was_packed_comes_apart_again(text: bytes, body: bytes) -> None:
     assert content_size(packed) == 4 + len(text) + len(body)
 
 
-@pytest.mark.parametrize(
-    ("text", "body"), [(b"short", LONG), (LONG, b"short"), (LONG, LONG), (b"", LONG), (LONG, b"")]
-)
+@pytest.mark.parametrize(("text", "body"), [(b"short", LONG), (LONG, b"short"), (LONG, LONG), (b"", LONG), (LONG, b"")])
 def test_a_long_page_comes_apart_too(text: bytes, body: bytes) -> None:
     packed = pack_content(text, body, 1)
     assert unpack_content(packed) == (text, body)

@@ -1,4 +1,4 @@
-"""Do letters that people take for the same fold to the same?"""
+"""Letters that people take for the same fold to the same."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from levada.pages.language import LANGUAGES, language_of
-from levada.pages.words import profile_of
+from levada.pages.language import LANGUAGES, language_of, profile_of
 
 SAMPLES = {
     "tr": "Bu yıl yeni bir köprü için çok daha büyük bir bütçe ayrıldı ve ilk olarak iki yol onarıldı, ama "
@@ -14,8 +13,7 @@ SAMPLES = {
     "have in mind.",
     "de": "Der Rat hat entschieden, dass die Brücke nicht nur repariert wird, sondern auch eine neue "
     "Straße mit dem Geld.",
-    "fr": "Le conseil a décidé que les ponts de la ville sont dans un état qui ne va pas avec une telle "
-    "circulation.",
+    "fr": "Le conseil a décidé que les ponts de la ville sont dans un état qui ne va pas avec une telle circulation.",
     "es": "El consejo dijo que los puentes de la ciudad no son para un tráfico como este, pero se va a "
     "reparar por el lado.",
     "it": "Il consiglio ha deciso che il ponte non è più sicuro per il traffico della città e si chiude "
@@ -24,12 +22,10 @@ SAMPLES = {
     "para um novo ano.",
     "nl": "De raad heeft besloten dat het een en ander wordt hersteld, maar niet voor het einde van het "
     "jaar op de brug.",
-    "sv": "Det är en bro som inte har varit säker för trafik och den ska nu lagas av staden med pengar "
-    "från ett bolag.",
+    "sv": "Det är en bro som inte har varit säker för trafik och den ska nu lagas av staden med pengar från ett bolag.",
     "da": "Der var mange, som kom til mødet, og de fleste var enige om, at det ikke kan lade sig gøre nu, siger en "
     "af dem.",
-    "no": "Det var mange som kom til møtet, og de fleste var enige om at det ikke kan la seg gjøre nå, sier en av "
-    "dem.",
+    "no": "Det var mange som kom til møtet, og de fleste var enige om at det ikke kan la seg gjøre nå, sier en av dem.",
     "pl": "Rada zdecydowała, że most nie jest bezpieczny i po roku prac przez miasto jest to dla ruchu jak "
     "nowy, ale od maja.",
     "ru": "Совет решил, что мост не так надёжен, как это было, и он на год закрыт для всех, но не для "

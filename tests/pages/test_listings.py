@@ -9,10 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.pages.feed import parse_feed
-from levada.pages.listing import Entry, time_of
-from levada.pages.mending import Ampersands
-from levada.pages.sitemap import parse_sitemap
+from levada.pages.feeds import Ampersands, ListEntry, parse_feed, parse_sitemap, time_of
 
 URLSET = """<?xml version="1.0" encoding="UTF-8"?>
 <urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1">
@@ -23,23 +20,21 @@ URLSET = """<?xml version="1.0" encoding="UTF-8"?>
 INDEX = """<sitemapindex><sitemap><loc>https://example.org/1.xml.gz</loc><lastmod>2024-03</lastmod></sitemap></sitemapindex>"""
 LAUGHS = """<?xml version="1.0"?><!DOCTYPE lolz [<!ENTITY lol "lol"><!ENTITY lol2 "&lol;&lol;&lol;&lol;&lol;">]>
 <urlset><url><loc>http://example.org/&lol2;</loc></url></urlset>"""
-OUTSIDE = (
-    """<!DOCTYPE urlset [<!ENTITY x SYSTEM "file:///etc/passwd">]><urlset><url><loc>&x;</loc></url></urlset>"""
-)
+OUTSIDE = """<!DOCTYPE urlset [<!ENTITY x SYSTEM "file:///etc/passwd">]><urlset><url><loc>&x;</loc></url></urlset>"""
 
 
 def test_a_sitemap_names_pages_and_their_dates() -> None:
     listing = parse_sitemap(URLSET.encode())
     assert listing.whole
     assert listing.entries == (
-        Entry("https://example.org/a?x=1&y=2", 1710226800.0),
-        Entry("https://example.org/b"),
+        ListEntry("https://example.org/a?x=1&y=2", 1710226800.0),
+        ListEntry("https://example.org/b"),
     )
 
 
 def test_a_packed_index_names_sitemaps() -> None:
     listing = parse_sitemap(gzip.compress(INDEX.encode()))
-    assert listing.entries == (Entry("https://example.org/1.xml.gz", 1709251200.0, is_list=True),)
+    assert listing.entries == (ListEntry("https://example.org/1.xml.gz", 1709251200.0, is_list=True),)
     assert listing.whole
 
 
@@ -91,7 +86,7 @@ AMPERSANDS = (
 
 def test_ampersands_that_begin_no_reference_are_ampersands() -> None:
     hrefs = ["/a?x=1&y=2&z=3&copy=4&b", "/b?x=1&y=2&amp;z", "/c?x&y", '/d?x&y="']
-    assert parse_feed(AMPERSANDS.encode()) == (tuple(map(Entry, hrefs)), True)
+    assert parse_feed(AMPERSANDS.encode()) == (tuple(map(ListEntry, hrefs)), True)
 
 
 @pytest.mark.parametrize("size", range(1, 30))
@@ -117,13 +112,11 @@ def test_a_packed_bomb_is_unpacked_only_as_far_as_it_is_read() -> None:
     bomb = packer.compress(b"<urlset><url><loc>http://example.org/a</loc></url>")
     bomb += b"".join(packer.compress(b" " * 1_000_000) for _ in range(60)) + packer.flush()
     listing = parse_sitemap(bomb, max_bytes=5_000_000)
-    assert listing == ((Entry("http://example.org/a"),), False)
+    assert listing == ((ListEntry("http://example.org/a"),), False)
 
 
 def test_a_torn_archive_gives_what_was_read_so_far() -> None:
-    many = (
-        "<urlset>" + "".join(f"<url><loc>http://example.org/{n * n}</loc></url>" for n in range(5000)) + "</urlset>"
-    )
+    many = "<urlset>" + "".join(f"<url><loc>http://example.org/{n * n}</loc></url>" for n in range(5000)) + "</urlset>"
     listing = parse_sitemap(gzip.compress(many.encode())[:-2000])
     assert not listing.whole
     assert len(listing.entries) > 10
@@ -142,11 +135,11 @@ RDF = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:
 def test_feeds_of_all_three_kinds_name_their_entries() -> None:
     moment = 1710226800.0
     assert parse_feed(RSS.encode("cp1254")) == (
-        (Entry("http://example.org/1", moment), Entry("http://example.org/2")),
+        (ListEntry("http://example.org/1", moment), ListEntry("http://example.org/2")),
         True,
     )
-    assert parse_feed(ATOM.encode()) == ((Entry("/a", moment),), True)
-    assert parse_feed(RDF.encode()) == ((Entry("http://example.org/r", moment),), True)
+    assert parse_feed(ATOM.encode()) == ((ListEntry("/a", moment),), True)
+    assert parse_feed(RDF.encode()) == ((ListEntry("http://example.org/r", moment),), True)
 
 
 @pytest.mark.parametrize(

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.errors import MissingExtra
+from levada.core.errors import MissingExtra
+from levada.core.reasons import Reason
+from levada.core.records import DiscoveredBy, Link, PageKind, ParsedPage, RawPage
 from levada.pages.change import page_digest
 from levada.pages.compression import unpack_content, unpack_text
 from levada.pages.parse import ParseLimits, parse_page
-from levada.reasons import Reason
-from levada.records import How, Link, PageKind, ParsedPage, RawPage
+from levada.pages.plugins import ReadingChoice
 
 URL = "http://example.org/news/page.html"
 ARTICLE = (
-    "İstanbul'da ışıklı bir akşam: yeni köprü için çok daha büyük bir bütçe ayrıldı ve her şey gibi bu da bitti. "
-    * 4
+    "İstanbul'da ışıklı bir akşam: yeni köprü için çok daha büyük bir bütçe ayrıldı ve her şey gibi bu da bitti. " * 4
 )
 PAGE = f"""<!doctype html><html lang="tr"><head><title> Köprü
  açıldı </title><link rel="canonical" href="/news/page"><link rel="next" href="page2.html">
@@ -148,9 +148,7 @@ def test_a_base_on_the_web_counts_and_one_on_the_disk_does_not() -> None:
 
 
 def test_a_canonical_of_another_site_is_told_and_a_bad_one_is_not() -> None:
-    assert (
-        parse('<link rel="canonical" href="https://other.example/a#b"><p>x').canonical == "https://other.example/a"
-    )
+    assert parse('<link rel="canonical" href="https://other.example/a#b"><p>x').canonical == "https://other.example/a"
     assert parse('<link rel="canonical" href="file:///a"><p>x').canonical is None
     assert parse('<link rel="canonical" href="http://["><p>x').canonical is None
 
@@ -208,18 +206,14 @@ def test_a_page_that_leaves_for_another_links_to_it(content: str, path: str) -> 
     assert page.links == (f"http://example.org{path}",)
 
 
-@pytest.mark.parametrize(
-    "content", ["", "30", "30;", " 0.5 ", "30; url=", "30; url=''", "30;'", "new.html", "12.html"]
-)
+@pytest.mark.parametrize("content", ["", "30", "30;", " 0.5 ", "30; url=", "30; url=''", "30;'", "new.html", "12.html"])
 def test_a_page_that_only_loads_itself_again_links_nowhere(content: str) -> None:
     assert parse(f'<meta http-equiv="refresh" content="{content}"><p>news').links == ()
 
 
 def test_the_frames_of_a_page_are_links() -> None:
     inner = '<frameset rows="1,*"><frame src="top.html"><frame name="empty"><frame src="/main"></frameset>'
-    page = parse(
-        f'<title>x</title><base href="/in/"><frameset cols="1,*"><frame src="left.html">{inner}</frameset>'
-    )
+    page = parse(f'<title>x</title><base href="/in/"><frameset cols="1,*"><frame src="left.html">{inner}</frameset>')
     assert page.links == tuple(f"http://example.org/{path}" for path in ("in/left.html", "in/top.html", "main"))
 
 
@@ -303,13 +297,16 @@ def test_a_sitemap_is_known_by_its_content(kind: PageKind, packed: bool) -> None
     data = gzip.compress(SITEMAP.encode()) if packed else SITEMAP.encode()
     page = parse(data, "application/gzip" if packed else "text/xml", kind)
     assert page.kind is PageKind.SITEMAP
-    assert (page.links, page.marked) == ((), (Link("http://example.org/a", How.SITEMAP, False, 1710201600.0),))
+    assert (page.links, page.marked) == (
+        (),
+        (Link("http://example.org/a", DiscoveredBy.SITEMAP, False, 1710201600.0),),
+    )
     assert page.refused[0].reason is Reason.SCHEME
 
 
 def test_an_index_names_more_sitemaps() -> None:
     page = parse("<sitemapindex><sitemap><loc>/s.xml</loc></sitemap></sitemapindex>", "text/xml", PageKind.SITEMAP)
-    assert page.marked == (Link("http://example.org/s.xml", How.SITEMAP, kind=PageKind.SITEMAP),)
+    assert page.marked == (Link("http://example.org/s.xml", DiscoveredBy.SITEMAP, kind=PageKind.SITEMAP),)
 
 
 def test_an_error_page_in_place_of_a_sitemap_is_no_sitemap() -> None:
@@ -322,7 +319,7 @@ def test_a_feed_is_known_by_its_content() -> None:
     for content_type in ("application/rss+xml", "text/xml", ""):
         page = parse(body, content_type)
         assert page.kind is PageKind.FEED
-        assert page.marked == (Link("http://example.org/a", How.FEED),)
+        assert page.marked == (Link("http://example.org/a", DiscoveredBy.FEED),)
 
 
 def test_a_bomb_in_place_of_a_sitemap_ends_at_the_limit() -> None:
@@ -338,19 +335,19 @@ def test_a_page_whose_own_address_is_no_address_is_still_read() -> None:
 
 def test_trafilatura_is_an_option() -> None:
     body = f"<html><body><article><h1>Köprü</h1><p>{ARTICLE}</p></article></body></html>"
-    page = parse_page(RawPage(URL, body.encode(), "text/html"), ParseLimits(main_text="trafilatura"))
+    page = parse_page(
+        RawPage(URL, body.encode(), "text/html"), ParseLimits(plugins=ReadingChoice("trafilatura").load())
+    )
     assert "büyük bir bütçe" in text_of(page)
 
 
 def test_a_missing_option_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "trafilatura", None)
     with pytest.raises(MissingExtra, match=r"levada\[text\]"):
-        parse_page(RawPage(URL, b"<p>x", "text/html"), ParseLimits(main_text="trafilatura"))
+        parse_page(RawPage(URL, b"<p>x", "text/html"), ParseLimits(plugins=ReadingChoice("trafilatura").load()))
 
 
-TYPES = st.sampled_from(
-    ["", "text/html", "text/plain", "application/xml", "text/html; charset=utf-16", "x/y", "\x00;"]
-)
+TYPES = st.sampled_from(["", "text/html", "text/plain", "application/xml", "text/html; charset=utf-16", "x/y", "\x00;"])
 
 
 @given(st.binary(max_size=400), TYPES, st.sampled_from(PageKind), st.text(max_size=20))

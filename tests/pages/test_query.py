@@ -1,4 +1,4 @@
-"""Is a query understood as it was meant?"""
+"""Queries are understood as they are meant."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.errors import BadQuery
-from levada.pages.query import (
+from levada.core.errors import BadQuery
+from levada.core.search_records import Query
+from levada.search.query import (
     DEEPEST_HIT,
     LONGEST_QUERY,
     MOST_TERMS,
     Ask,
     Language,
     Since,
-    Site,
+    SiteFilter,
     Term,
     Words,
     one_word,
@@ -22,7 +23,6 @@ from levada.pages.query import (
     parse_query,
     site_names,
 )
-from levada.searching import Query
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
@@ -67,16 +67,16 @@ def test_a_word_that_folding_splits_is_a_phrase() -> None:
 
 def test_a_minus_excludes_what_follows_it() -> None:
     ask = parse_query('ferry -bridge -"old town" -site:x.org', NOW)
-    assert ask.must_not == (word("bridge"), Words(("old", "town"), "old town", quoted=True), Site("x.org"))
+    assert ask.must_not == (word("bridge"), Words(("old", "town"), "old town", quoted=True), SiteFilter("x.org"))
     assert parse_query("-bridge", NOW) == Ask((), (word("bridge"),))
 
 
 @pytest.mark.parametrize(
     ("typed", "term"),
     [
-        ("site:Example.ORG", Site("example.org")),
-        ("SITE:example.org.", Site("example.org")),
-        ("site:münchen.de:8080", Site("xn--mnchen-3ya.de:8080")),
+        ("site:Example.ORG", SiteFilter("example.org")),
+        ("SITE:example.org.", SiteFilter("example.org")),
+        ("site:münchen.de:8080", SiteFilter("xn--mnchen-3ya.de:8080")),
         ("lang:tr", Language("tr")),
         ("lang:TR-tr", Language("tr")),
         ("since:7d", Since(NOW - 7 * DAY)),

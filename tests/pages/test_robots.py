@@ -1,4 +1,4 @@
-"""What a site asks of us."""
+"""Robots rules of a site."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Sitemap: file:///etc/passwd
 
 
 def test_the_group_that_names_us_is_ours() -> None:
-    rules = RobotsRules.parse(RULES)
+    rules = RobotsRules(RULES)
     assert not rules.allows("http://example.org/not-for-levada/x", "Levada/0.1 (+http://example.org)")
     assert rules.allows("http://example.org/private/", "levada")
     assert rules.allows("http://example.org/not-for-levada", "somebody")
@@ -33,32 +33,32 @@ def test_the_group_that_names_us_is_ours() -> None:
 
 
 def test_a_name_that_only_begins_like_ours_is_another() -> None:
-    rules = RobotsRules.parse("User-agent: lev\nUser-agent: levadabot\nDisallow: /\n")
+    rules = RobotsRules("User-agent: lev\nUser-agent: levadabot\nDisallow: /\n")
     assert rules.allows("http://example.org/", "levada")
 
 
 def test_delays_and_rates_are_seconds_between_requests() -> None:
-    rules = RobotsRules.parse(RULES)
+    rules = RobotsRules(RULES)
     assert rules.delay("somebody") == 2.5
     assert rules.delay("levada") == 10.0
-    assert RobotsRules.parse("").delay("levada") is None
-    assert RobotsRules.parse("User-agent: *\nCrawl-delay: 86400").delay("levada") == MAX_DELAY
-    assert RobotsRules.parse("User-agent: *\nCrawl-delay: nan").delay("levada") is None
+    assert RobotsRules("").delay("levada") is None
+    assert RobotsRules("User-agent: *\nCrawl-delay: 86400").delay("levada") == MAX_DELAY
+    assert RobotsRules("User-agent: *\nCrawl-delay: nan").delay("levada") is None
 
 
 def test_only_web_addresses_are_sitemaps() -> None:
-    assert RobotsRules.parse(RULES).sitemaps() == ["https://example.org/map.xml"]
+    assert RobotsRules(RULES).sitemaps() == ["https://example.org/map.xml"]
 
 
 def test_thousands_of_agents_do_not_multiply_thousands_of_rules() -> None:
     agents = "".join(f"User-agent: agent{n}\n" for n in range(4000))
-    rules = RobotsRules.parse(agents + "User-agent: levada\n" + "".join(f"Disallow: /{n}\n" for n in range(8000)))
+    rules = RobotsRules(agents + "User-agent: levada\n" + "".join(f"Disallow: /{n}\n" for n in range(8000)))
     assert not rules.allows("http://example.org/7999", "levada")
 
 
 @given(st.text(max_size=300), st.text(max_size=40))
 def test_any_text_is_read(text: str, url: str) -> None:
-    rules = RobotsRules.parse(text + "\nUser-agent: *\nDisallow: /a*b$\n" + text)
+    rules = RobotsRules(text + "\nUser-agent: *\nDisallow: /a*b$\n" + text)
     rules.allows("http://example.org/" + url, "levada")
     delay = rules.delay("levada")
     assert delay is None or 0 <= delay <= MAX_DELAY

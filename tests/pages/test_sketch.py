@@ -7,8 +7,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.pages.sketch import SKETCH_SIZE, are_alike, similarity, sketch
-from levada.pages.words import profile_of
+from levada.pages.change import SKETCH_SIZE, are_alike, similarity, sketch
+from levada.pages.language import profile_of
 
 WORDS = st.sets(st.text("abcdefgh", min_size=1, max_size=5), max_size=200)
 
@@ -35,9 +35,7 @@ def test_small_pages_are_compared_exactly(one: set[str], two: set[str]) -> None:
 
 
 @given(WORDS, WORDS, WORDS, st.floats(0, 1))
-def test_pages_are_alike_from_that_similarity_on(
-    both: set[str], one: set[str], two: set[str], least: float
-) -> None:
+def test_pages_are_alike_from_that_similarity_on(both: set[str], one: set[str], two: set[str], least: float) -> None:
     a, b = sketch(both | one), sketch(both | two)
     found = similarity(a, b)
     assert are_alike(a, b, least) == (found >= least)

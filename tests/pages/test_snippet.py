@@ -1,4 +1,4 @@
-"""Does a snippet show what was asked for?"""
+"""A snippet shows the words of the query."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.pages.query import Words, parse_query
-from levada.pages.snippet import Pieces, snippet
+from levada.search.query import Words, parse_query
+from levada.search.snippets import Pieces, snippet
 
 FILLER = "Lorem ipsum dolor sit amet. " * 40
 

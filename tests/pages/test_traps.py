@@ -1,4 +1,4 @@
-"""Pages without end."""
+"""Link traps: pages without end."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.pages.sketch import sketch
-from levada.pages.traps import NearDuplicateRun, TrapLimits, path_pattern, trap
-from levada.reasons import Reason
+from levada.core.reasons import Reason
+from levada.pages.change import sketch
+from levada.pages.urls import NearDuplicateRun, TrapLimits, path_pattern, trap
 
 NOW = 1_710_000_000.0  # March 2024
 
@@ -60,7 +60,7 @@ def words(number: int, shared: int = 200) -> bytes:
 
 def test_a_run_of_pages_that_say_the_same_is_noticed() -> None:
     run = NearDuplicateRun(TrapLimits(run=5, alike=0.8))
-    seen = [run.see(f"http://a.org/day/{n}", words(n)) for n in range(6)]
+    seen = [run.observe(f"http://a.org/day/{n}", words(n)) for n in range(6)]
     assert seen == [None] * 4 + [Reason.NEAR_DUPLICATES] * 2
     assert run.blocks("http://a.org/day/77")
     assert not run.blocks("http://b.org/day/77")
@@ -70,15 +70,15 @@ def test_a_run_of_pages_that_say_the_same_is_noticed() -> None:
 def test_a_page_that_differs_ends_the_run() -> None:
     run = NearDuplicateRun(TrapLimits(run=3))
     for number in range(2):
-        run.see(f"http://a.org/day/{number}", words(0))
-    assert run.see("http://a.org/day/3", sketch(["something", "else"])) is None
-    assert run.see("http://a.org/day/4", sketch(["something", "else"])) is None
-    assert run.see("http://a.org/day/5", sketch(["something", "else"])) is Reason.NEAR_DUPLICATES
+        run.observe(f"http://a.org/day/{number}", words(0))
+    assert run.observe("http://a.org/day/3", sketch(["something", "else"])) is None
+    assert run.observe("http://a.org/day/4", sketch(["something", "else"])) is None
+    assert run.observe("http://a.org/day/5", sketch(["something", "else"])) is Reason.NEAR_DUPLICATES
 
 
 def test_memory_is_bounded() -> None:
     run = NearDuplicateRun(TrapLimits(run=2, patterns=10))
-    run.see("http://a.org/x", words(0))
+    run.observe("http://a.org/x", words(0))
     for name in "bcdefghijklm":
-        run.see(f"http://{name}.org/x", words(0))
-    assert run.see("http://a.org/x", words(0)) is None
+        run.observe(f"http://{name}.org/x", words(0))
+    assert run.observe("http://a.org/x", words(0)) is None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.errors import BadUrl
+from levada.core.errors import BadUrl
 from levada.pages.urls import Resolver, canonical, front_page, origin_of, scheme_of, site_of
 
 BASE = "https://example.org/a/b/page.html?x=1"

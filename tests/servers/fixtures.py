@@ -8,6 +8,7 @@ from importlib import import_module
 
 import pytest
 
+from tests.needs import missing
 from tests.servers.holding import held
 
 __all__ = ["mariadb", "postgresql", "postgresql_trio", "rabbitmq", "redis", "redis_cluster"]
@@ -52,10 +53,7 @@ def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def _server(name: str, folders: pytest.TempPathFactory) -> Iterator[str]:
     if not import_module(f"tests.servers.{name}").Server.installed():
-        words = f"{name} is not installed: run tests/servers/install.sh as root, or install it yourself"
-        if os.environ.get("CI") == "true":
-            pytest.fail(words)
-        pytest.skip(words)
+        missing(f"{name} is not installed: run tests/servers/install.sh as root, or install it yourself")
     own = folders.getbasetemp()
     parallel = "PYTEST_XDIST_WORKER" in os.environ  # then the folder above is the run's
     with held(name, own.parent if parallel else own) as address:

@@ -1,4 +1,4 @@
-"""How does a test process hold on to a server that all processes of a run share?"""
+"""The hold of a test process on a server that all processes of a run share."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ need postgresql /usr/lib/postgresql/*/bin/initdb
 need redis-server redis-server
 need mariadb-server mariadbd /usr/sbin/mariadbd
 need tshark tshark
+need nodejs node
 need chromium chromium chromium-browser google-chrome
 
 if [ -z "$missing" ]; then

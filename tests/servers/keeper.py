@@ -1,4 +1,4 @@
-"""Who ends a server that several test processes share? A process that counts who holds on to it.
+"""The process that ends a server shared by several test processes: it counts who holds it.
 
 `python -m tests.servers.keeper NAME FOLDER` starts the server of `tests/servers/NAME.py`, says its address and goes
 on in the background. Whoever connects to the socket in the folder is told the address, and holds on by staying
@@ -12,6 +12,7 @@ import selectors
 import shutil
 import socket
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 
@@ -22,10 +23,11 @@ __all__ = ["SOCKET"]
 SOCKET = "held"
 _TRIES = 3  # a port may be taken between being found free and being used
 _FIRST_HOLDER = 60.0
+_ENDING = 30.0
 
 
 def keep(name: str, folder: Path) -> None:
-    folder.mkdir(parents=True)
+    _make(folder)
     server: PrivateServer = import_module(f"tests.servers.{name}").Server()
     try:
         address = _started(server, folder)
@@ -39,6 +41,18 @@ def keep(name: str, folder: Path) -> None:
     finally:
         server.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make(folder: Path) -> None:
+    """A keeper that is just ending still has the folder, and removes it: wait for that."""
+    deadline = time.monotonic() + _ENDING
+    while True:
+        try:
+            return folder.mkdir(parents=True)
+        except FileExistsError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 def _started(server: PrivateServer, folder: Path) -> str:

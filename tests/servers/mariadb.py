@@ -1,4 +1,4 @@
-"""MariaDB as a private server whose superuser needs no password; by whoever runs the tests, root or not."""
+"""MariaDB as a private server whose superuser needs no password; for any user, root or not."""
 
 from __future__ import annotations
 

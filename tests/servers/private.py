@@ -1,4 +1,4 @@
-"""What is a server that only one run of the tests uses?"""
+"""A server that only one run of the tests uses."""
 
 from __future__ import annotations
 

@@ -17,14 +17,14 @@ class _Wire:
 
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, until its allowance of bytes towards the server is used up."""
-        allowance = self._allowances[min(self.dialled, len(self._allowances) - 1)]
+        pacer = self._allowances[min(self.dialled, len(self._allowances) - 1)]
         self.dialled += 1
         near, far = await asyncio.open_connection("127.0.0.1", self._port)
         answers = asyncio.create_task(_copy(near, writer))
         try:
-            while allowance > 0 and (data := await reader.read(min(4096, allowance))):
+            while pacer > 0 and (data := await reader.read(min(4096, pacer))):
                 far.write(data)
-                allowance -= len(data)
+                pacer -= len(data)
         except ConnectionError:
             pass
         finally:

@@ -1,10 +1,11 @@
-"""RabbitMQ as a private node, with a port mapper (epmd) of its own; by whoever runs the tests, root or not."""
+"""RabbitMQ as a private node with its own port mapper (epmd); for any user, root or not."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,6 +34,16 @@ class Server:
         self._children = [Child(["epmd", "-port", str(mapper), "-address", "127.0.0.1"], self._environment)]
         self.revive()
         return f"amqp://guest:guest@127.0.0.1:{port}/"
+
+    def has_noted(self, queues: Sequence[str]) -> bool:
+        """Whether the node has written down where the logs of these quorum queues lie.
+
+        It does so some seconds after they are declared (3.10): a queue whose node dies before has no leader ever
+        after, and has to be deleted by hand.
+        """
+        tables = [*Path(self._environment["RABBITMQ_MNESIA_BASE"]).rglob("quorum/**/*.dets")]
+        noted = [table.read_bytes() for table in tables]
+        return bool(noted) and all(name.encode() in table for table in noted for name in queues)
 
     def kill(self) -> None:
         """The node dies at once, as by kill -9."""

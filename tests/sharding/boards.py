@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from levada.lab.sharding.ads import AdsModel, ads, ads_log
 from levada.sharding.advice import Advice, advise, fields_to_keep
-from levada.sharding.log_statistics import LogStatistics
 from levada.sharding.sample import Sample
+from levada.sharding.workload import LogStatistics
 
 __all__ = ["advice_on", "small_board"]
 

@@ -1,4 +1,4 @@
-"""Is the advised key the best that can be had, and does it say so?"""
+"""The advised key is the best candidate, with its reasons."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ import pytest
 from levada.lab.sharding.ads import ads, ads_log
 from levada.lab.sharding.comparison import Board
 from levada.sharding.advice import Advice, advise, fields_to_keep
-from levada.sharding.asked import AllOf, AskedQuery, Condition
-from levada.sharding.balancing import assigned, pieces_of
-from levada.sharding.evaluation import Evaluator
-from levada.sharding.log_statistics import LogStatistics
+from levada.sharding.evaluation import Evaluator, assigned, pieces_of
 from levada.sharding.placement import Placement, hashed_placement
+from levada.sharding.queries import AllOf, Condition, QueryEntry
 from levada.sharding.sample import Sample
-from levada.sharding.workload import Workload
+from levada.sharding.workload import LogStatistics, Workload
 from tests.sharding.boards import advice_on, small_board
 
 
@@ -26,14 +24,14 @@ def advice() -> Advice:
     return advice_on(small_board(6_000), 8)
 
 
-def advised(log: list[AskedQuery], documents: list[dict[str, Any]], shards: int = 4, **said: Any) -> Advice:
+def advised(log: list[QueryEntry], documents: list[dict[str, Any]], shards: int = 4, **said: Any) -> Advice:
     statistics = LogStatistics.of(log)
     found = "_id" if any("_id" in each for each in documents) else ""
     return advise(log, statistics, Sample(documents, fields_to_keep(statistics), found), shards, **said)
 
 
-def asks(**values: Any) -> AskedQuery:
-    return AskedQuery("c", "find", filter=AllOf(tuple(Condition(f, "eq", (v,)) for f, v in values.items())))
+def asks(**values: Any) -> QueryEntry:
+    return QueryEntry("c", "find", filter=AllOf(tuple(Condition(f, "eq", (v,)) for f, v in values.items())))
 
 
 def test_ours_at_eight_shards_beats_the_papers_key_on_queries_it_has_not_seen(advice: Advice) -> None:
@@ -62,7 +60,7 @@ def test_no_field_that_writes_change_is_in_a_key_of_ours(advice: Advice) -> None
         assert ("status" in each.placement.key.fields) == (each.kind == "paper")
     assert advice.of_kind("paper") is not None
     assert advice.tried[-1].refused == "status: writes change it, and documents would move"
-    assert any("status is in no key of ours" in words for words in advice.why)
+    assert any("status is in none of Levada's keys" in words for words in advice.why)
 
 
 def test_the_user_may_say_what_changes() -> None:
@@ -70,7 +68,7 @@ def test_the_user_may_say_what_changes() -> None:
     documents = [{"_id": number, "site": number % 40, "page": number} for number in range(2_000)]
     assert "site" in advised(log, documents).chosen.key
     assert "site" not in advised(log, documents, mutable=["site"]).chosen.key
-    update = AskedQuery("c", "update", filter=Condition("_id", "eq", (1,)), changes=("site", "*"))
+    update = QueryEntry("c", "update", filter=Condition("_id", "eq", (1,)), changes=("site", "*"))
     assert "site" not in advised([*log, update], documents).chosen.key
     assert "site" in advised([*log, update], documents, immutable=["site"]).chosen.key
 
@@ -78,7 +76,7 @@ def test_the_user_may_say_what_changes() -> None:
 def test_figures_can_be_reckoned_by_hand() -> None:
     documents = [{"_id": number, "a": number % 4} for number in range(4_000)]
     sample = Sample(documents, ["a"], "_id")
-    log = [asks(a=0)] * 6 + [asks(a=1)] * 2 + [AskedQuery("c", "find", times=2)]
+    log = [asks(a=0)] * 6 + [asks(a=1)] * 2 + [QueryEntry("c", "find", times=2)]
     placement = hashed_placement("a", 4, rest=("_id",))
     homes = {value: placement.place({"a": value}) for value in range(4)}
     figures = Evaluator(Workload(log, sample), sample).figures(placement)
@@ -102,8 +100,7 @@ def test_a_key_without_the_id_has_chunks_that_cannot_be_split() -> None:
 def test_a_growing_key_sends_every_insert_to_one_shard() -> None:
     model = small_board(2_000)
     board = Board(model)
-    from levada.sharding.keys import KeyPart, ShardKey
-    from levada.sharding.ranges import quantile_ranges
+    from levada.sharding.placement import KeyPart, ShardKey, quantile_ranges
 
     key = ShardKey((KeyPart("_id"),))
     evaluator = board.evaluator()
@@ -153,14 +150,14 @@ def test_queries_that_do_not_tell_their_values_are_marked_as_guessed(hide: str) 
             query = msgspec.structs.replace(query, filter=AllOf(conditions))
         log.append(query)
     found = advised(log, ads(model), 8)
-    assert any("do not tell their values" in note for note in found.notes)
+    assert any("lack their values" in note for note in found.notes)
     assert found.chosen.placement.key.fields[0] == "category_id"
     assert found.chosen.figures.shards_per_query < 1.6
 
 
 def test_a_hidden_value_of_an_array_narrows_nothing() -> None:
     sample = Sample([{"tags": [1, 2]}], ["tags"])
-    workload = Workload([AskedQuery("c", "find", filter=Condition("tags", "eq"))], sample)
+    workload = Workload([QueryEntry("c", "find", filter=Condition("tags", "eq"))], sample)
     assert workload.guessed == 1
     assert workload.touches(hashed_placement("tags", 4))[1] == [0, 0, 0, 0, 1]
 
@@ -172,7 +169,7 @@ def test_what_is_missing_or_mixed_is_said() -> None:
     told = " ".join(found.notes)
     assert "the sample has no id" in told
     assert "code is of several kinds (number in 90.0%, text in 10.0%)" in told
-    assert "300 documents are few" in told
+    assert "300 documents are too few" in told
     assert "tags is an array" in told
     assert all(each.kind != "hashed-id" for each in found.tried)
 
@@ -188,7 +185,7 @@ def test_a_field_that_most_documents_do_not_have_is_a_hot_value_too() -> None:
 
 
 def test_where_nothing_is_named_only_the_id_is_left() -> None:
-    found = advised([AskedQuery("c", "find")] * 5, [{"_id": n} for n in range(2_000)])
+    found = advised([QueryEntry("c", "find")] * 5, [{"_id": n} for n in range(2_000)])
     assert found.chosen.kind == "hashed-id"
     assert "hash(_id)" in found.why[0]
 

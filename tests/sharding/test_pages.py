@@ -1,4 +1,4 @@
-"""Where do pages of Levada's own store live?"""
+"""Placement of the pages of Levada's own store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.pages.urls import site_of
-from levada.sharding.pages import (
+from levada.sharding.page_keys import (
     KEYS,
     keeps_sites_whole,
     page_placement,

@@ -1,9 +1,9 @@
-"""Does the paper's method give the paper's key?"""
+"""The paper's method gives the paper's key."""
 
 from __future__ import annotations
 
 from levada.lab.sharding.tables import PRINTED_KEY, key_of_table, printed_document
-from levada.sharding.paper import AskedField, Thresholds, paper_key
+from levada.sharding.paper import QueriedField, Thresholds, paper_key
 
 
 def test_the_printed_key_comes_out_of_the_printed_table() -> None:
@@ -17,18 +17,22 @@ def test_the_printed_key_comes_out_of_the_printed_table() -> None:
 
 
 def test_fields_that_are_hardly_asked_for_are_ignored() -> None:
-    key = paper_key([AskedField("rare", 100, 0.009), AskedField("_id", 9, 0.2)], "_id")
+    key = paper_key([QueriedField("rare", 100, 0.009), QueriedField("_id", 9, 0.2)], "_id")
     assert key.fields == ("_id",)
-    assert key.dropped[0].reason == "asked for in 0.90% of the queries, less than 1%"
+    assert key.dropped[0].reason == "in 0.90% of the queries, less than 1%"
 
 
 def test_the_thresholds_can_be_said() -> None:
-    fields = [AskedField("flag", 2, 0.02), AskedField("id", 9, 0.2)]
+    fields = [QueriedField("flag", 2, 0.02), QueriedField("id", 9, 0.2)]
     assert paper_key(fields, "id", Thresholds(least_values=0.01)).fields == ("flag", "id")
 
 
 def test_other_fields_get_the_shortest_prefix_that_is_free() -> None:
-    fields = [AskedField("city", 50, 0.5, 720), AskedField("category", 90, 0.9, 99), AskedField("id", 9, 0.1, 1234)]
+    fields = [
+        QueriedField("city", 50, 0.5, 720),
+        QueriedField("category", 90, 0.9, 99),
+        QueriedField("id", 9, 0.1, 1234),
+    ]
     key = paper_key(fields, "id")
     assert key.text({"category": 7, "city": 8, "id": 9}) == "c07 ci008 id0009"
 

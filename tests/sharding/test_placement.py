@@ -1,4 +1,4 @@
-"""Does a document always live where a query for it looks?"""
+"""A document always lives where a query for it looks."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.sharding.asked import AllOf, AnyOf, Condition, Filter, NoneOf
-from levada.sharding.bounds_text import decoded_key
 from levada.sharding.placement import (
     KeyPart,
     Placement,
     Ranges,
     ShardKey,
+    decoded_key,
     even_ranges,
     hashed_placement,
     moved,
     quantile_ranges,
 )
+from levada.sharding.queries import AllOf, AnyOf, Condition, Filter, NoneOf
 from levada.sharding.values import AFTER, MISSING, dig, encoded
 
 NUMBERS = st.integers(-(1 << 70), 1 << 70) | st.floats(allow_nan=False) | st.integers(-5, 5)

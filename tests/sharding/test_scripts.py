@@ -1,8 +1,7 @@
-"""Do the scripts work on a real PostgreSQL, and does MongoDB's shell understand its own?"""
+"""The scripts work on a real PostgreSQL, and MongoDB's shell understands its own."""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -14,12 +13,11 @@ import psycopg
 import pytest
 
 from levada.lab.sharding.ads import ads
-from levada.sharding.balancing import assigned, pieces_of, shared_by
-from levada.sharding.keys import KeyPart, ShardKey
-from levada.sharding.mongodb_script import mongodb_script
-from levada.sharding.placement import Placement, Zone, hashed_placement, quantile_ranges
-from levada.sharding.postgresql_script import PostgresqlScript, Server, postgresql_script
-from levada.sharding.sql_columns import column_names
+from levada.sharding.evaluation import assigned, pieces_of, shared_by
+from levada.sharding.placement import KeyPart, Placement, ShardKey, Zone, hashed_placement, quantile_ranges
+from levada.sharding.scripts.mongodb import mongodb_script
+from levada.sharding.scripts.postgresql import PostgresqlScript, Server, column_names, postgresql_script
+from tests.needs import program
 from tests.sharding.boards import small_board
 
 pytest_plugins = ["tests.servers.fixtures"]
@@ -252,9 +250,7 @@ const sh = record('sh'), db = record('db'), print = (...words) => told.push(['pr
 def run_in_node(script: str, folder: Path) -> list[list[Any]]:
     import msgspec
 
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed")
+    node = program("node")
     path = folder / "script.js"
     path.write_text(f"{_STUBS}\n{script}\nconsole.log(JSON.stringify(told));\n", encoding="utf-8")
     done = subprocess.run([node, str(path)], capture_output=True, text=True, check=True, timeout=60)

@@ -1,4 +1,4 @@
-"""Do partial logs add up, and does a sample tell what matters of its fields?"""
+"""Statistics of partial logs add up, and those of a sample describe its fields."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.sharding.asked import AllOf, AnyOf, AskedQuery, Condition, NoneOf, Sort
-from levada.sharding.log_statistics import LogStatistics
-from levada.sharding.sample import Sample, names_in
-from levada.sharding.sample_statistics import facts_of, told_by
+from levada.sharding.queries import AllOf, AnyOf, Condition, NoneOf, QueryEntry, Sort
+from levada.sharding.sample import Sample, dependence, facts_of, names_in
+from levada.sharding.workload import LogStatistics
 from tests.sharding.test_placement import FILTERS
 
 QUERIES = st.builds(
-    AskedQuery,
+    QueryEntry,
     st.just("c"),
     st.sampled_from(["find", "insert", "update", "findandmodify", "mystery"]),
     filter=st.none() | FILTERS,
@@ -27,7 +26,7 @@ QUERIES = st.builds(
 
 
 @given(st.lists(QUERIES, max_size=12), st.integers(0, 12))
-def test_the_counts_of_two_halves_are_those_of_the_whole(queries: list[AskedQuery], cut: int) -> None:
+def test_the_counts_of_two_halves_are_those_of_the_whole(queries: list[QueryEntry], cut: int) -> None:
     first, second = LogStatistics.of(queries[:cut]), LogStatistics.of(queries[cut:])
     first.merge(second)
     assert first == LogStatistics.of(queries)
@@ -41,7 +40,7 @@ def test_a_filter_is_walked_to_its_deepest_level_and_each_field_counted_once() -
             Condition("status", "range", (0, 9)),
         )
     )
-    found = LogStatistics.of([AskedQuery("c", "find", filter=deep, sort=(Sort("date", False),), times=3)])
+    found = LogStatistics.of([QueryEntry("c", "find", filter=deep, sort=(Sort("date", False),), times=3)])
     assert {field: use.asked for field, use in found.fields.items()} == {
         "status": 3,
         "a.b": 3,
@@ -58,8 +57,8 @@ def test_writes_tell_which_fields_change_and_inserts_ask_for_nothing() -> None:
     by_id = Condition("_id", "eq", (1,))
     found = LogStatistics.of(
         [
-            AskedQuery("c", "update", filter=by_id, changes=("status", "price")),
-            AskedQuery("c", "insert", inserted=5, changes=("status",)),
+            QueryEntry("c", "update", filter=by_id, changes=("status", "price")),
+            QueryEntry("c", "insert", inserted=5, changes=("status",)),
         ]
     )
     assert found.changed == {"status": 1, "price": 1}
@@ -102,13 +101,11 @@ def test_values_that_a_sample_has_not_met_are_reckoned_with() -> None:
 
 
 def test_a_field_that_decides_another_tells_all_of_it() -> None:
-    documents = [
-        {"city": city, "region": city % 5, "other": number % 2} for number in range(40) for city in range(20)
-    ]
+    documents = [{"city": city, "region": city % 5, "other": number % 2} for number in range(40) for city in range(20)]
     sample = Sample(documents, ["city", "region", "other"])
-    assert told_by(sample, "city", "region") == pytest.approx(1.0)
-    assert told_by(sample, "region", "city") == pytest.approx(0.537, abs=0.01)
-    assert told_by(sample, "other", "city") == pytest.approx(0.0, abs=0.01)
+    assert dependence(sample, "city", "region") == pytest.approx(1.0)
+    assert dependence(sample, "region", "city") == pytest.approx(0.537, abs=0.01)
+    assert dependence(sample, "other", "city") == pytest.approx(0.0, abs=0.01)
 
 
 def test_fields_are_dug_out_of_documents_and_named() -> None:

@@ -1,13 +1,12 @@
-"""A queue in memory whose workers start slowly and tell nothing: what `levada control` sees of anybody's queue."""
+"""A queue in memory whose workers start slowly and report nothing, as `levada control` sees a foreign queue."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from levada.scale.sampler import StageSampler, StartingWorkers
+from levada.scale.statistics import PoolStatistics, QueueStatistics
 from levada.stages import Controller, SizingRule
-from levada.stages.looks import CrewLook, QueueLook
-from levada.stages.newcomers import Newcomers
-from levada.stages.observing import StageObserver
 
 __all__ = ["SilentStage"]
 
@@ -31,21 +30,21 @@ class SilentStage:
 
     def __post_init__(self) -> None:
         self._controller = Controller(self.rule)
-        self._observer = StageObserver(assumed=self.assumed)
-        self._newcomers = Newcomers(self.rule.startup)
+        self._sampler = StageSampler(assumed=self.assumed)
+        self._starting = StartingWorkers(self.rule.startup)
         self._born: list[float] = []
         self._busy: list[float] = []  # until then each is at work
 
     def begin_with(self, workers: int) -> None:
         self._born = [self.now] * workers
 
-    def look(self, arriving: int = 0) -> int:
+    def poll(self, arriving: int = 0) -> int:
         """One period: a look, what it leads to, and what the workers do until the next; `arriving` come evenly."""
         on = len(self._born)
         up = sum(self.now - born >= self.starts for born in self._born)
-        crew = CrewLook(on, starting=self._newcomers.among(on, self.now))
-        seen = QueueLook(self.waiting, 0 if self.polls else up)
-        wanted = self._controller.workers_wanted(self._observer.sample(self.now, seen, crew, None))
+        pool = PoolStatistics(on, starting=self._starting.count(on, self.now))
+        seen = QueueStatistics(self.waiting, 0 if self.polls else up)
+        wanted = self._controller.workers_wanted(self._sampler.sample(self.now, pool, seen))
         self.wanted.append(wanted)
         self._born = self._born[:wanted] + [self.now] * (wanted - on)
         for step in range(_STEPS):
@@ -55,7 +54,7 @@ class SilentStage:
         return wanted
 
     def looks(self, count: int, arriving: int = 0) -> list[int]:
-        return [self.look(arriving) for _ in range(count)]
+        return [self.poll(arriving) for _ in range(count)]
 
     def _work(self) -> None:
         at_work = [until for until in self._busy if until > self.now + 1e-9]

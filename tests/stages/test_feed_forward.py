@@ -1,4 +1,4 @@
-"""Does ours find out the rates by itself, feed changes forward, and keep to its limits?"""
+"""The feed-forward controller learns the rates itself, feeds changes forward, and keeps its limits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.errors import UsageError
+from levada.core.errors import UsageError
 from levada.stages import Chain, Controller, StageSample, feed_forward, share_budget
 
 PERIOD = 0.25
@@ -145,7 +145,7 @@ def test_a_gate_saves_decisions_and_what_lasts_is_put_right_all_the_same() -> No
 
 def test_a_decision_is_explained_in_a_line() -> None:
     controller = Controller(feed_forward(1, 100, PERIOD))
-    assert controller.why == "nothing was seen yet"
+    assert controller.why == "no sample yet"
     steady(controller, 12.0, 0.08, 60.0)
     assert controller.why.startswith("12/s arrive, 0.08 s each: 1.0 busy")
     controller.workers_wanted(StageSample(at=float("nan"), queue=0.0, on=1.0, busy=0.0))

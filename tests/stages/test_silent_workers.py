@@ -1,4 +1,4 @@
-"""Workers that tell nothing are not taken for busy before they are: no stampede at anybody's queues."""
+"""Workers that report nothing do not count as busy before they are."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from levada.scale.sampler import StageSampler, StartingWorkers
+from levada.scale.statistics import PoolStatistics, QueueStatistics
 from levada.stages import feed_forward
-from levada.stages.explaining import explain
-from levada.stages.looks import CrewLook, QueueLook
-from levada.stages.newcomers import Newcomers
-from levada.stages.observing import StageObserver
+from levada.stages.chain import explain
 from levada.stages.sample import FIELDS
 from tests.stages.silent_workers import SilentStage
 
@@ -67,36 +66,36 @@ def test_a_burst_wants_about_a_worker_per_job_at_most(
 def test_consumers_that_stay_are_busy_while_jobs_wait_and_less_and_less_while_none_does(
     consumers: int, queues: list[int]
 ) -> None:
-    observer, belief = StageObserver(), float(consumers)
+    sampler, probabilities = StageSampler(), float(consumers)
     for at, waiting in enumerate(queues):
-        belief = float(consumers) if waiting or not at else belief * math.exp(-1.0 / 30.0)
-        sample = observer.sample(float(at), QueueLook(waiting, consumers), CrewLook(consumers), None)
-        assert sample.busy == pytest.approx(belief)
+        probabilities = float(consumers) if waiting or not at else probabilities * math.exp(-1.0 / 30.0)
+        sample = sampler.sample(float(at), PoolStatistics(consumers), QueueStatistics(waiting, consumers), None)
+        assert sample.busy == pytest.approx(probabilities)
 
 
 def test_consumers_that_came_and_took_are_busy_though_nothing_waits_any_more() -> None:
-    observer = StageObserver()
-    observer.sample(0.0, QueueLook(9, 1), CrewLook(10), None)
-    assert observer.sample(1.0, QueueLook(0, 10), CrewLook(10), None).busy == pytest.approx(9.97, abs=0.01)
+    sampler = StageSampler()
+    sampler.sample(0.0, PoolStatistics(10), QueueStatistics(9, 1), None)
+    assert sampler.sample(1.0, PoolStatistics(10), QueueStatistics(0, 10), None).busy == pytest.approx(9.97, abs=0.01)
 
 
 def test_whoever_consumed_and_is_gone_is_not_busy() -> None:
-    observer = StageObserver()
+    sampler = StageSampler()
     for at in range(5):
-        assert observer.sample(float(at), QueueLook(9, 4), CrewLook(4), None).busy == 4
-    assert observer.sample(5.0, QueueLook(13, 0), CrewLook(4), None).busy == 0
+        assert sampler.sample(float(at), PoolStatistics(4), QueueStatistics(9, 4), None).busy == 4
+    assert sampler.sample(5.0, PoolStatistics(4), QueueStatistics(13, 0), None).busy == 0
 
 
 def test_pollers_that_were_there_before_us_are_not_stopped_in_a_rush() -> None:
     stage = SilentStage(feed_forward(0, 100, period=1.0), starts=0.0, polls=True, waiting=10)
     stage.begin_with(50)
-    assert stage.look() == 50
+    assert stage.poll() == 50
 
 
 def test_only_those_of_the_last_growth_are_starting_and_only_for_a_while() -> None:
-    newcomers = Newcomers(5.0)
+    starting = StartingWorkers(5.0)
     seen = [(2, 0.0), (6, 1.0), (8, 4.0), (8, 8.9), (8, 9.0), (3, 10.0), (4, 11.0), (1, 12.0)]
-    assert [newcomers.among(on, at) for on, at in seen] == [0, 4, 6, 6, 0, 0, 1, 0]
+    assert [starting.count(on, at) for on, at in seen] == [0, 4, 6, 6, 0, 0, 1, 0]
 
 
 @pytest.mark.parametrize(("wanted", "words"), [(64, "441.8 busy, 378 short"), (450, "441.8 busy, +8 spare")])

@@ -1,20 +1,20 @@
-"""Is a collection whole? What every crash test asks in the end."""
+"""Checks that a collection is whole, as every crash test does at its end."""
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
 
-from levada.assemble.folder import DataFolder
-from levada.assemble.searching import open_search
-from levada.demo.model import World
-from levada.searching import Query
+from levada.collection.search import open_search
+from levada.core.folder import DataFolder
+from levada.core.search_records import Query
+from levada.demo.world import DemoWorld
 from tests.invariants import check_invariants
 
 __all__ = ["check_whole"]
 
 
-def check_whole(data: Path, world: World) -> None:
+def check_whole(data: Path, world: DemoWorld) -> None:
     """Every page of the web once, in one version; the index knows the same pages and no others."""
     with open_search(DataFolder(data)) as (collection, index):
         check_invariants(collection.store)

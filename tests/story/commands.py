@@ -1,4 +1,4 @@
-"""`levada` as its user runs it: a process of its own, its words and its exit status."""
+"""`levada` as a user runs it: its own process, its output and its exit status."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from levada.adapters.sqlite import SqliteStore
+from levada.store.sqlite import SqliteStore
 
 __all__ = ["Ended", "contents", "levada", "one_line", "started", "what_it_said"]
 

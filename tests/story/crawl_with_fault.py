@@ -11,13 +11,14 @@ from pathlib import Path
 
 import uvloop
 
-from levada.adapters.faults import FaultAt, KillAt
-from levada.assemble.crawling import open_crawl, seeds
-from levada.assemble.folder import DataFolder
-from levada.errors import LevadaError
-from levada.flow.progress import Report
-from levada.flow.settings import load_settings
-from levada.ports import Faults
+from levada.collection.crawling import open_crawl
+from levada.collection.starts import seeds
+from levada.core.errors import LevadaError
+from levada.core.folder import DataFolder
+from levada.core.protocols import Faults
+from levada.core.reports import Report
+from levada.core.settings import load_settings
+from levada.store.faults import FaultAt, KillAt
 
 
 async def crawl(data: str, config: str, faults: Faults, urls: list[str]) -> Report:

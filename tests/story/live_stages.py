@@ -1,4 +1,4 @@
-"""The report's three stages, live: a source, RabbitMQ, sleeping workers, and the controller of the simulator."""
+"""The report's three stages, live: a source, RabbitMQ, workers that sleep, and the simulator's controller."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import asyncio
 import random
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from levada.adapters.rabbitmq_jobs import RabbitmqJobs
-from levada.adapters.rabbitmq_watch import RabbitmqWatch
-from levada.clock import SystemClock
-from levada.errors import BrokerAway
-from levada.flow.control import ControlLoop, Round, StageWatch
-from levada.stages import Chain, SizingRule, feed_forward
-from levada.stages.looks import CrewLook
-from levada.stages.observing import StageObserver
-from levada.stages.reports import ReportBook, read_report
-from tests.story.sleeping_workers import CAPACITY
+from levada.core.clock import SystemClock
+from levada.core.errors import BrokerAway
+from levada.core.reports import Round
+from levada.engines.rabbitmq.jobs import RabbitmqJobs
+from levada.engines.rabbitmq.queues import RabbitmqWatch
+from levada.scale.autoscaler import Autoscaler, Stage
+from levada.scale.reports import WorkerReports, read_report
+from levada.scale.sampler import StageSampler
+from levada.scale.statistics import PoolStatistics
+from levada.stages import SizingRule, feed_forward
+from tests.story.simulated_workers import CAPACITY
 
 __all__ = ["PERIOD", "SCANNER", "SERVICES", "LiveRun", "live_rules", "live_run"]
 
@@ -36,16 +37,16 @@ def live_rules(most: Sequence[int]) -> tuple[SizingRule, ...]:
     return tuple(feed_forward(1, each, period=PERIOD, patience=0.2, drain=0.1) for each in most)
 
 
-class SleepingCrew:
+class SleepingPool:
     """A process of sleeping workers; one that was killed is started again."""
 
     def __init__(self, *arguments: str) -> None:
-        self._command = [sys.executable, "-m", "tests.story.sleeping_workers", *arguments]
+        self._command = [sys.executable, "-m", "tests.story.simulated_workers", *arguments]
         self.process: asyncio.subprocess.Process | None = None
         self._wanted = 0
 
-    async def look(self) -> CrewLook:
-        return CrewLook(self._wanted)
+    async def poll(self) -> PoolStatistics:
+        return PoolStatistics(self._wanted)
 
     async def resize(self, wanted: int) -> None:
         if self.process is None or self.process.returncode is not None:
@@ -74,57 +75,50 @@ class LiveRun:
         database.close()
         self.queues = [f"{prefix}.orchestrate", f"{prefix}.catalog"]
         self._source = RabbitmqJobs(url, self._clock, dict.fromkeys(self.queues, CAPACITY))
-        book = ReportBook(silence=1.0)
+        book = WorkerReports(silence=1.0)
         following = [self.queues[1], "-"]
-        self.crews, watches = [], []
+        rules = live_rules(most)
+        self.pools, stages = [], []
         for place, name in enumerate(("orchestrate", "catalog")):
             book.expect(name)
             words = (name, self.queues[place], following[place], str(SERVICES[place]), str(store))
-            crew = SleepingCrew(url, *words)
-            self.crews.append(crew)
-            told = partial(book.look, name)
-            watches.append(StageWatch(name, self.queues[place], crew, StageObserver(CAPACITY), told))
+            pool = SleepingPool(url, *words)
+            self.pools.append(pool)
+            told = partial(book.statistics, name)
+            sampler = StageSampler(CAPACITY)
+            stages.append(Stage(name, pool, rules[place], queue=self.queues[place], reported=told, sampler=sampler))
         self._watch = RabbitmqWatch(url, self._clock, seconds=1.0, hear=partial(self._hear, book))
         self.rounds: list[Round] = []
         self._held = False
-        self.loop = ControlLoop(
-            watches,
-            Chain(live_rules(most)),
-            self._watch,
-            self._clock,
-            PERIOD,
-            on_round=self.rounds.append,
-            hold=self._hold,
-        )
+        self.loop = Autoscaler(stages, self._clock, queues=self._watch, on_round=self.rounds.append, on_hold=self._hold)
         self.made = self.refused = 0
 
-    def _hear(self, book: ReportBook, body: bytes) -> None:
+    def _hear(self, book: WorkerReports, body: bytes) -> None:
         if (report := read_report(body)) is not None:
-            book.hear(report, self._clock.monotonic())
+            book.add(report, self._clock.monotonic())
 
     def _hold(self, held: bool) -> None:
         self._held = held
 
     async def open(self) -> None:
         await self._source.open()
-        for crew in self.crews:
-            await crew.resize(1)
+        for pool in self.pools:
+            await pool.resize(1)
         is_up = False
         while not is_up:
             await asyncio.sleep(0.05)
-            is_up = all(look and look.consumers for look in await self._watch.look(self.queues))
+            is_up = all(look and look.consumers for look in await self._watch.poll(self.queues))
 
     async def close(self) -> None:
-        for crew in self.crews:
-            await crew.close()
+        for pool in self.pools:
+            await pool.close()
         await self._watch.close()
         await self._source.close()
 
-    async def make(self, scanners: float, seconds: float) -> None:
+    async def make(self, scanners: float, until: Callable[[], bool]) -> None:
         """Jobs at that load; one that finds its queue full is offered again, as a publisher with confirms does."""
-        ends = self._clock.monotonic() + seconds
         before = self._clock.monotonic()
-        while before < ends:
+        while not until():
             await asyncio.sleep(_TICK)
             now = self._clock.monotonic()
             if not self._held:

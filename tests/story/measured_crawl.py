@@ -1,72 +1,37 @@
 """A crawl that is watched from inside: `python -m tests.story.measured_crawl DATA CONFIG URL...`.
 
-Prints one JSON object: the report, how long each visit took by the machine's clock, and the most memory that each
-process held.
+Prints one JSON object: the report, and the most memory that each process held.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import uvloop
 
-from levada.assemble.crawling import open_crawl, seeds
-from levada.assemble.folder import DataFolder
-from levada.assemble.parts import make_fetcher
-from levada.flow.progress import Report
-from levada.flow.settings import load_settings
-from levada.ports import Fetcher
-from levada.records import Request, Response, Settled
+from levada.collection.crawling import open_crawl
+from levada.collection.starts import seeds
+from levada.core.folder import DataFolder
+from levada.core.reports import Report
+from levada.core.settings import load_settings
 
 __all__ = ["Measured"]
 
 
 class Measured(msgspec.Struct):
     report: Report
-    seconds: dict[str, float]  # by URL: from its first byte asked for to its commit
-    exchanges: dict[str, float]  # by URL, robots.txt too: one exchange
-    megabytes: dict[str, float]  # VmHWM by process: main, parser_child, indexer
-
-
-class TimedFetcher:
-    """Notes when each address was asked for, and how long the answer took."""
-
-    def __init__(self, inner: Fetcher) -> None:
-        self.began: dict[str, float] = {}
-        self.took: dict[str, float] = {}
-        self._inner = inner
-
-    async def fetch(self, request: Request) -> Response:
-        began = self.began[request.url] = time.monotonic()
-        response = await self._inner.fetch(request)
-        self.took[request.url] = max(self.took.get(request.url, 0.0), time.monotonic() - began)
-        return response
-
-    async def close(self) -> None:
-        await self._inner.close()
+    megabytes: dict[str, float]  # VmHWM by process: main, parser child, index follower
 
 
 async def crawl(data: str, config: str, urls: list[str]) -> Measured:
     settings = load_settings(Path(config))
-    fetcher = TimedFetcher(make_fetcher(settings))
-    seconds: dict[str, float] = {}
-
-    def committed(visits: Sequence[Settled]) -> None:
-        now = time.monotonic()
-        for url in (visit.lease.page.url for visit in visits):
-            if url in fetcher.began:  # else it was refused before it was asked for
-                seconds[url] = max(seconds.get(url, 0.0), now - fetcher.began[url])
-
-    work_ports = {"once": True, "fetcher": fetcher, "on_committed": committed}
-    async with open_crawl(DataFolder(Path(data)), settings, seeds(urls), **work_ports) as work:  # type: ignore[arg-type]
+    async with open_crawl(DataFolder(Path(data)), settings, seeds(urls), once=True) as work:
         report = await work.run()
         memory = peaks()
-    return Measured(report, seconds, fetcher.took, memory)
+    return Measured(report, memory)
 
 
 def peaks() -> dict[str, float]:
@@ -78,7 +43,11 @@ def peaks() -> dict[str, float]:
             command = folder.joinpath("cmdline").read_bytes().decode("utf-8", "replace")
             if int(parent) == os.getpid():
                 kind = (
-                    "indexer" if "indexer" in command else "parser_child" if "parser_child" in command else command
+                    "index follower"
+                    if "follow.index" in command
+                    else "parser child"
+                    if "parser.child" in command
+                    else command
                 )
                 found[kind] = max(found.get(kind, 0.0), _peak(int(folder.name)))
         except OSError:

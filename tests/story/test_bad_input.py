@@ -1,4 +1,4 @@
-"""What does a user hear who asks for something wrong? One clear line that says what to do; and nothing is lost."""
+"""Messages for wrong input: one clear line that says what to do, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from levada.demo.child import Web, serving
-from levada.demo.model import World
+from levada.demo.world import DemoWorld
+from tests.needs import without_root
 from tests.story.collections import check_whole
 from tests.story.commands import contents, levada, one_line, started
 
@@ -74,7 +75,7 @@ def test_what_is_no_address_is_said_to_be_none(typed: str, says: str, tmp_path: 
 
 
 def test_a_crawl_of_nothing_asks_where_to_start(tmp_path: Path) -> None:
-    assert "where to start?" in one_line(levada("crawl", cwd=tmp_path), 2)
+    assert "no start: name one" in one_line(levada("crawl", cwd=tmp_path), 2)
     assert not list(tmp_path.iterdir())
 
 
@@ -207,7 +208,7 @@ def test_a_folder_that_a_crawl_holds_can_be_read_but_not_crawled_into(small_web:
             holder.send_signal(signal.SIGINT)
             holder.communicate(timeout=30)
     assert holder.returncode == 0
-    check_whole(data, World.build(small_web.seed, small_web.pages))
+    check_whole(data, DemoWorld.build(small_web.seed, small_web.pages))
 
 
 def test_a_file_where_the_folder_should_be(small_web: Web, tmp_path: Path) -> None:
@@ -237,7 +238,7 @@ def test_a_crawl_whose_folder_was_deleted_ends_and_says_so(small_web: Web, data:
 def test_a_collection_that_knows_no_page_asks_where_to_start(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "levada.db").touch()
-    assert "where to start?" in one_line(levada("crawl", "--data", "data", "--json", cwd=tmp_path), 2)
+    assert "name a start, as in" in one_line(levada("crawl", "--data", "data", "--json", cwd=tmp_path), 2)
 
 
 def test_a_command_whose_output_is_closed_has_nobody_to_answer_and_breaks_nothing(data: Path) -> None:
@@ -256,7 +257,7 @@ def test_a_folder_that_nobody_may_look_into_is_said_to_be_so(data: Path) -> None
     around.chmod(0)
     try:
         for arguments in (["search", "x"], ["crawl"], ["serve", "--port", "0"]):
-            through = _without_the_rights_of_root()
+            through = without_root()
             ended = levada(*arguments, "--data", around / "data", cwd=data.parent, through=through)
             assert "(Permission denied): check" in one_line(ended, 1)
     finally:
@@ -273,24 +274,15 @@ def test_a_folder_that_may_not_be_written_can_be_read_and_is_not_crawled_into(sm
     for path in (data, *data.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
     try:
-        ended = crawl(small_web, data, through=_without_the_rights_of_root())
+        ended = crawl(small_web, data, through=without_root())
         assert "cannot write" in one_line(ended, 1)
         for arguments in (["why", small_web.start[0]], ["export", "--jsonl"], ["search", "istanbul"]):
-            ended = levada(*arguments, "--data", data, cwd=data.parent, through=_without_the_rights_of_root())
+            ended = levada(*arguments, "--data", data, cwd=data.parent, through=without_root())
             assert ended.returncode == 0, ended.stderr
     finally:
         for path in (data, *data.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
     assert contents(data) == before
-
-
-def _without_the_rights_of_root() -> list[str]:
-    """For root no folder is closed, unless it gives that right away first."""
-    if os.geteuid() != 0:
-        return []
-    if shutil.which("setpriv") is None:
-        pytest.skip("root may write everywhere")
-    return ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
 
 
 # The disk
@@ -301,7 +293,7 @@ def _small_disk(path: Path, size: str) -> Iterator[Path]:
     path.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)]
     if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("a small disk cannot be made here")
+        pytest.skip("only who may mount can make a small disk, and a container may not allow it")
     try:
         yield path
     finally:
@@ -309,14 +301,12 @@ def _small_disk(path: Path, size: str) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("size", ["128k", "500k"])
-def test_a_full_disk_is_said_to_be_full_and_the_same_command_goes_on(
-    size: str, small_web: Web, tmp_path: Path
-) -> None:
+def test_a_full_disk_is_said_to_be_full_and_the_same_command_goes_on(size: str, small_web: Web, tmp_path: Path) -> None:
     with _small_disk(tmp_path / "disk", size) as disk:
         assert "space" in one_line(crawl(small_web, disk / "data"), 1)
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
         assert crawl(small_web, disk / "data").returncode == 0
-        check_whole(disk / "data", World.build(small_web.seed, small_web.pages))
+        check_whole(disk / "data", DemoWorld.build(small_web.seed, small_web.pages))
 
 
 def test_a_file_that_may_not_grow_is_like_a_full_disk(small_web: Web, tmp_path: Path) -> None:
@@ -326,7 +316,7 @@ def test_a_file_that_may_not_grow_is_like_a_full_disk(small_web: Web, tmp_path: 
     data = tmp_path / "data"
     assert one_line(crawl(small_web, data, before=limited), 1)
     assert crawl(small_web, data).returncode == 0
-    check_whole(data, World.build(small_web.seed, small_web.pages))
+    check_whole(data, DemoWorld.build(small_web.seed, small_web.pages))
 
 
 # Damage
@@ -339,9 +329,7 @@ def _overwrite(path: Path, start: int, size: int) -> None:
 
 
 @pytest.mark.parametrize("damage", ["header", "truncated", "middle", "another file", "empty"])
-def test_a_damaged_database_is_said_to_be_damaged_and_left_as_it_is(
-    damage: str, small_web: Web, data: Path
-) -> None:
+def test_a_damaged_database_is_said_to_be_damaged_and_left_as_it_is(damage: str, small_web: Web, data: Path) -> None:
     database = data / "levada.db"
     size = database.stat().st_size
     if damage == "header":
@@ -395,7 +383,7 @@ def test_a_damaged_index_is_rebuilt_by_itself(damage: str, small_web: Web, data:
     assert ended.returncode == 0, ended.stderr
     assert ended.stderr == ""
     assert crawl(small_web, data).returncode == 0
-    check_whole(data, World.build(small_web.seed, small_web.pages))
+    check_whole(data, DemoWorld.build(small_web.seed, small_web.pages))
 
 
 def _wait_until_locked(data: Path, holder: subprocess.Popen[str]) -> None:

@@ -1,4 +1,4 @@
-"""The story as its user lives it: serve, crawl, search, diff, why, export, interrupt, go on."""
+"""A user's first session: serve, crawl, search, diff, why, export, interrupt, continue."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ import pyarrow.parquet
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from levada.adapters.sqlite import SqliteStore
 from levada.demo.child import Web, serving
-from levada.demo.model import World
+from levada.demo.world import DemoWorld
+from levada.store.sqlite import SqliteStore
 from tests.story.collections import check_whole
 from tests.story.commands import contents, levada, started, what_it_said
 
@@ -212,7 +212,7 @@ def test_an_interrupted_crawl_ends_in_good_order_and_the_same_command_goes_on(
     assert 0 < stored < PAGES
     ended = levada(*(flag for flag in command if flag != "--once"), "--once", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
-    check_whole(tmp_path / "data", World.build(still_web.seed, still_web.pages))
+    check_whole(tmp_path / "data", DemoWorld.build(still_web.seed, still_web.pages))
 
 
 def test_a_crawl_interrupted_before_it_began_ends_quietly(still_web: Web, tmp_path: Path) -> None:

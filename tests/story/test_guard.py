@@ -1,4 +1,4 @@
-"""Can a page lead a crawl to an address that is not public? By no spelling, by no way."""
+"""No page can lead a crawl to an address that is not public."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from typing import NamedTuple
 import pytest
 import uvloop
 
-from levada.adapters.sqlite import SqliteStore
-from levada.assemble.crawling import open_crawl, seeds
-from levada.assemble.folder import DataFolder
-from levada.errors import BadUrl
-from levada.flow.progress import Report
-from levada.flow.settings import CrawlSettings, GuardSettings, PolitenessSettings, Settings
+from levada.collection.crawling import open_crawl
+from levada.collection.starts import seeds
+from levada.core.errors import BadUrl
+from levada.core.folder import DataFolder
+from levada.core.reasons import Reason
+from levada.core.records import PageRecord, PageState
+from levada.core.reports import Report
+from levada.core.settings import CrawlSettings, GuardSettings, PolitenessSettings, Settings
 from levada.pages.urls import canonical
-from levada.reasons import Reason
-from levada.records import PageRecord, PageState
-from tests.adapters.servers import Answer, canary, web
-from tests.story.hidden_doors import FORBIDDEN_SCHEMES, GOOD, REDIRECTS, doors, spelled
+from levada.store.sqlite import SqliteStore
+from tests.fetch.servers import Answer, canary, web
+from tests.story.private_addresses import FORBIDDEN_SCHEMES, GOOD, REDIRECTS, doors, spelled
 
 REFUSALS = {Reason.ADDRESS, Reason.BAD_URL, Reason.SCHEME, Reason.PROTOCOL}  # protocol: two Locations at once
 
@@ -66,7 +67,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
 async def _crawl(folder: DataFolder, address: str) -> Report:
     settings = Settings(
         crawl=CrawlSettings(scope="any", near_duplicate_run=10_000),
-        politeness=PolitenessSettings(delay=0, at_once=8),
+        politeness=PolitenessSettings(delay=0, max_concurrent=8),
         guard=GuardSettings(allow=(address,)),
     )
     async with open_crawl(folder, settings, seeds([f"http://{address}/"]), once=True) as work:

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from levada.adapters.sqlite import WRITE_POINTS
 from levada.demo.child import Web, serving
-from levada.demo.model import World
+from levada.demo.world import DemoWorld
+from levada.store.faults import WRITE_POINTS
 from tests.story.collections import check_whole
 
 ROOT = Path(__file__).parents[2]
 KILLS = 50
-SLOWLY = "[politeness]\ndelay = 0.15\nat_once = 2\n"
+SLOWLY = "[politeness]\ndelay = 0.15\nmax_concurrent = 2\n"
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +66,10 @@ def test_fifty_kills_of_a_600_page_crawl_lose_nothing_and_double_nothing(web: We
     assert last.communicate(timeout=100)[1] is not None
     assert last.returncode == 0
     assert killed >= 0.8 * KILLS, f"only {killed} runs were still at work when they were killed"
-    check_whole(data, World.build(web.seed, web.pages))
+    check_whole(data, DemoWorld.build(web.seed, web.pages))
 
 
-# By a crawl that goes once over a web that was never seen; tests/adapters has every point.
+# By a crawl that goes once over a web that was never seen; tests/store has every point.
 NOT_REACHED = ("release", "bring-forward", "limit-waits")
 
 
@@ -93,4 +93,4 @@ def test_a_crawl_that_fails_at_any_write_goes_on_where_it_was(
     whole = crawl(data, Path(small_web.config), small_web)
     said = whole.communicate(timeout=100)[1]
     assert whole.returncode == 0, said.decode()
-    check_whole(data, World.build(small_web.seed, small_web.pages))
+    check_whole(data, DemoWorld.build(small_web.seed, small_web.pages))

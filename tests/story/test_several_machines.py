@@ -16,16 +16,17 @@ from pathlib import Path
 
 import pytest
 
-from levada.assemble.folder import DataFolder
-from levada.assemble.ordering import open_orders
-from levada.assemble.searching import open_search
-from levada.assemble.stores import open_reading_store, open_shard_reader, shard_folders, shard_places
+from levada.collection.commands import open_commands
+from levada.collection.live import read_live
+from levada.collection.search import open_search
+from levada.core.commands import Pause, Resume
+from levada.core.errors import StoreError
+from levada.core.folder import DataFolder
+from levada.core.records import CollectionStats
+from levada.core.search_records import Query
 from levada.demo.child import Web, serving
-from levada.demo.model import World
-from levada.errors import StoreError
-from levada.orders import Pause, Resume
-from levada.records import Standing
-from levada.searching import Query
+from levada.demo.world import DemoWorld
+from levada.store.opening import open_reading_store, open_shard_reader, shard_folders, shard_places
 from tests.story.commands import levada, one_line
 
 pytest_plugins = ["tests.servers.fixtures"]
@@ -89,25 +90,25 @@ def machines(folder: Path, **environment: str) -> Iterator[Machines]:
             process.wait()
 
 
-def standing(folder: DataFolder) -> Standing:
+def stats(folder: DataFolder) -> CollectionStats:
     with closing(open_reading_store(folder)) as store:
-        return store.standing(time.time())
+        return store.stats(time.time())
 
 
-def wait_for(folder: DataFolder, stored: int, running: Machines, *, whole: bool = False) -> Standing:
+def wait_for(folder: DataFolder, stored: int, running: Machines, *, whole: bool = False) -> CollectionStats:
     """Until so many are stored; or all of them, and nothing is under way."""
     ends = time.monotonic() + SECONDS
-    found = Standing()
+    found = CollectionStats()
     while time.monotonic() < ends:
         with suppress(StoreError):  # not made yet
-            found = standing(folder)
+            found = stats(folder)
         if found.stored >= stored and not (whole and (found.unvisited or found.leased)):
             return found
         time.sleep(0.1)
     raise AssertionError(f"it did not get there: {found}\n{running.said()}")
 
 
-def check_whole(folder: DataFolder, world: World) -> None:
+def check_whole(folder: DataFolder, world: DemoWorld) -> None:
     """Every page of the web once, on one shard, in one version; the index knows the same pages and no others."""
     held: Counter[str] = Counter()
     for shard in shard_folders(folder):
@@ -139,32 +140,30 @@ def test_machines_without_a_common_folder_lose_nothing_and_double_nothing(
     starts = [word for url in web.start for word in ("--start", url)]
     limits = ("--fetch", "0,4", "--catalog", "0,1", "--period", "0.3", "--keda", "127.0.0.1:0")
     with ExitStack() as opened:
-        running = opened.enter_context(
-            machines(tmp_path, LEVADA_RABBITMQ=rabbitmq, LEVADA_STORE=postgresql_trio[0])
-        )
+        running = opened.enter_context(machines(tmp_path, LEVADA_RABBITMQ=rabbitmq, LEVADA_STORE=postgresql_trio[0]))
         running.start("control", "control", "--data", data, "--config", config, *limits, *starts)
-        _until(lambda: folder.live() is not None, "the control shows nothing")
+        _until(lambda: read_live(folder.live_file) is not None, "the control shows nothing")
         collection = (data / "collection").read_text()
         for name in ("fetch-0", "fetch-1", "catalog-0"):
             running.start(name, "work", "--stage", name.partition("-")[0], "--collection", collection)
         wait_for(folder, 5, running)
         seen: list[int] = []
         for name in ("fetch-0", "catalog-0", "control", "fetch-1", "catalog-0"):
-            seen.append(standing(folder).stored)
+            seen.append(stats(folder).stored)
             running.kill_and_start_again(name)
             time.sleep(chance.uniform(0.1, 0.5))
         assert seen[-1] < PAGES, "all was done before the last kill"
         moved = levada("shard", "apply", "--data", data, "--shards", "4", cwd=tmp_path)
         assert moved.returncode == 0, moved.stderr
         wait_for(folder, PAGES, running, whole=True)
-        status = folder.live()
+        status = read_live(folder.live_file)
         assert status is not None
         assert {stage.name for stage in status.stages} == {"fetch", "catalog"}
         _pause_and_go_on(folder)
         for name in ("fetch-0", "fetch-1", "catalog-0", "control"):
             assert running.end(name) == 0, running.said()
-    assert folder.live() is None
-    check_whole(folder, World.build(web.seed, web.pages))
+    assert read_live(folder.live_file) is None
+    check_whole(folder, DemoWorld.build(web.seed, web.pages))
     assert {place.schema for place in shard_places(folder)} == {f"levada_{collection[:8]}_{n}" for n in range(4)}
     assert (data / "placement.json").stat().st_mode & 0o077 == 0
     assert (data / "settings.json").stat().st_mode & 0o077 == 0
@@ -172,14 +171,14 @@ def test_machines_without_a_common_folder_lose_nothing_and_double_nothing(
 
 def _pause_and_go_on(folder: DataFolder) -> None:
     """Somebody asks for it on the page: the control obeys, and its status shows it."""
-    with closing(open_orders(folder)) as orders:
+    with closing(open_commands(folder)) as commands:
         for order, wanted in ((Pause(), True), (Resume(), False)):
-            orders.give(order)
+            commands.submit(order)
             _until(lambda wanted=wanted: _is_paused(folder) is wanted, "the order was not obeyed")  # type: ignore[misc]
 
 
 def _is_paused(folder: DataFolder) -> bool | None:
-    status = folder.live()
+    status = read_live(folder.live_file)
     return None if status is None else status.paused
 
 

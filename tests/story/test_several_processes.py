@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from levada.adapters.sqlite import SqliteStore
-from levada.adapters.tantivy_index import TantivyIndex
+from levada.search.tantivy.index import TantivyIndex
+from levada.store.sqlite import SqliteStore
 
 pytest_plugins = ["tests.servers.fixtures"]
 
@@ -39,7 +39,7 @@ def workers_of(control: int) -> list[int]:
     return [int(line.split()[0]) for line in listed.stdout.splitlines() if " work " in line]
 
 
-def standing(database: Path) -> dict[str, int]:
+def stats(database: Path) -> dict[str, int]:
     if not database.exists():
         return {}
     line = sqlite3.connect(database, timeout=10)
@@ -59,11 +59,11 @@ def wait_for(database: Path, stored: int, *, whole: bool = False) -> dict[str, i
     """Until so many are stored; or all of them, and nothing is under way."""
     ends = time.monotonic() + SECONDS
     while time.monotonic() < ends:
-        found = standing(database)
+        found = stats(database)
         if found.get("stored", 0) >= stored and not (whole and (found["unvisited"] or found["leased"])):
             return found
         time.sleep(0.1)
-    raise AssertionError(f"it did not get there: {standing(database)}")
+    raise AssertionError(f"it did not get there: {stats(database)}")
 
 
 def test_killed_workers_and_a_killed_control_lose_nothing_and_double_nothing(rabbitmq: str, tmp_path: Path) -> None:

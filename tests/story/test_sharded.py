@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from levada.adapters.sqlite import SqliteStore
-from levada.assemble.counting import open_trends
-from levada.assemble.folder import DataFolder
-from levada.assemble.searching import open_search
-from levada.assemble.stores import open_shard_reader, shard_folders, shard_places
+from levada.collection.search import open_search
+from levada.core.folder import DataFolder
+from levada.core.search_records import Query
 from levada.demo.child import Web, serving
-from levada.demo.model import World
-from levada.searching import Query
+from levada.demo.world import DemoWorld
+from levada.follow.counter import open_trends
+from levada.store.opening import open_shard_reader, shard_folders, shard_places
+from levada.store.sqlite import SqliteStore
 from tests.invariants import check_invariants
 from tests.story.commands import levada, one_line
 
@@ -55,7 +55,7 @@ def kill_after(process: subprocess.Popen[bytes], seconds: float) -> bool:
     return False
 
 
-def check_whole(data: Path, world: World) -> None:
+def check_whole(data: Path, world: DemoWorld) -> None:
     """Every page of the web once, on one shard; index and counts know the same pages and no others."""
     folder = DataFolder(data)
     urls: Counter[str] = Counter()
@@ -83,7 +83,7 @@ def check_whole(data: Path, world: World) -> None:
 def test_pages_move_to_other_shards_under_load_and_under_kills(web: Web, tmp_path: Path) -> None:
     data, config = tmp_path / "data", tmp_path / "levada.toml"
     settings = Path(web.config).read_text() + "\n[store]\nshards = 2\nlease_seconds = 2.0\n"
-    slow = settings.replace("[politeness]\ndelay = 0\n", "[politeness]\ndelay = 0.1\nat_once = 1\n")
+    slow = settings.replace("[politeness]\ndelay = 0\n", "[politeness]\ndelay = 0.1\nmax_concurrent = 1\n")
     assert slow != settings
     config.write_text(slow)
     crawl: tuple[str | Path, ...] = ("crawl", "--once", "--data", data, "--config", config, *web.start)
@@ -104,7 +104,7 @@ def test_pages_move_to_other_shards_under_load_and_under_kills(web: Web, tmp_pat
     last = started(*crawl)
     assert last.wait(timeout=60) == 0
     assert killed >= 2, f"only {killed} moves were still at work when they were killed"
-    check_whole(data, World.build(web.seed, web.pages))
+    check_whole(data, DemoWorld.build(web.seed, web.pages))
 
 
 def test_what_cannot_be_done_is_said_in_one_line(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_what_cannot_be_done_is_said_in_one_line(tmp_path: Path) -> None:
     assert "--key" in one_line(levada("shard", "apply", "--data", data, "--key", "colour", cwd=tmp_path), 2)
     data.mkdir()
     (data / "placement.json").write_text("{}")
-    assert "not readable" in one_line(levada("search", "x", "--data", data, cwd=tmp_path), 1)
+    assert "cannot be read" in one_line(levada("search", "x", "--data", data, cwd=tmp_path), 1)
 
 
 def test_a_collection_moves_from_files_to_servers_and_is_crawled_on_there(
@@ -133,7 +133,7 @@ def test_a_collection_moves_from_files_to_servers_and_is_crawled_on_there(
     config.write_text(settings)
     again = levada(*crawl, cwd=tmp_path)
     assert again.returncode == 0, again.stderr
-    check_whole(data, World.build(web.seed, web.pages))
+    check_whole(data, DemoWorld.build(web.seed, web.pages))
     nowhere = data / "placement.json"
     nowhere.write_text(nowhere.read_text().replace(postgresql_trio[1], "postgresql://127.0.0.1:9/none"))
     found = levada("search", "site:localhost", "--data", data, "--limit", "200", "--json", cwd=tmp_path)

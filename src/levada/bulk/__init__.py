@@ -1,17 +1,38 @@
-"""HOW is a huge table read by an unknown number of instances?
+"""Bulk reads: a huge table read into a map by any number of instances.
 
-Pure: how a table is split into tasks, what a task's rows become in the map, which generation readers see, and how
-source and map are compared. `levada.flow.loading` drives it, `levada.adapters.bulk` has the engines, and
-`levada.assemble.maps.Map` reads what was loaded. Source: a 2021 article on a modular distributed read.
+The pure part says how a table is split into tasks, what a task's rows become in the map, which generation readers
+see, and how source and map are compared. `levada.bulk.instance` drives it; `levada.bulk.sources`,
+`levada.bulk.targets` and `levada.bulk.task_stores` hold the engines, and `levada.bulk.maps.Map` reads what was
+loaded. Source: a 2021 article on a modular distributed read.
+
+>>> facts = levada.bulk.TableFacts(rows=1_000_000, key_kind="int", key_nullable=False)
+>>> tasks = levada.bulk.split(facts, [], levada.bulk.SplitMethod.MOD, collect=False, task_rows=50_000)
+>>> len(tasks)
+16
 """
 
-from levada.bulk.collecting import DuplicateKey, PlainEntries, PlainRows
-from levada.bulk.digest import row_digest, rows_digest
-from levada.bulk.encoding import decoded_key, decoded_values, encoded_key, encoded_values
-from levada.bulk.generations import LoadPlan, Manifest, checked_name
-from levada.bulk.ports import MapReader, MapTarget, TableSource, TaskBook
-from levada.bulk.progress import Progress, progress_of
-from levada.bulk.spans import (
+from levada.bulk.entries import (
+    DuplicateKey,
+    PlainEntries,
+    PlainRows,
+    decoded_key,
+    decoded_values,
+    encoded_key,
+    encoded_values,
+    row_digest,
+    rows_digest,
+)
+from levada.bulk.protocols import (
+    Away,
+    LeaseLost,
+    LoadEnded,
+    LostGround,
+    MapReader,
+    MapTarget,
+    TableSource,
+    TaskStore,
+)
+from levada.bulk.splitting import (
     BlockRange,
     Cut,
     HashShare,
@@ -20,13 +41,26 @@ from levada.bulk.spans import (
     NullKeys,
     RowRange,
     Span,
+    SplitMethod,
+    TableFacts,
+    chosen_way,
     holds,
     parts_of,
+    split,
 )
-from levada.bulk.splitting import How, TableFacts, chosen_way, split
-from levada.bulk.tasks import LoadRecord, LoadState, Standing, TaskLease, TaskResult
-from levada.bulk.throttle import Throttle
-from levada.bulk.trouble import Away, LeaseLost, LoadEnded, LostGround
+from levada.bulk.tasks import (
+    LoadPlan,
+    LoadProgress,
+    LoadRecord,
+    LoadState,
+    LoadStatus,
+    Manifest,
+    TaskLease,
+    TaskResult,
+    Throttle,
+    checked_name,
+    progress_of,
+)
 
 __all__ = [
     "Away",
@@ -34,13 +68,14 @@ __all__ = [
     "Cut",
     "DuplicateKey",
     "HashShare",
-    "How",
     "KeyRange",
     "LeaseLost",
     "LoadEnded",
     "LoadPlan",
+    "LoadProgress",
     "LoadRecord",
     "LoadState",
+    "LoadStatus",
     "LostGround",
     "Manifest",
     "MapReader",
@@ -49,15 +84,14 @@ __all__ = [
     "NullKeys",
     "PlainEntries",
     "PlainRows",
-    "Progress",
     "RowRange",
     "Span",
-    "Standing",
+    "SplitMethod",
     "TableFacts",
     "TableSource",
-    "TaskBook",
     "TaskLease",
     "TaskResult",
+    "TaskStore",
     "Throttle",
     "checked_name",
     "chosen_way",

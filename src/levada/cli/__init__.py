@@ -5,7 +5,7 @@ __all__ = ["main"]
 
 def main() -> None:
     try:
-        from levada.cli.root import main as run
+        from levada.cli.app import main as run
 
         run()
     except KeyboardInterrupt:  # while the first modules are read: nothing has begun

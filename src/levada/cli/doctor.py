@@ -1,4 +1,4 @@
-"""`levada doctor`: is everything there that a crawl needs, and is the collection sound?"""
+"""`levada doctor`."""
 
 from __future__ import annotations
 
@@ -8,29 +8,22 @@ from typing import TYPE_CHECKING
 import typer
 
 from levada.cli.options import ConfigOption, DataOption, JsonOption, print_json
-from levada.errors import SettingsError
+from levada.core.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from levada.cli.checks import Check
-    from levada.cli.install_weight import Package
-    from levada.flow.settings import Settings
-
-__all__ = ["register"]
+    from levada.collection.doctor.checks import Check
+    from levada.collection.doctor.machine import Package
+    from levada.core.settings import Settings
 
 _STYLES = {"ok": "green", "warn": "bold yellow", "fail": "bold red"}
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(doctor)
 
 
 def doctor(data: DataOption = Path("levada-data"), config: ConfigOption = None, json: JsonOption = False) -> None:
     """Checks this installation, the settings, their servers and the collection, and says what to do.
 
-    The whole database is read once. The exit status is 1 if something fails; a collection that is not there yet is
-    fine.
+    Reads the whole database once. The exit status is 1 if something fails. A missing collection is no failure.
 
     Examples:
 
@@ -40,18 +33,15 @@ def doctor(data: DataOption = Path("levada-data"), config: ConfigOption = None, 
     levada doctor --json
     ```
     """
-    from levada.assemble.folder import DataFolder
-    from levada.cli.folder_checks import folder_checks
-    from levada.cli.install_weight import installed_packages
-    from levada.cli.machine_checks import machine_checks
-    from levada.cli.server_checks import server_checks
+    from levada.collection.doctor.folder import folder_checks
+    from levada.collection.doctor.machine import installed_packages, machine_checks, server_checks
 
     settings, about_settings = _settings(config)
     checks = [
         *machine_checks(data, settings),
         about_settings,
         *server_checks(settings),
-        *folder_checks(DataFolder(data)),
+        *folder_checks(data),
     ]
     packages = installed_packages("levada")
     sound = all(check.verdict != "fail" for check in checks)
@@ -64,12 +54,12 @@ def doctor(data: DataOption = Path("levada-data"), config: ConfigOption = None, 
 
 
 def _settings(config: Path | None) -> tuple[Settings, Check]:
-    from levada.cli.checks import failed, fine
-    from levada.flow.settings import Settings, load_settings
+    from levada.collection.doctor.checks import failed, fine
+    from levada.core.settings import Settings, load_settings
 
     path = config or Path("levada.toml")
     if config is None and not path.exists():
-        return Settings(), fine("settings", "no levada.toml here: the defaults hold")
+        return Settings(), fine("settings", "no levada.toml here: the defaults apply")
     try:
         return load_settings(path), fine("settings", f"{path} is valid")
     except SettingsError as error:
@@ -79,7 +69,8 @@ def _settings(config: Path | None) -> tuple[Settings, Check]:
 def _print(checks: Sequence[Check], packages: Sequence[Package]) -> None:
     from rich.text import Text
 
-    from levada.cli.printing import line, printer
+    from levada.cli.terminal import printer
+    from levada.core.words import line
 
     out = printer()
     for check in checks:
@@ -89,7 +80,7 @@ def _print(checks: Sequence[Check], packages: Sequence[Package]) -> None:
         if check.advice:
             out.print(Text(f"      → {line(check.advice)}", "" if check.verdict != "ok" else "dim"))
     out.print()
-    out.print("what is installed for it", style="bold")
+    out.print("installed packages", style="bold")
     for package in packages:
         out.print(f"{package.bytes / 1e6:>9,.1f} MB  {package.name} {package.version}")
     out.print(f"{sum(package.bytes for package in packages) / 1e6:>9,.1f} MB  in all", style="bold")

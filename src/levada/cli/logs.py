@@ -1,4 +1,4 @@
-"""How does the program tell its operator what happens? Lines for a person, or one object per line for a machine."""
+"""Log lines, for people or as JSON."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from enum import StrEnum
 
 import msgspec
 
-from levada.records import Settled
-from levada.telling.duration import iso
-from levada.telling.words import harmless
-
-__all__ = ["LogKind", "for_machines", "log_visits", "set_up_logs", "tell"]
+from levada.core.durations import iso
+from levada.core.records import VisitResult
+from levada.core.words import harmless
 
 visits = logging.getLogger("levada.visits")
 
@@ -43,7 +41,7 @@ class _Objects(logging.Formatter):
 
 
 def set_up_logs(kind: LogKind) -> None:
-    """Warnings for a person; for a machine also what happens in the ordinary course, each visit for one."""
+    """Log warnings as text, or, as JSON, also regular events such as each visit."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Objects() if kind is LogKind.JSON else _Lines())
     logger = logging.getLogger("levada")
@@ -53,12 +51,12 @@ def set_up_logs(kind: LogKind) -> None:
 
 
 def for_machines() -> bool:
-    """Then standard error holds objects and nothing else: no bar, no lines for a person."""
+    """Whether logs are JSON: then standard error holds nothing else, no bar and no text."""
     return any(isinstance(handler.formatter, _Objects) for handler in logging.getLogger("levada").handlers)
 
 
 def tell(message: str, level: int = logging.ERROR) -> None:
-    """The user, of something that must be known: one line on standard error, in the form that was asked for."""
+    """Print one line on standard error, as text or as a JSON log line."""
     if for_machines():
         logging.getLogger("levada").log(level, "%s", message)
     elif level < logging.WARNING:
@@ -67,11 +65,11 @@ def tell(message: str, level: int = logging.ERROR) -> None:
         print(f"levada: {harmless(message)}", file=sys.stderr)
 
 
-def log_visits(settled: Sequence[Settled]) -> None:
-    """Nothing, unless somebody reads it."""
+def log_visits(result: Sequence[VisitResult]) -> None:
+    """Log each visit, if logs are JSON."""
     if not visits.isEnabledFor(logging.INFO):
         return
-    for each in settled:
+    for each in result:
         facts = {
             "url": each.lease.page.url,
             "site": each.lease.page.site,

@@ -1,15 +1,23 @@
-"""The options that several commands share, and how a command ends."""
+"""Options and output that several commands share."""
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
-__all__ = ["ConfigOption", "DataOption", "JsonOption", "print_json"]
+from levada.core.errors import UsageError
+
+PORT = 8400  # of the dashboard
+BESIDE = "LEVADA_BESIDE"  # the process that started a dashboard for itself; the dashboard ends with it
+
 
 DataOption = Annotated[Path, typer.Option("--data", metavar="DIR", help="The folder that holds the collection.")]
 ConfigOption = Annotated[
@@ -18,7 +26,31 @@ ConfigOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object for programs instead of text.")]
 
 
+def check_range(option: str, value: float, least: float, most: float) -> None:
+    """`UsageError` unless the value of this option lies within the bounds."""
+    if not least <= value <= most:
+        raise UsageError(f"{option} must be between {least} and {most}, not {value}")
+
+
 def print_json(value: Any) -> None:
-    """One object on one line; whatever msgspec can write."""
-    sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
+    """Print anything that msgspec can encode as one line of JSON; subclasses of `str` as text."""
+    sys.stdout.buffer.write(msgspec.json.encode(value, enc_hook=str.__str__) + b"\n")
     sys.stdout.buffer.flush()
+
+
+@contextmanager
+def ended_at_once() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end the process at once, without Python.
+
+    Compiled arithmetic may run for a minute, and Python handles a signal only after it. Only for work that has
+    written nothing yet and has no children.
+    """
+    if threading.current_thread() is not threading.main_thread():  # only it may set signal handlers
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""Which way does the die fall? The same for the same numbers, in every process.
+"""Seeded chance: the same draw for the same numbers in every process.
 
 A page's whole life follows from (seed, page, question): nothing depends on the order in which it is asked. `mix` is
 the finalizer of splitmix64, which is enough to look random and cheap enough to be asked for every sentence.
@@ -7,8 +7,6 @@ the finalizer of splitmix64, which is enough to look random and cheap enough to 
 from __future__ import annotations
 
 from hashlib import blake2b
-
-__all__ = ["hash_text", "mix", "unit"]
 
 _MASK = (1 << 64) - 1
 

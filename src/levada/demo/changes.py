@@ -1,4 +1,4 @@
-"""When does a page change?
+"""When pages of the bundled web change.
 
 Every pattern is calibrated so that hourly visits meet a change with the probability `hit_rate`, the D of the paper.
 Changes fall on whole seconds, so that Last-Modified is exact.
@@ -15,8 +15,6 @@ from random import Random
 from typing import NamedTuple
 
 from levada.demo.chance import mix
-
-__all__ = ["ChangeTimes", "Pattern", "Rhythm", "changes_of_day"]
 
 _HOUR = 3600.0
 _DAY = 24 * _HOUR
@@ -83,9 +81,7 @@ def _periodic(page_hash: int, hit_rate: float, day: int) -> list[float]:
     first = math.ceil((day * 24.0 - phase) / period)
     last = math.ceil(((day + 1) * 24.0 - phase) / period)
     late = (0.06 * period * (mix(page_hash, step) % 1000) / 1000 for step in range(first, last))
-    return [
-        phase + step * period + delay - day * 24.0 for step, delay in zip(range(first, last), late, strict=True)
-    ]
+    return [phase + step * period + delay - day * 24.0 for step, delay in zip(range(first, last), late, strict=True)]
 
 
 def changes_of_day(rhythm: Rhythm, page_hash: int, day: int) -> list[float]:
@@ -130,6 +126,6 @@ class ChangeTimes:
         times = sorted({*self._pending, *made})
         self._days += 1
         # A change exactly at midnight belongs to the day that begins.
-        settled = bisect_right(times, start + _DAY - 0.5)
-        self._times.extend(times[:settled])
-        self._pending = times[settled:]
+        result = bisect_right(times, start + _DAY - 0.5)
+        self._times.extend(times[:result])
+        self._pending = times[result:]

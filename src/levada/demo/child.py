@@ -1,4 +1,4 @@
-"""The bundled web in a process of its own, for as long as somebody wants it."""
+"""The bundled web in a child process."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from levada.errors import LevadaError
-
-__all__ = ["Web", "serving"]
+from levada.core.errors import LevadaError
 
 
 class Web(msgspec.Struct, frozen=True):

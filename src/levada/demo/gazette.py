@@ -1,4 +1,4 @@
-"""Where does much happen at once? A gazette: every ninety minutes each of its editions brings out a whole issue.
+"""Gazette: a site whose editions all change every ninety minutes.
 
 The front page of the gazette names the pages of all issues so far, the newest first. Pages of an issue never
 change. Editions take a moment to answer, as servers elsewhere do, so an issue keeps many requests under way.
@@ -11,11 +11,8 @@ from functools import lru_cache
 from html import escape
 
 from levada.demo.chance import hash_text
-from levada.demo.prose import headline, story
-from levada.demo.wire import Answer, Asked, http_date
-from levada.demo.words import words_of
-
-__all__ = ["EDITIONS", "EVERY", "FIRST", "GAZETTE_HOST", "PAGES", "Gazette", "is_issue"]
+from levada.demo.http import Answer, WebRequest, http_date
+from levada.demo.prose import headline, story, words_of
 
 GAZETTE_HOST = "gazete.localhost"
 EDITIONS, PAGES = 16, 15
@@ -29,7 +26,7 @@ _PLAIN = ("Content-Type", "text/plain; charset=utf-8")
 
 
 class Gazette:
-    """`began` is when the web was opened: issues are counted from there."""
+    """The gazette; its issues are counted from `began`, when the web was opened."""
 
     def __init__(self, seed: int, began: float) -> None:
         self._seed = seed
@@ -44,10 +41,10 @@ class Gazette:
         return [f"http://{host}{suffix}/" for host in (GAZETTE_HOST, *self._editions)]
 
     def issues(self, now: float) -> int:
-        """How many have come out."""
+        """The number of issues so far."""
         return max(0, int((now - self._began - FIRST) // EVERY) + 1)
 
-    def answer(self, asked: Asked, now: float) -> Answer:
+    def answer(self, asked: WebRequest, now: float) -> Answer:
         if asked.path == "/robots.txt":
             return Answer(200, b"User-agent: *\nDisallow:\n", (_PLAIN,))
         if asked.path == "/":
@@ -69,7 +66,7 @@ class Gazette:
             for page in range(1, PAGES + 1)
         )
 
-    def _place(self, asked: Asked, now: float) -> tuple[str, int, int] | None:
+    def _place(self, asked: WebRequest, now: float) -> tuple[str, int, int] | None:
         """Edition, issue and page, if there is such a page yet."""
         issue, _, page = asked.path.removeprefix("/sayi-").partition("/")
         if asked.host == GAZETTE_HOST or not (_is_number(issue) and _is_number(page)):
@@ -83,7 +80,7 @@ class Gazette:
 
 
 def is_issue(url: str) -> bool:
-    """Whether a page of an issue is there: what never changes."""
+    """Whether this is the address of a page of an issue, which never changes."""
     return f".{GAZETTE_HOST}:" in url and "/sayi-" in url
 
 
@@ -91,7 +88,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 6 and text[0] != "0"
 
 
-def _edition(asked: Asked) -> Answer:
+def _edition(asked: WebRequest) -> Answer:
     number = asked.host.partition(".")[0]
     body = f'<p>{number}. baskı. Sayılar <a href="http://{GAZETTE_HOST}{asked.port}/">gazetede</a>.</p>'
     return _html(f"Gazete, {number}. baskı", body, 0.0)

@@ -1,4 +1,4 @@
-"""What does a version of a page say?
+"""Text of a version of a page.
 
 Text follows from (page, version): a headline that lasts some versions, a line with figures that is new in every
 one, sentences of which each version rewrites one, and on pages that tell the news a note on top. So two versions
@@ -8,20 +8,77 @@ differ as an editor's two versions do, and never not at all. Each page has its o
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from typing import NamedTuple
+import tomllib
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any, NamedTuple
 
 from levada.demo.chance import mix
-from levada.demo.words import Words, words_of
 
-__all__ = ["Story", "capital", "headline", "sentence", "slug", "story"]
+LANGUAGES = ("tr", "en", "de")
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """All that is needed to write pages of one category in one language."""
+
+    language: str
+    places: tuple[str, ...]
+    trending: tuple[str, ...]
+    when: tuple[str, ...]
+    voices: tuple[str, ...]  # who says a sentence, or under which number
+    given: tuple[str, ...]
+    family_heads: tuple[str, ...]
+    family_tails: tuple[str, ...]
+    sections: tuple[str, ...]
+    actors: tuple[str, ...]
+    adjectives: tuple[str, ...]
+    topics: tuple[str, ...]
+    headlines: tuple[str, ...]
+    sentences: tuple[str, ...]  # of the category, then those of the language
+    figure: str
+    update: str
+    labels: dict[str, str]  # front, related, archive, private
+
+
+@cache
+def _file(language: str) -> dict[str, Any]:
+    data = files("levada.demo").joinpath("data", f"words.{language}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(data)
+
+
+@cache
+def words_of(language: str, category: str) -> Vocabulary:
+    shared = _file(language)
+    own = shared[category]
+    return Vocabulary(
+        language=language,
+        places=tuple(shared["places"]),
+        trending=tuple(shared["trending"]),
+        when=tuple(shared["when"]),
+        voices=tuple(shared["voices"]),
+        given=tuple(shared["given"]),
+        family_heads=tuple(shared["family_heads"]),
+        family_tails=tuple(shared["family_tails"]),
+        sections=tuple(own["sections"]),
+        actors=tuple(own["actors"]),
+        adjectives=tuple(own["adjectives"]),
+        topics=tuple(own["topics"]),
+        headlines=tuple(own["headlines"]),
+        sentences=tuple(own["sentences"] + shared["common"]),
+        figure=own["figure"],
+        update=shared["update"],
+        labels={name: shared[name] for name in ("front", "related", "archive", "private")},
+    )
+
 
 _ASCII = str.maketrans("çğıöşüâîûäÇĞİÖŞÜ", "cgiosuaiuacgiosu")
 _SENTENCES_PER_PARAGRAPH = 4
 _HEADLINE_LASTS = 5  # versions
 
 
-class Story(NamedTuple):
+class Article(NamedTuple):
     headline: str
     figure: str
     notes: tuple[str, ...]  # newest first
@@ -51,7 +108,7 @@ def _decimal(number: float, digits: int, language: str) -> str:
     return text if language == "en" else text.translate(str.maketrans(",.", ".,"))
 
 
-def _fill(template: str, words: Words, dice: int, focus: int = 0) -> str:
+def _fill(template: str, words: Vocabulary, dice: int, focus: int = 0) -> str:
     """A template's slots filled by the digits of one large number: no generator to seed for each sentence."""
     # Squared, so that a page has topics and places that it comes back to, and the rest are rarer.
     topic = (dice & 1023) * (dice & 1023) * len(words.topics) >> 20
@@ -71,13 +128,13 @@ def _fill(template: str, words: Words, dice: int, focus: int = 0) -> str:
     return capital(filled, words.language)
 
 
-def _name(words: Words, dice: int) -> str:
+def _name(words: Vocabulary, dice: int) -> str:
     given = words.given[dice % len(words.given)]
     head = words.family_heads[(dice >> 8) % len(words.family_heads)]
     return f"{given} {head}{words.family_tails[(dice >> 16) % len(words.family_tails)]}"
 
 
-def sentence(words: Words, dice: int, focus: int = 0) -> str:
+def sentence(words: Vocabulary, dice: int, focus: int = 0) -> str:
     """One sentence; the names and numbers in it make two pages of one site as different as real ones are."""
     said = _fill(words.sentences[(dice >> 40) % len(words.sentences)], words, dice, focus)
     more = mix(dice, 5)
@@ -92,7 +149,7 @@ def headline(language: str, category: str, page_hash: int, edition: int) -> str:
     return _fill(words.headlines[(dice >> 40) % len(words.headlines)], words, dice, page_hash >> 20)
 
 
-def _figure(words: Words, page_hash: int, version: int) -> str:
+def _figure(words: Vocabulary, page_hash: int, version: int) -> str:
     dice = mix(page_hash, 8_000_000 + version)
     # The last digit is the version's parity, so that neighbours in time never show the same figures.
     cents = 2 * (page_hash % 40_000 + dice % 4_000) + 1_000 + version % 2
@@ -113,21 +170,25 @@ def _last_rewritten(version: int, slot: int, slots: int, offset: int) -> int:
     return rewritten if rewritten >= 2 else 1
 
 
-def _note(words: Words, page_hash: int, version: int, clock: str) -> str:
+def _note(words: Vocabulary, page_hash: int, version: int, clock: str) -> str:
     text = sentence(words, mix(page_hash, 9_000_000 + version), page_hash >> 20)
     return words.update.format(clock=clock, sentence=text)
 
 
 def story(
-    words: Words, category: str, page_hash: int, version: int, clocks: tuple[str, ...], trending: str, size: int
-) -> Story:
+    words: Vocabulary,
+    category: str,
+    page_hash: int,
+    version: int,
+    clocks: tuple[str, ...],
+    trending: str,
+    size: int,
+) -> Article:
     """The text of this version, about `size` bytes; one note for each of `clocks` (the newest versions' times)."""
     slots = max(7, size // 95)
     slots += slots % 7 == 0  # steps of seven must reach every place
     written = [
-        sentence(
-            words, mix(page_hash, slot << 24 | _last_rewritten(version, slot, slots, page_hash)), page_hash >> 20
-        )
+        sentence(words, mix(page_hash, slot << 24 | _last_rewritten(version, slot, slots, page_hash)), page_hash >> 20)
         for slot in range(slots)
     ]
     if trending:
@@ -135,7 +196,7 @@ def story(
     paragraphs = tuple(
         " ".join(written[i : i + _SENTENCES_PER_PARAGRAPH]) for i in range(0, slots, _SENTENCES_PER_PARAGRAPH)
     )
-    return Story(
+    return Article(
         headline=headline(words.language, category, page_hash, (version - 1) // _HEADLINE_LASTS),
         figure=_figure(words, page_hash, version),
         notes=tuple(_note(words, page_hash, version - i, clock) for i, clock in enumerate(clocks)),

@@ -1,6 +1,6 @@
-"""How is the bundled web served? One loopback port, sites told apart by Host; any crawler may use it as its proxy.
+"""Server of the bundled web: one loopback port for all sites, by their Host; any crawler may use it as its proxy.
 
-`python -m levada.demo.server --speed 500` prints one line of JSON and serves until it is told to end.
+`python -m levada.demo.server --speed 500` prints one line of JSON and serves until it is stopped.
 """
 
 from __future__ import annotations
@@ -18,16 +18,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from levada.clock import ScaledClock
-from levada.demo.connection import Connection
+from levada.core.clock import ScaledClock
+from levada.core.protocols import Clock
 from levada.demo.gazette import Gazette
 from levada.demo.hostile import answer_hostile, is_hostile, start_urls
-from levada.demo.model import DEFAULT_PAGE_BYTES, World
+from levada.demo.http import Answer, Connection, StreamedAnswer, WebRequest
 from levada.demo.sites import SiteAnswers
-from levada.demo.wire import Answer, Asked, Stream
-from levada.ports import Clock
-
-__all__ = ["Running", "config_text", "main", "serve"]
+from levada.demo.world import DEFAULT_PAGE_BYTES, DemoWorld
 
 PER_PAGE_PER_DAY = 24.0  # a third of this web changes within hours
 
@@ -38,7 +35,7 @@ _HOST = "127.0.0.1"
 class Running:
     """A web that is being served."""
 
-    world: World
+    world: DemoWorld
     clock: Clock
     port: int
     hostile: bool
@@ -67,12 +64,12 @@ class Running:
         await self._server.wait_closed()
 
 
-async def serve(world: World, clock: Clock, port: int = 0, *, hostile: bool = True, burst: bool = False) -> Running:
+async def serve(world: DemoWorld, clock: Clock, port: int = 0, *, hostile: bool = True, burst: bool = False) -> Running:
     """Serve the world, as it is at the clock's time, on this loopback port (0: any that is free)."""
     sites = SiteAnswers(world)
     gazette = Gazette(world.seed, clock.now()) if burst else None
 
-    def answer(asked: Asked, now: float) -> Answer | Stream:
+    def answer(asked: WebRequest, now: float) -> Answer | StreamedAnswer:
         if hostile and is_hostile(asked.host):
             return answer_hostile(asked)
         if gazette is not None and gazette.is_of(asked.host):
@@ -144,7 +141,7 @@ async def _told_to_end(with_parent: bool) -> None:
 
 
 async def _run(options: argparse.Namespace, folder: Path) -> None:
-    world = World.build(options.seed, options.pages, page_bytes=options.page_bytes)
+    world = DemoWorld.build(options.seed, options.pages, page_bytes=options.page_bytes)
     clock = ScaledClock(options.speed, world.origin + 8 * 3600.0)  # the day begins at eight
     running = await serve(world, clock, options.port, hostile=options.hostile, burst=options.burst)
     try:

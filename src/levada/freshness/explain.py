@@ -1,8 +1,8 @@
-"""What is believed, so that a person can check it: how often does a page change, what would another budget buy?
+"""Explanations of estimates: change rates, and how fresh another budget would keep the pages.
 
-A belief is a chance for each of the thinkable rates (`rates`). Between two of them it is spread evenly over the
-logarithm, so that what is said of it moves smoothly. What a budget buys is reckoned for the pages of the panel at
-each price (`worth`), and a site that may only be asked so often is given no more than that.
+An estimate is a probability for each rate (`levada.freshness.rates`). Between two rates it is spread evenly over
+the logarithm, so that the shown values move smoothly. The forecast for a budget is computed for the pages of the
+sample at each price (`levada.freshness.value`); a site with a limit gets no more visits than that.
 """
 
 from __future__ import annotations
@@ -13,67 +13,67 @@ from math import exp, inf, log, sqrt
 
 import msgspec
 
-from levada.freshness.beliefs import PageBeliefs
-from levada.freshness.bounds import LEAST, within
-from levada.freshness.ema import ema
+from levada.core.records import Outcome, Visit
+from levada.freshness.estimates import PageEstimates
+from levada.freshness.paper import ema
 from levada.freshness.rates import RATES, chance_unchanged
-from levada.freshness.worth import Scale, mean_at
-from levada.records import Outcome, Visit
-
-__all__ = ["BudgetPoint", "RateBelief", "freshness_at_budgets", "paper_interval"]
+from levada.freshness.rule import LEAST, within
+from levada.freshness.value import mean_at
 
 
-class RateBelief(msgspec.Struct, frozen=True):
-    """How often a page changes, as far as is known. Intervals between changes in seconds, infinite: never."""
+class RateEstimate(msgspec.Struct, frozen=True):
+    """How often a page changes: the estimated interval between changes in seconds; infinite means never."""
 
-    belief: tuple[float, ...]
+    probabilities: tuple[float, ...]
     rates: tuple[float, ...]
-    median: float  # as likely shorter as longer
-    low: float  # shorter with a chance of one in ten
-    high: float  # longer with a chance of one in ten
-    static: float  # the chance that it never changes
+    median: float
+    low: float  # the first decile
+    high: float  # the ninth decile
+    static: float  # the probability that it never changes
 
     @staticmethod
-    def of(belief: Sequence[float], rates: Sequence[float] = RATES) -> RateBelief:
-        """`rates` begin with zero, and rise at equal ratios."""
-        return RateBelief(
-            tuple(belief[: len(rates)]),
+    def of(probabilities: Sequence[float], rates: Sequence[float] = RATES) -> RateEstimate:
+        """The estimate for these probabilities; `rates` begin with zero and rise at equal ratios."""
+        return RateEstimate(
+            tuple(probabilities[: len(rates)]),
             tuple(rates),
-            median=_interval(belief, rates, 0.5),
-            low=_interval(belief, rates, 0.9),
-            high=_interval(belief, rates, 0.1),
-            static=belief[0],
+            median=_interval(probabilities, rates, 0.5),
+            low=_interval(probabilities, rates, 0.9),
+            high=_interval(probabilities, rates, 0.1),
+            static=probabilities[0],
         )
 
     def current_after(self, seconds: float) -> float:
-        """The chance that a copy of this age is still current."""
-        return chance_unchanged(self.belief, self.rates, max(0.0, seconds))
+        """The probability that a copy of this age is still current."""
+        return chance_unchanged(self.probabilities, self.rates, max(0.0, seconds))
 
 
-def _interval(belief: Sequence[float], rates: Sequence[float], share: float) -> float:
-    """The interval between changes that goes with the rate below which `share` of the belief lies."""
-    below, step = belief[0], rates[2] / rates[1]
+def _interval(probabilities: Sequence[float], rates: Sequence[float], share: float) -> float:
+    """The interval between changes at the quantile `share` of the rate."""
+    below, step = probabilities[0], rates[2] / rates[1]
     if share <= below:
         return inf
     for place in range(1, len(rates)):
-        if below + belief[place] >= share:
-            part = (share - below) / belief[place]
+        if below + probabilities[place] >= share:
+            part = (share - below) / probabilities[place]
             return 1.0 / (rates[place] * exp((part - 0.5) * log(step)))
-        below += belief[place]
-    return 1.0 / (rates[-1] * sqrt(step))  # what rounding left over
+        below += probabilities[place]
+    return 1.0 / (rates[-1] * sqrt(step))  # by rounding, the sum stayed below the share
 
 
 class BudgetPoint(msgspec.Struct, frozen=True):
-    """What so many visits per second are believed to buy."""
+    """The forecast for a number of visits per second."""
 
     visits: float
-    spent: float  # less where every page is visited as often as it may be
+    spent: float  # less if every page is visited as often as possible
     fresh: float  # the share of the time during which a stored page is current
 
 
 class _Curve:
-    """Visits per second and freshness (times importance) of some pages: never visited, then from the highest price
-    to the lowest."""
+    """Visits per second and freshness (times importance) of some pages.
+
+    The first value is for no visits, the others are for the prices, from the highest to the lowest.
+    """
 
     __slots__ = ("fresh", "visits", "weight")
 
@@ -83,7 +83,7 @@ class _Curve:
         self.weight = 0.0
 
     def add(self, site: _Curve, most: float) -> None:
-        """A site at the same prices, with no more visits than `most`."""
+        """Add a site at the same prices, with at most `most` visits."""
         self.weight += site.weight
         for place, visits in enumerate(site.visits):
             allowed = min(visits, most)
@@ -91,7 +91,7 @@ class _Curve:
             self.fresh[place] += site.fresh_with(allowed)
 
     def fresh_with(self, visits: float) -> float:
-        """Between two prices in proportion."""
+        """The freshness with this many visits, interpolated between two prices."""
         at = bisect_left(self.visits, visits)
         if at == 0 or at == len(self.visits):
             return self.fresh[min(at, len(self.visits) - 1)]
@@ -100,44 +100,39 @@ class _Curve:
 
 
 def freshness_at_budgets(
-    beliefs: PageBeliefs, budgets: Iterable[float], limit: Callable[[str], float] = lambda site: inf
+    estimates: PageEstimates, budgets: Iterable[float], limit: Callable[[str], float] = lambda site: inf
 ) -> list[BudgetPoint]:
-    """What each budget, in visits per second to all pages, is believed to buy if it is spent where it gains most.
+    """The forecast for each budget, in visits per second to all pages, if it is spent where it gains most.
 
-    `limit` is how many visits per second a site allows. A larger budget never buys less.
+    `limit` gives the visits per second that a site allows. A larger budget never gives less.
     """
-    curves = _by_site(beliefs)
-    together = _Curve(len(beliefs.scale.prices))
-    for name, site in beliefs.sites():
+    curves = _by_site(estimates)
+    together = _Curve(len(estimates.scale.prices))
+    for name, site in estimates.sites():
         if id(site) in curves:
-            together.add(curves[id(site)], limit(name) / beliefs.one_in)
+            together.add(curves[id(site)], limit(name) / estimates.one_in)
     points = []
     for visits in budgets:
-        spent = min(visits / beliefs.one_in, together.visits[-1])
+        spent = min(visits / estimates.one_in, together.visits[-1])
         fresh = together.fresh_with(spent) / together.weight if together.weight else 1.0
-        points.append(BudgetPoint(visits, spent * beliefs.one_in, min(fresh, 1.0)))
+        points.append(BudgetPoint(visits, spent * estimates.one_in, min(fresh, 1.0)))
     return points
 
 
-def _by_site(beliefs: PageBeliefs) -> dict[int, _Curve]:
-    prices = len(beliefs.scale.prices)
+def _by_site(estimates: PageEstimates) -> dict[int, _Curve]:
+    scale, prices, intervals = estimates.scale, len(estimates.scale.prices), estimates.scale.intervals
     curves: dict[int, _Curve] = {}
-    for member in beliefs.members():
+    for member in estimates.members():
         curve = curves.setdefault(id(member.site), _Curve(prices))
         curve.weight += member.importance
-        curve.fresh[0] += member.importance * member.belief[0]  # only what never changes
-        fresh = _fresh_by_interval(member.belief, beliefs.scale)
+        curve.fresh[0] += member.importance * member.probabilities[0]  # only what never changes
+        fresh = [mean_at(member.probabilities, len(scale.rates), scale.fresh, n) for n in range(len(intervals))]
         for place in range(1, 1 + prices):
-            visits = member.belief[-place]  # behind the belief, from the lowest price to the highest
-            untold = member.site.unsaid / visits  # what is told of is met soon, and does not make the copy old
+            visits = member.probabilities[-place]  # after the probabilities, from the lowest price to the highest
+            silent = member.site.unannounced / visits  # an announced change is visited soon, so the copy stays fresh
             curve.visits[place] += visits
-            curve.fresh[place] += member.importance * _at_interval(fresh, beliefs.scale.intervals, untold)
+            curve.fresh[place] += member.importance * _at_interval(fresh, intervals, silent)
     return curves
-
-
-def _fresh_by_interval(belief: Sequence[float], scale: Scale) -> list[float]:
-    kinds = len(scale.rates)
-    return [mean_at(belief, kinds, scale.fresh, place) for place in range(len(scale.intervals))]
 
 
 def _at_interval(fresh: Sequence[float], intervals: Sequence[float], interval: float) -> float:
@@ -148,10 +143,9 @@ def _at_interval(fresh: Sequence[float], intervals: Sequence[float], interval: f
 
 
 def paper_interval(visits: Sequence[Visit], first: float, floor: float = 0.0, ceiling: float = inf) -> float | None:
-    """The interval at which the paper's rule would be after these visits; None without one that met the page.
+    """The interval of the paper's rule after these visits; None if none of them reached the page.
 
-    If the first visit is no longer known, it stands where the oldest known one left off: at the time from that one
-    to the next.
+    If the first visit is no longer known, the rule starts with the time between the two oldest known ones.
     """
     met = [visit for visit in visits if visit.outcome <= Outcome.CHANGED]
     if not met:

@@ -1,29 +1,29 @@
-"""WHO gets this record of a skewed stream?
+"""WHO: the grouping method decides which worker gets a record of a skewed stream.
 
-Pure: a key in, a worker out; each sender decides alone, by what it has sent itself. `LevelledGrouping` is ours, and
-the default; the others are what the Dynamic Key Grouping thesis compares, what an expert would pick instead, and
-the rest of Storm's vocabulary.
+Pure: a key in, a worker out. Each sender decides alone, from what it has sent itself. `LevelledGrouping` is
+Levada's own method and the default. The others are the methods that the Dynamic Key Grouping thesis compares, the
+ones an expert would pick instead, and the rest of Storm's groupings.
+
+>>> grouping = levada.grouping.PartialKeyGrouping(workers=4)
+>>> len({grouping.choose("ferry", now=0.0) for _ in range(100)}) <= 2  # a key reaches at most two workers
+True
 """
 
-from levada.grouping.counting import TwoPhaseCount
-from levada.grouping.d_choices import DChoicesGrouping
-from levada.grouping.direct import DirectGrouping
-from levada.grouping.dynamic import DynamicKeyGrouping
-from levada.grouping.dynamic_text import DynamicTextGrouping
-from levada.grouping.everyone import AllGrouping
-from levada.grouping.key import KeyGrouping
-from levada.grouping.keyed_hash import KeyedHash
-from levada.grouping.keys import Hasher, Key
+from levada.grouping.basic import (
+    AllGrouping,
+    DirectGrouping,
+    GlobalGrouping,
+    KeyGrouping,
+    LocalOrShuffleGrouping,
+    ShuffleGrouping,
+)
+from levada.grouping.choices import DChoicesGrouping, PartialKeyGrouping, WChoicesGrouping
+from levada.grouping.counting import Flush, Merging, TwoPhaseCount
+from levada.grouping.dynamic import DynamicKeyGrouping, DynamicTextGrouping
+from levada.grouping.keys import Hasher, Key, KeyedHash, MurmurHash
 from levada.grouping.levelled import LevelledGrouping
-from levada.grouping.local import LocalOrShuffleGrouping
-from levada.grouping.lowest import GlobalGrouping
-from levada.grouping.merging import Flush, Merging
 from levada.grouping.methods import METHODS, Grouping, grouping_named
-from levada.grouping.murmur import MurmurHash
-from levada.grouping.partial import PartialKeyGrouping
 from levada.grouping.routing import Routing
-from levada.grouping.shuffle import ShuffleGrouping
-from levada.grouping.w_choices import WChoicesGrouping
 
 __all__ = [
     "METHODS",

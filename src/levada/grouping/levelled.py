@@ -1,17 +1,17 @@
-"""Ours: every key has one worker, and moves on only as far as the levels of the workers make it.
+"""Levelled grouping, Levada's own method: a key has one worker, and leaves it only when the levels make it.
 
-The stream is a load on a landscape. Each worker has a level that rises while it is loaded above the others; each
-key has a home and, at hashed distances, further workers; it goes where level plus distance is least. Keys at a
-worker that is too full leave in the order of their distances, the nearest first, and only the one at the margin is
-shared: with prices for levels this is a transport problem, whose solution shares at most one key per worker. All
-senders hash alike and see alike streams, so they move the same keys, and no one has to coordinate them.
+Each worker has a level that rises while it is loaded above the others. Each key has a home and, at hashed
+distances, further workers; it goes where level plus distance is least. Keys leave a worker that is too full in the
+order of their distances, the nearest first, and only the key at the margin is shared. With levels as prices this is
+a transport problem, whose solution shares at most one key per worker. All senders hash alike and see similar
+streams, so they move the same keys without coordination.
 
-A hot key (worth a worker, or several) finds its steps shrunk by its worth, and may walk through all workers: few
-keys fill what the rest leaves empty, and the rest stays at home. A step stays longer than the levels tremble, so
-that hot keys do not wander, and each walks by a stride of its own, so that two of them do not go hand in hand.
+A hot key (worth one worker or more) has steps shrunk by its worth, and may use all workers: few keys fill what the
+others leave empty, and the others stay at home. A step stays longer than the noise of the levels, so that hot keys
+do not wander, and each hot key has a stride of its own, so that two of them share one worker instead of many.
 
-Deviation is driven to nothing; perfect evenness needs about keys + workers - 1 pairs of key and worker, and that is
-what it comes close to. No clock: the window is counted in records, and a burst is judged as surely as a trickle.
+The deviation tends to 0. Perfect evenness needs about keys + workers - 1 pairs of key and worker, and the method
+comes close to that. It reads no clock: the window is counted in records, so a burst is judged like a trickle.
 """
 
 from __future__ import annotations
@@ -19,31 +19,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from levada.grouping.dictionary import Remembered
-from levada.grouping.heads import Heads, Hot, reviewed_after
-from levada.grouping.keyed_hash import KeyedHash
-from levada.grouping.keys import Hasher, Key, whole_workers
-from levada.grouping.levels import Levels
-from levada.grouping.places import Place, place_of
-from levada.grouping.slots import deal_slots
-from levada.grouping.tuning import Tuning
+from levada.grouping.keys import Hasher, Key, KeyCache, KeyedHash, whole_workers
+from levada.grouping.levels import _LOW, Heads, Hot, Levels, Place, Tuning, deal_slots, place_of, reviewed_after
 
 if TYPE_CHECKING:
-    from levada.grouping.batch_levelled import LevelledArrays
+    from levada.grouping.batch.levelled import LevelledArrays
     from levada.grouping.keys import Keys, Weights, Workers
 
-__all__ = ["LevelledGrouping"]
-
 _HEAVIEST = 1e12
-_LOW = 0xFFFFFFFF
 _STRIDE = 0x9E3779B1
 
 
 class LevelledGrouping:
-    """`workers`: how many, or which (whole numbers); `secret`: the same bytes at every sender, unknown outside.
+    """`workers`: how many, or which (whole numbers). `secret`: bytes that all senders share and outsiders lack.
 
-    `choose` and `choose_many` decide alike. From the first `choose_many` on, the state lives in arrays, and single
-    records go through them too.
+    `choose` and `choose_many` decide alike. From the first `choose_many` on, the state lives in arrays, and
+    `choose` uses them too.
     """
 
     def __init__(
@@ -63,7 +54,7 @@ class LevelledGrouping:
         self._levels = Levels(count, self._tuning)
         self._heads = Heads(count, self._tuning)
         self._tick = 0
-        self._deal()
+        self._assign_slots()
 
     @property
     def workers(self) -> tuple[int, ...]:
@@ -71,11 +62,11 @@ class LevelledGrouping:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays of this sender; 0 while it decides one by one."""
+        """Bytes of the arrays of this sender; 0 before the first `choose_many`."""
         return 0 if self._arrays is None else self._arrays.nbytes
 
     def choose(self, key: Key, now: float = 0.0, weight: float = 1.0) -> int:
-        """The worker for a record of this cost; `now` is not asked for."""
+        """The worker for a record of this weight; `now` is not used."""
         if self._arrays is not None:
             return int(self.choose_many([key], now, [weight])[0])
         if not 0.0 <= weight < _HEAVIEST:
@@ -93,38 +84,38 @@ class LevelledGrouping:
         levels.squares += amount * amount
         levels.left -= 1
         if levels.left <= 0:
-            self._settle()
+            self._end_turn()
         return self._workers[chosen]
 
     def choose_many(self, keys: Keys, now: float = 0.0, weights: Weights | None = None) -> Workers:
         if self._arrays is None:
-            from levada.grouping.batch_levelled import LevelledArrays
+            from levada.grouping.batch.levelled import LevelledArrays
 
             self._arrays = LevelledArrays(self._workers, self._slots, self._levels, self._heads, self._tick)
         return self._arrays.choose(self._hasher, keys, weights)
 
-    def told(self, queues: Sequence[float]) -> None:
-        """True queue lengths of the workers in their order, now and then; evens out queues rather than counts."""
+    def observe_queues(self, queues: Sequence[float]) -> None:
+        """Take the measured queue lengths of the workers, in order, to even out queues rather than counts."""
         if len(queues) != len(self._workers) or not all(0.0 <= queue < _HEAVIEST for queue in queues):
             raise ValueError(f"needs {len(self._workers)} queue lengths of 0 or more, not {list(queues)!r}")
-        self._levels.told(queues)
+        self._levels.observe_queues(queues)
         if self._arrays is not None:
             self._arrays.aim(self._levels.target)
 
     def join(self, worker: int) -> None:
-        """A worker comes: about one key in so many goes to it, the others stay."""
+        """Add a worker: its fair share of the keys moves to it, the others stay."""
         if worker in self._workers:
             raise ValueError(f"worker {worker} is here already")
         self._change(sorted([*self._workers, worker]))
 
     def leave(self, worker: int) -> None:
-        """A worker goes: its keys spread over the others, and it is never named again."""
+        """Remove a worker: its keys spread over the others."""
         if worker not in self._workers:
             raise ValueError(f"there is no worker {worker}")
         self._change([other for other in self._workers if other != worker])
 
     def _change(self, workers: list[int]) -> None:
-        """With these workers; those that stay keep their levels, a new one begins like the average."""
+        """Use these workers; those that stay keep their levels, a new one starts at the average."""
         whole_workers(len(workers))
         if self._arrays is not None:
             self._tick = self._arrays.store(self._levels, self._heads)
@@ -135,11 +126,11 @@ class LevelledGrouping:
         self._heads.resize(len(workers))
         self._levels.hot = self._heads.review(self._levels.worth)
         self._workers = workers
-        self._deal()
+        self._assign_slots()
 
-    def _deal(self) -> None:
+    def _assign_slots(self) -> None:
         self._slots = deal_slots(tuple(self._workers))
-        self._places: Remembered[Place] = Remembered(self._place)
+        self._places: KeyCache[Place] = KeyCache(self._place)
 
     def _place(self, key: Key) -> Place:
         return place_of(self._hasher.of(key), self._slots)
@@ -170,13 +161,13 @@ class LevelledGrouping:
         return best
 
     def _pressed(self) -> list[float]:
-        """For a key worth a quarter of all workers the loads of this window count alone, and much: it makes the
-        levels, and what they were before it came must not lead it."""
+        """Heights for a key worth a quarter of all workers: the loads of this window alone, much amplified. The key
+        dominates the levels, and those from before it came must not lead it."""
         press, levels = self._tuning.press, self._levels
         return [press * unit * load for unit, load in zip(levels.unit, levels.load, strict=True)]
 
-    def _settle(self) -> None:
-        down = self._levels.settle()
+    def _end_turn(self) -> None:
+        down = self._levels.rebalance()
         if down != 1.0:
             self._heads.rescale(down)
         if reviewed_after(self._levels.turns):

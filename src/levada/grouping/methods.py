@@ -1,30 +1,26 @@
-"""Which method is meant by this name?"""
+"""Groupings by name, built in or a plug-in."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
-from levada.errors import UsageError
-from levada.grouping.d_choices import DChoicesGrouping
-from levada.grouping.dynamic import DynamicKeyGrouping
-from levada.grouping.dynamic_text import DynamicTextGrouping
-from levada.grouping.key import KeyGrouping
+from levada.core.plugins import GROUPS, Containment, is_builtin, load
+from levada.grouping.basic import KeyGrouping, ShuffleGrouping
+from levada.grouping.choices import DChoicesGrouping, PartialKeyGrouping, WChoicesGrouping
+from levada.grouping.dynamic import DynamicKeyGrouping, DynamicTextGrouping
 from levada.grouping.keys import Hasher, Key
 from levada.grouping.levelled import LevelledGrouping
-from levada.grouping.partial import PartialKeyGrouping
-from levada.grouping.shuffle import ShuffleGrouping
-from levada.grouping.w_choices import WChoicesGrouping
 
 if TYPE_CHECKING:
     from levada.grouping.keys import Keys, Workers
 
-__all__ = ["METHODS", "Grouping", "Hashers", "grouping_named"]
-
-METHODS = ("shuffle", "key", "partial", "dynamic", "dynamic-text", "d-choices", "w-choices", "levelled")
+METHODS = tuple(GROUPS["levada.groupings"].builtins)
+"""The methods that are built in."""
 
 
 class Grouping(Protocol):
-    """Decides for one sender which worker gets a record: one by one, or by the array."""
+    """Decides for one sender which worker gets a record: one at a time, or many at once."""
 
     def choose(self, key: Key, now: float) -> int: ...
 
@@ -32,7 +28,7 @@ class Grouping(Protocol):
 
 
 class Hashers(Protocol):
-    """The hashes that methods are made with: two that anybody knows, and a keyed one."""
+    """The hashes that the methods use: two public ones, and a keyed one."""
 
     @property
     def first(self) -> Hasher: ...
@@ -44,23 +40,68 @@ class Hashers(Protocol):
     def keyed(self) -> Hasher: ...
 
 
-def grouping_named(name: str, workers: int, hashers: Hashers, sender: int = 0) -> Grouping:
+def shuffle(workers: int, sender: int) -> Grouping:
+    return ShuffleGrouping(workers, first=sender)
+
+
+def key(workers: int, hashers: Hashers) -> Grouping:
+    return KeyGrouping(workers, hashers.first)
+
+
+def partial(workers: int, hashers: Hashers) -> Grouping:
+    return PartialKeyGrouping(workers, hashers.first, hashers.second)
+
+
+def dynamic(workers: int, hashers: Hashers) -> Grouping:
+    return DynamicKeyGrouping(workers, hashers.first)
+
+
+def dynamic_text(workers: int, hashers: Hashers) -> Grouping:
+    return DynamicTextGrouping(workers, hashers.first)
+
+
+def d_choices(workers: int, hashers: Hashers) -> Grouping:
+    return DChoicesGrouping(workers, hashers.first)
+
+
+def w_choices(workers: int, hashers: Hashers) -> Grouping:
+    return WChoicesGrouping(workers, hashers.first)
+
+
+def levelled(workers: int, hashers: Hashers) -> Grouping:
+    return LevelledGrouping(workers, hasher=hashers.keyed)
+
+
+def grouping_named(
+    name: str, workers: int, hashers: Hashers, sender: int = 0, options: Mapping[str, Any] | None = None
+) -> Grouping:
     """A fresh sender's method; `sender` counts senders, so that they need not all begin at the same worker."""
-    match name:
-        case "shuffle":
-            return ShuffleGrouping(workers, first=sender)
-        case "key":
-            return KeyGrouping(workers, hashers.first)
-        case "partial":
-            return PartialKeyGrouping(workers, hashers.first, hashers.second)
-        case "dynamic":
-            return DynamicKeyGrouping(workers, hashers.first)
-        case "dynamic-text":
-            return DynamicTextGrouping(workers, hashers.first)
-        case "d-choices":
-            return DChoicesGrouping(workers, hashers.first)
-        case "w-choices":
-            return WChoicesGrouping(workers, hashers.first)
-        case "levelled":
-            return LevelledGrouping(workers, hasher=hashers.keyed)
-    raise UsageError(f"no grouping is called {name!r}: one of {', '.join(METHODS)}")
+    made: Grouping = load("levada.groupings", name, options, workers=workers, hashers=hashers, sender=sender)
+    if is_builtin("levada.groupings", name):
+        return made
+    return ContainedGrouping(name, made, levelled(workers, hashers), workers)
+
+
+class ContainedGrouping:
+    """A plug-in's method: what it does not answer in time with workers that there are, the default decides."""
+
+    def __init__(self, name: str, method: Grouping, default: Grouping, workers: int) -> None:
+        self._method, self._default, self._workers = method, default, workers
+        self._containment = Containment("levada.groupings", name)
+
+    def choose(self, key: Key, now: float) -> int:
+        return self._containment.decide(
+            lambda: int(self._checked([self._method.choose(key, now)], 1)[0]),
+            lambda: self._default.choose(key, now),
+        )
+
+    def choose_many(self, keys: Keys, now: float) -> Workers:
+        return self._containment.decide(
+            lambda: self._checked(self._method.choose_many(keys, now), len(keys)),
+            lambda: self._default.choose_many(keys, now),
+        )
+
+    def _checked(self, chosen: Any, count: int) -> Any:
+        if len(chosen) != count or not all(0 <= worker < self._workers and worker == int(worker) for worker in chosen):
+            raise ValueError(f"not {count} workers from 0 to {self._workers - 1}: {chosen!r:.100}")
+        return chosen

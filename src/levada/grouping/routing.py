@@ -1,7 +1,7 @@
-"""Who is there to get records, and who gets this one? A grouping whose workers come and go.
+"""Routing of records to workers that join and leave.
 
-A method that can let workers join and leave moves few keys when they do; any other begins anew with those that are
-left. Counts stay exact in both cases: where a key goes decides only what must be merged.
+A method that can let workers join and leave moves few keys when they do. Any other starts again with the workers
+that are left. Counts stay exact in both cases: where a key goes decides only what must be merged.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from levada.grouping.methods import Grouping
 if TYPE_CHECKING:
     from levada.grouping.keys import Keys
 
-__all__ = ["Routing"]
-
 
 @runtime_checkable
-class _Adapts(Protocol):
+class _Elastic(Protocol):
+    """A grouping that can change its workers."""
+
     def join(self, worker: int) -> None: ...
     def leave(self, worker: int) -> None: ...
 
 
 def _array(keys: Sequence[Key]) -> Keys:
-    """Whole numbers as an array, which is hashed at once; everything else as it is."""
+    """Whole numbers as an array, which is hashed at once; other keys as they are."""
     import numpy as np
 
     return np.array(keys, np.int64) if keys and all(type(key) is int for key in keys) else keys
 
 
 class Routing:
-    """`make` gives a fresh grouping for so many workers; `workers` are the names that records are routed to."""
+    """`make` creates a grouping for a number of workers; `workers` are the names that records are routed to."""
 
     def __init__(self, make: Callable[[int], Grouping], workers: Iterable[int]) -> None:
         self._make = make
@@ -45,7 +45,7 @@ class Routing:
     def join(self, worker: int) -> None:
         if worker in self.workers:
             raise ValueError(f"worker {worker} is here already")
-        if not isinstance(self._grouping, _Adapts):
+        if not isinstance(self._grouping, _Elastic):
             return self._begin([*self.workers, worker])
         seat = next(free for free in range(len(self._seats) + 1) if free not in self._seats)
         self._grouping.join(seat)
@@ -56,14 +56,14 @@ class Routing:
         seat = next((seat for seat, name in self._seats.items() if name == worker), None)
         if seat is None:
             raise ValueError(f"there is no worker {worker}")
-        if len(self._seats) == 1 or not isinstance(self._grouping, _Adapts):
+        if len(self._seats) == 1 or not isinstance(self._grouping, _Elastic):
             return self._begin([name for name in self.workers if name != worker])
         self._grouping.leave(seat)
         del self._seats[seat]
         return None
 
     def route(self, keys: Sequence[Key], now: float = 0.0, *, batch: bool = False) -> list[int]:
-        """A worker for each key; `batch` decides by the array, which needs numpy and numba and decides alike."""
+        """A worker for each key; `batch` decides the same over arrays, which needs numpy and numba."""
         if self._grouping is None:
             raise ValueError("there is no worker left: let one join")
         if batch:

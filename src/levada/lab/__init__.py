@@ -1,1 +1,1 @@
-"""Reruns the tables of the sources, figure beside figure."""
+"""The laboratory: reruns the tables of the sources, figure beside figure."""

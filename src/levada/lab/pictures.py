@@ -1,17 +1,15 @@
-"""How is a picture written? By its suffix, the same bytes for the same figures, whole or not at all."""
+"""Charts as files: the format by the suffix, the same bytes for the same figures, written whole or not at all."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from levada.adapters.exports.whole_file import whole_file
-from levada.errors import UsageError
+from levada.core.errors import UsageError
+from levada.core.files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["save_picture"]
 
 _KINDS = (".png", ".svg")
 

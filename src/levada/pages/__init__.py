@@ -1,1 +1,1 @@
-"""What is on a page? Pure: bytes in, facts out."""
+"""Page reading: bytes in, facts out, without I/O."""

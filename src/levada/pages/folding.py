@@ -1,28 +1,50 @@
-"""Which letters count as the same when people search?
+"""Case and accent folding for search.
 
-`fold` writes a text as plain words between spaces: no case, no accents, no punctuation. Turkish has two
-letters i (İ/i and I/ı) and most keyboards in the world one, so all four fold to "i": İstanbul, ISTANBUL, istanbul
-and ıstanbul are one word. Scripts that do not put spaces between words are split into characters; a run of them
-is then found as a phrase. `lowercase` keeps the letters apart by language, as a stemmer needs them.
+`fold` turns a text into plain words between spaces: no case, no accents, no punctuation. Turkish has two letters i
+(İ/i and I/ı) and most keyboards have one, so all four fold to "i": İstanbul, ISTANBUL, istanbul and ıstanbul are
+one word. Scripts without spaces between words are split into characters; search finds a run of them as a phrase.
+`lowercase` keeps the letters of a language apart, as a stemmer needs them.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
-__all__ = ["LONGEST_WORD", "TURKISH", "fold", "is_indexed", "lowercase", "words"]
+_ASCII_ONLY = bytes(range(128))
 
-LONGEST_WORD = 127  # bytes of UTF-8; what is longer is no word, and is neither indexed nor found
 
+class WideReplacement:
+    """Replaces characters outside ASCII in UTF-8, each by its own bytes."""
+
+    def __init__(self, replacements: Mapping[str, bytes]) -> None:
+        pairs = [(char.encode(), new) for char, new in replacements.items()]
+        starts = {char[:-1] for char, _ in pairs}
+        self._by_start = {start: [pair for pair in pairs if pair[0].startswith(start)] for start in starts}
+        self._first_bytes = sorted({char[:1] for char, _ in pairs})
+
+    def __call__(self, text: bytes) -> bytes:
+        if not any(map(text.__contains__, self._first_bytes)):
+            return text
+        # Most of a text is ASCII: the rest alone is searched faster.
+        rest = text.translate(None, _ASCII_ONLY)
+        for start, pairs in self._by_start.items():
+            if start in rest:
+                for char, new in pairs:
+                    if char in rest:
+                        text = text.replace(char, new)
+        return text
+
+
+LONGEST_WORD = 127  # bytes of UTF-8; longer ones are neither indexed nor found
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
 _ASCII_LETTERS = "".join(_ASCII.values()).encode().ljust(256)
-
-# Accents and vowel points that readers leave out when they type. Signs that are letters of their own (Indic
-# vowels, Japanese voicing) are marks too, but stay.
+# Accents and vowel points that people leave out when they type. Marks that are letters (Indic vowels, Japanese
+# voicing) stay.
 _LEFT_OUT = re.compile(
     "[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f"
     "\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
@@ -32,7 +54,7 @@ _NO_SPACES_BETWEEN_WORDS = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\U00020000-\U0003ffff])"
 )
-# Letters whose stroke or shape is not a mark that normalisation could take off.
+# Letters whose stroke or shape is not a mark that normalisation removes.
 _WHOLE_LETTERS = str.maketrans(
     {
         "ı": "i",
@@ -48,21 +70,20 @@ _WHOLE_LETTERS = str.maketrans(
         "ŋ": "n",
     }
 )
-# Alphabets of one byte per letter, in which a whole text is folded by one table. None of them has accents that
-# stand alone and could join the letter before them.
+# Encodings of one byte per letter: one table folds a whole text. None of them has combining accents.
 _ALPHABETS = ("latin-1", "cp1254", "cp1250", "cp1251", "cp1253", "cp1257")
-_MOST_REMEMBERED = 1 << 16  # chunks of text (what stands between two spaces)
+_MOST_REMEMBERED = 1 << 16  # chunks of text (between two spaces)
 _LONGEST_REMEMBERED = 40  # characters: a hostile page must not fill the memory with long ones
 TURKISH = frozenset({"tr", "az"})
 _TURKISH_CAPITALS = str.maketrans({"İ": "i", "I": "ı"})
 
 
 class _Table(NamedTuple):
-    """How the letters of an alphabet fold."""
+    """How the letters of a one-byte encoding fold."""
 
     letters: bytes  # by the letter's byte
     others: tuple[tuple[bytes, bytes], ...]  # those that fold to several letters, or to none
-    foreign: tuple[bytes, ...]  # those that fold to a letter of another alphabet
+    foreign: tuple[bytes, ...]  # those that fold to a letter that the encoding does not have
 
 
 def fold(text: str) -> str:
@@ -88,7 +109,7 @@ def lowercase(text: str, language: str) -> str:
 
 
 def _fold_by_table(text: str) -> str | None:
-    """At a fifth of the cost, if the text keeps to one alphabet that we have a table of."""
+    """Fold at a fifth of the cost, if one encoding with a table has all letters of the text."""
     if text.isascii():
         return text.encode().translate(_ASCII_LETTERS).decode()
     for alphabet in _ALPHABETS:
@@ -103,7 +124,7 @@ def _fold_by_table(text: str) -> str | None:
             if letter in data:
                 data = data.replace(letter, folded)
         folded = data.translate(table.letters)
-        return folded.decode("ascii" if folded.isascii() else alphabet)  # Latin letters mostly lose all that is not
+        return folded.decode("ascii" if folded.isascii() else alphabet)  # folded Latin text is mostly ASCII
     return None
 
 
@@ -129,20 +150,20 @@ def _table(alphabet: str) -> _Table:
 def _fold_by_runs(text: str) -> str:
     if not text.isascii():
         text = _NOT_ASCII.sub(_fold_run, text)
-    # What a run folded to may be letters outside ASCII, so the table leaves those alone.
+    # A run may fold to letters outside ASCII; the table leaves those alone.
     return text.translate(_ASCII)
 
 
 def _fold_run(run: re.Match[str]) -> str:
     bare = _LEFT_OUT.sub("", unicodedata.normalize("NFKD", run[0])).casefold().translate(_WHOLE_LETTERS)
-    # Case folding can bring marks and compositions back (U+0345), so take them off once more.
+    # Case folding can bring marks and compositions back (U+0345), so remove them once more.
     bare = _LEFT_OUT.sub("", unicodedata.normalize("NFKD", bare))
     kept = "".join(letter if unicodedata.category(letter)[0] in "LNM" else " " for letter in bare)
     return _NO_SPACES_BETWEEN_WORDS.sub(r" \1 ", unicodedata.normalize("NFC", kept))
 
 
 class _Remembered(dict[str, str]):
-    """What is made of a chunk of text, made once while there is room: pages repeat their words."""
+    """A bounded cache of folded chunks of text: pages repeat their words."""
 
     def __missing__(self, chunk: str) -> str:
         folded = _fold_by_runs(chunk)

@@ -1,4 +1,4 @@
-"""What does an HTML page say of itself, and where does it point?"""
+"""Metadata, links and directives of an HTML page."""
 
 from __future__ import annotations
 
@@ -7,24 +7,45 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
+from levada.core.records import DiscoveredBy, PageKind
 from levada.pages.links import LinkCollector
-from levada.pages.product import product_of
-from levada.records import How, PageKind
+from levada.pages.robots import product_of
 
-__all__ = ["Head", "follow_links", "read_head", "tree_of"]
+TAG_BYTES = 6  # a page with fewer bytes per allowed level cannot be too deep
+# Elements that are empty, or that the next of their kind closes.
+_FLAT = frozenset(
+    b"area base br col embed hr img input link meta source track wbr p li dt dd tr td th thead tbody tfoot option "
+    b"optgroup colgroup param script style".split()
+)
+_TAG = re.compile(rb"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
+
+
+def too_deep(html: bytes, limit: int) -> bool:
+    """Whether more than `limit` elements seem to be open at once.
+
+    An estimate from the bytes, because building the tree of such a page is what takes the time and memory.
+    """
+    if len(html) <= TAG_BYTES * limit or html.count(b"<") <= limit:
+        return False
+    depth = 0
+    for found in _TAG.finditer(html):
+        if found[2].lower() in _FLAT:
+            continue
+        depth = max(depth - 1, 0) if found[1] else depth + 1
+        if depth > limit:
+            return True
+    return False
+
 
 MAX_TITLE = 500
 NO_VOTE = frozenset(("nofollow", "ugc", "sponsored"))
 FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml")
-
-# Nothing is copied about as a browser would: that is quicker, and a page cannot grow by it.
+# Without a browser's DOM events: that is faster, and a page cannot make its tree grow.
 _AS_WRITTEN = int(LexborDocumentOptions.WO_EVENTS)
 _HEAD_TAGS = ("meta", "link", "base")
-_NO_HEADING = frozenset(
-    ("script", "style", "template", "title")
-)  # of text in a heading; a title there is a picture's
+_NO_HEADING = frozenset(("script", "style", "template", "title"))  # a title in a heading belongs to a picture
 _APART = frozenset(("div", "p"))
-# After the seconds `url=` may be left out; a number alone is the page itself.
+# After the seconds, `url=` is optional; a number alone reloads the page itself.
 _REFRESH = re.compile(
     r"""\s*(?:[\d.]++(?:\s*[;,]|\s)\s*(?:url\s*=\s*)?+|url\s*=\s*)(?:"([^"]*)|'([^']*)|([^"'\s].*))""",
     re.IGNORECASE | re.DOTALL,
@@ -32,7 +53,7 @@ _REFRESH = re.compile(
 
 
 class Head(NamedTuple):
-    """What stands above the page; addresses as written."""
+    """The head of a page; URLs as written."""
 
     title: str = ""
     language: str = ""
@@ -48,7 +69,7 @@ def tree_of(html: bytes) -> LexborHTMLParser:
 
 
 def read_head(tree: LexborHTMLParser, agent: str) -> Head:
-    """Title, base, canonical, what is asked of `agent` or all robots, and the links of `link` elements."""
+    """Title, base, canonical, the directives for `agent` or all robots, and the links of `link` elements."""
     product = product_of(agent)
     title = base = canonical = ""
     robots: set[str] = set()
@@ -84,7 +105,7 @@ def _head_nodes(tree: LexborHTMLParser) -> list[LexborNode]:
     """The head's elements, and those that a broken head left in the body."""
     nodes = [] if tree.head is None else list(tree.head.traverse())
     in_head = sum(node.tag in _HEAD_TAGS for node in nodes)
-    # Counting by tag costs half of looking for those in the body, and most pages have none there.
+    # Counting by tag costs half of searching the body, and most pages have none there.
     if tree.body is not None and sum(len(tree.tags(tag)) for tag in _HEAD_TAGS) != in_head:
         nodes += tree.body.css(",".join(_HEAD_TAGS))
     return nodes
@@ -95,10 +116,10 @@ def follow_links(tree: LexborHTMLParser, head: Head, links: LinkCollector) -> No
     if head.base:
         links.rebase(head.base)
     if head.canonical and links.address(head.canonical) is None:
-        links.add(head.canonical)  # no address that we may ask: only its reason is kept
+        links.add(head.canonical)  # it may not be fetched: only the refusal is kept
     for href, kind in head.links:
-        links.add_as(href, How.LINK, kind=kind)
-    hrefs: dict[str, None] = {}  # in order, each once: a picture and the headline under it name the same address
+        links.add_as(href, DiscoveredBy.LINK, kind=kind)
+    hrefs: dict[str, None] = {}  # in order, each once: a picture and its headline often have the same link
     for node in tree.css("a,area") if tree.tags("area") else tree.tags("a"):
         attributes = node.attributes
         if "href" not in attributes:
@@ -109,10 +130,10 @@ def follow_links(tree: LexborHTMLParser, head: Head, links: LinkCollector) -> No
             hrefs.clear()
             if links.full:
                 break
-            links.add_as(attributes["href"] or "", How.LINK, nofollow=True)
+            links.add_as(attributes["href"] or "", DiscoveredBy.LINK, nofollow=True)
         else:
             hrefs[attributes["href"] or ""] = None
-    if tree.body is None:  # a frameset stands in its place
+    if tree.body is None:  # a frameset is in its place
         hrefs.update((src, None) for node in tree.tags("frame") if (src := node.attributes.get("src")))
     links.add_all(hrefs)
 
@@ -125,7 +146,7 @@ def _directives(attributes: dict[str, str | None], product: str) -> set[str]:
 
 
 def _refresh(attributes: dict[str, str | None]) -> list[tuple[str, PageKind]]:
-    """The page that this one leaves for by itself."""
+    """The page that a `refresh` leads to."""
     if (attributes.get("http-equiv") or "").lower() != "refresh":
         return []
     found = _REFRESH.match(attributes.get("content") or "")
@@ -141,7 +162,7 @@ def _link_element(rel: list[str], href: str, attributes: dict[str, str | None]) 
 
 
 def _title_in_body(tree: LexborHTMLParser) -> str:
-    """One that a broken head left there; pictures have titles too."""
+    """A title that a broken head left in the body; the titles of pictures do not count."""
     titles = tree.tags("title")
     if not titles:
         return ""

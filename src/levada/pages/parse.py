@@ -1,39 +1,114 @@
-"""What is on this page? The one entry to everything in this package; it never raises, whatever the bytes."""
+"""Page parser: bytes in, facts out; it never raises."""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+import re
+from collections.abc import Callable
+from enum import Enum
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
-from levada.errors import BadUrl
-from levada.hashing import content_digest
+from levada.core.errors import BadUrl
+from levada.core.hashing import content_digest
+from levada.core.reasons import Reason
+from levada.core.records import DiscoveredBy, PageKind, ParsedPage, RawPage, ReadPage
 from levada.pages.change import page_digest
 from levada.pages.charset import UNREAD, Decoded, decode, says_utf8
-from levada.pages.compression import pack_content
-from levada.pages.extraction import extracted_text
-from levada.pages.feed import parse_feed
-from levada.pages.html import Head, follow_links, read_head, tree_of
-from levada.pages.language import language_of
+from levada.pages.compression import pack_content, unpack_text
+from levada.pages.feeds import Listing, parse_feed, parse_sitemap, pieces_of
+from levada.pages.html import MAX_TITLE, Head, follow_links, read_head, too_deep, tree_of
+from levada.pages.language import NO_WORDS, language_of, profile_of
 from levada.pages.links import LinkCollector
-from levada.pages.listing import pieces_of
-from levada.pages.nesting import too_deep
-from levada.pages.sitemap import parse_sitemap
-from levada.pages.sniff import Form, form_of
+from levada.pages.plugins import ReadingPlugins
 from levada.pages.text import main_text, tidy_lines
 from levada.pages.urls import canonical, site_of
-from levada.pages.words import NO_WORDS, profile_of
-from levada.reasons import Reason
-from levada.records import How, PageKind, ParsedPage, RawPage
 
-__all__ = ["ParseLimits", "parse_page"]
+LOOK = 1024
+_ROOT = re.compile(rb"<(?![?!])(?:[A-Za-z_][\w.\-]{0,60}:)?([A-Za-z_][\w.\-]{0,60})")
+_SKIPPED = re.compile(rb"<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]{0,300}>", re.DOTALL | re.IGNORECASE)
+_BINARY = bytes([*range(0x09), *range(0x0E, 0x1B)])
+_MAGIC = (b"%PDF-", b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"PK\x03\x04", b"\x7fELF", b"Rar!", b"OggS", b"ID3")
+_WIDE = (b"\xff\xfe", b"\xfe\xff")
+_HTML_TYPES = frozenset(("text/html", "application/xhtml+xml"))
+_FEED_TYPES = ("rss+xml", "atom+xml", "rdf+xml")
+_XML_TYPES = frozenset(("text/xml", "application/xml"))
+_OPEN_TYPES = frozenset(
+    ("", "application/octet-stream", "application/gzip", "application/x-gzip", "binary/octet-stream")
+)
+
+
+class Form(Enum):
+    HTML = "html"
+    SITEMAP = "sitemap"
+    FEED = "feed"
+    PLAIN = "plain"
+    GZIP = "gzip"  # its content decides
+    OTHER = "other"
+
+
+_ROOTS = {
+    b"urlset": Form.SITEMAP,
+    b"sitemapindex": Form.SITEMAP,
+    b"rss": Form.FEED,
+    b"feed": Form.FEED,
+    b"rdf": Form.FEED,
+    b"html": Form.HTML,
+}
+
+
+def form_of(page: RawPage) -> Form:
+    """The form of a page by its content type, or by its first bytes if the type says nothing."""
+    media = page.content_type.partition(";")[0].strip().lower()
+    start = page.body[:LOOK]
+    if start.startswith(b"\x1f\x8b"):
+        return Form.GZIP
+    if start.startswith(_MAGIC) or (_is_binary(start, media) and not _may_be_wide(start, page.content_type)):
+        return Form.OTHER
+    if page.kind is PageKind.SITEMAP:
+        return _form_of_sitemap(start, media)
+    if media in _HTML_TYPES:
+        return Form.HTML
+    if media.endswith("xml") or media in _XML_TYPES:
+        return _root_form(start) or (Form.FEED if media.endswith(_FEED_TYPES) else Form.OTHER)
+    if media in _OPEN_TYPES:
+        return _root_form(start) or (Form.HTML if b"<" in start else Form.PLAIN)
+    return Form.PLAIN if media.startswith("text/") else Form.OTHER
+
+
+def _form_of_sitemap(start: bytes, media: str) -> Form:
+    found = _root_form(start)
+    if found is not None:
+        return Form.OTHER if found is Form.HTML else found
+    if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"http://", b"https://")):
+        return Form.SITEMAP
+    return Form.OTHER if media in _HTML_TYPES or b"<" not in start else Form.SITEMAP
+
+
+def _root_form(start: bytes) -> Form | None:
+    """The form by the name of the first element."""
+    found = _ROOT.search(_SKIPPED.sub(b"", start))
+    if found is None:
+        return Form.HTML if b"<!doctype html" in start.lower() else None
+    return _ROOTS.get(found[1].lower())
+
+
+def _is_binary(start: bytes, media: str) -> bool:
+    if media in _HTML_TYPES:  # browsers show these with stray control characters too
+        return b"\0" in start
+    return len(start.translate(None, _BINARY)) != len(start)
+
+
+def _may_be_wide(start: bytes, content_type: str) -> bool:
+    return start.startswith(_WIDE) or "utf-16" in content_type.lower()
+
 
 _UNREAD = UNREAD.encode()
-NOWHERE = "http://invalid/"  # base of a page whose own address cannot be read
+NOWHERE = "http://invalid/"  # the base of a page whose own URL is invalid
 
 
 class ParseLimits(msgspec.Struct, frozen=True):
-    """How much of a page is read and kept, and for whom."""
+    """How much of a page is read and kept, and for which agent."""
 
     max_links: int = 2_000
     max_refused: int = 20
@@ -43,30 +118,49 @@ class ParseLimits(msgspec.Struct, frozen=True):
     max_entries: int = 50_000  # of a sitemap or feed
     max_unpacked_bytes: int = 50_000_000  # of a sitemap
     zstd_level: int = 1  # within 2% of the size of level 3, in two thirds of its time
-    main_text: Literal["builtin", "trafilatura"] = "builtin"
-    agent: str = "levada"  # the name by which a page may ask not to be kept
+    agent: str = "levada"  # whose robots directives are read
+    plugins: ReadingPlugins | None = None  # None: built-ins alone read pages
 
 
 def parse_page(page: RawPage, limits: ParseLimits = ParseLimits()) -> ParsedPage:  # noqa: B008 - frozen
-    """The facts on a page, or the reason why there are none."""
+    """The content of a page, or the reason why there is none."""
     if not page.body:
         return ParsedPage(page.kind, reason=Reason.EMPTY)
-    form = form_of(page)
-    if form is Form.HTML:
-        return _parse_html(page, limits)
-    if form is Form.PLAIN:
-        return _parse_plain(page, limits)
-    if form is Form.GZIP:
-        start = next(pieces_of(page.body, limits.max_unpacked_bytes), b"")
-        form = form_of(RawPage(page.url, start, kind=PageKind.SITEMAP))
-    if form in (Form.SITEMAP, Form.FEED):
-        return _parse_listing(page, form, limits)
-    return ParsedPage(page.kind, reason=Reason.CONTENT_TYPE)
+    if limits.plugins is not None:
+        return _parse_with(limits.plugins, page, limits)
+    return _BY_FORM[form_of(page)](page, limits)
+
+
+def _parse_with(plugins: ReadingPlugins, page: RawPage, limits: ParseLimits) -> ParsedPage:
+    """As a chosen reader reads the page; as the built-in one does, if there is none or it fails."""
+    is_ours = not plugins.reads(page)
+    read = None if is_ours else plugins.read(page)
+    if read is not None:
+        parsed = _parse_read(page, read, limits)
+    else:
+        parsed = _BY_FORM[form_of(page)](page, limits)
+        if not is_ours and parsed.reason is Reason.CONTENT_TYPE:
+            parsed = msgspec.structs.replace(parsed, reason=Reason.PLUGIN)
+    failures = plugins.take_failures()
+    return msgspec.structs.replace(parsed, plugin_failures=failures) if failures else parsed
+
+
+def _parse_read(page: RawPage, read: ReadPage, limits: ParseLimits) -> ParsedPage:
+    text = tidy_lines(read.text.encode("utf-8", "replace"))
+    head = Head(title=_storable(" ".join(read.title.split())[:MAX_TITLE]), language=_storable(read.language))
+    links = _collector(page, limits)
+    links.add_all(map(_storable, read.links))
+    parsed = _describe(page, "utf-8", head, text, links, limits)
+    return parsed if read.published is None else msgspec.structs.replace(parsed, published=read.published)
+
+
+def _storable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 def _parse_html(page: RawPage, limits: ParseLimits) -> ParsedPage:
     body = page.body[: limits.max_html_bytes]
-    # Most pages that are said to be UTF-8 are: lexbor reads them as they stand, and what is not shows as U+FFFD.
+    # Most pages declared as UTF-8 are UTF-8: lexbor reads them without decoding, and shows other bytes as U+FFFD.
     is_sure = not says_utf8(body, page.content_type)
     decoded = decode(body, page.content_type) if is_sure else Decoded(body, "utf-8")
     html = _read_html(page, decoded.utf8, limits)
@@ -85,21 +179,21 @@ class _Html(NamedTuple):
 
     @property
     def is_garbled(self) -> bool:
-        # A single byte is found, or not, in a tenth of the time.
+        # Searching a single byte takes a tenth of the time.
         in_text = _UNREAD[:1] in self.text and _UNREAD in self.text
         return in_text or self.links.are_garbled or UNREAD in self.head.title
 
 
 def _read_html(page: RawPage, html: bytes, limits: ParseLimits) -> _Html | None:
-    """What stands in it; None if it is nested too deeply to be read."""
+    """Head, text and links; None if the page is nested too deeply."""
     if too_deep(html, limits.max_nesting):
         return None
     tree = tree_of(html)
     head = read_head(tree, limits.agent)
     links = _collector(page, limits)
     follow_links(tree, head, links)
-    text = main_text(tree, html) if limits.main_text == "builtin" else extracted_text(html) or main_text(tree, html)
-    return _Html(head, text, links)
+    text = b"" if limits.plugins is None else limits.plugins.main_text(html, page.url)
+    return _Html(head, text or main_text(tree, html), links)
 
 
 def _parse_plain(page: RawPage, limits: ParseLimits) -> ParsedPage:
@@ -109,15 +203,30 @@ def _parse_plain(page: RawPage, limits: ParseLimits) -> ParsedPage:
     return _describe(page, decoded.charset, head, text, _collector(page, limits), limits)
 
 
-def _parse_listing(page: RawPage, form: Form, limits: ParseLimits) -> ParsedPage:
+def _parse_packed(page: RawPage, limits: ParseLimits) -> ParsedPage:
+    start = next(pieces_of(page.body, limits.max_unpacked_bytes), b"")
+    form = form_of(RawPage(page.url, start, kind=PageKind.SITEMAP))
+    is_listing = form is Form.SITEMAP or form is Form.FEED
+    return _BY_FORM[form if is_listing else Form.OTHER](page, limits)
+
+
+def _parse_nothing(page: RawPage, limits: ParseLimits) -> ParsedPage:
+    return ParsedPage(page.kind, reason=Reason.CONTENT_TYPE)
+
+
+def _parse_sitemap(page: RawPage, limits: ParseLimits) -> ParsedPage:
+    return _parse_listing(page, limits, parse_sitemap, PageKind.SITEMAP, DiscoveredBy.SITEMAP)
+
+
+def _parse_feed(page: RawPage, limits: ParseLimits) -> ParsedPage:
+    return _parse_listing(page, limits, parse_feed, PageKind.FEED, DiscoveredBy.FEED)
+
+
+def _parse_listing(
+    page: RawPage, limits: ParseLimits, read: Callable[..., Listing], kind: PageKind, how: DiscoveredBy
+) -> ParsedPage:
     """A sitemap or feed: its links are its content."""
-    is_sitemap = form is Form.SITEMAP
-    read, how, kind = (
-        (parse_sitemap, How.SITEMAP, PageKind.SITEMAP) if is_sitemap else (parse_feed, How.FEED, PageKind.FEED)
-    )
-    listing = read(
-        page.body, page.content_type, max_entries=limits.max_entries, max_bytes=limits.max_unpacked_bytes
-    )
+    listing = read(page.body, page.content_type, max_entries=limits.max_entries, max_bytes=limits.max_unpacked_bytes)
     links = _collector(page, limits, max_links=limits.max_entries)
     for href, lastmod, is_list in listing.entries:
         links.add_as(href, how, lastmod=lastmod, kind=PageKind.SITEMAP if is_list else PageKind.PAGE)
@@ -136,9 +245,10 @@ def _describe(
     page: RawPage, charset: str, head: Head, text: bytes, links: LinkCollector, limits: ParseLimits
 ) -> ParsedPage:
     noindex = head.noindex or page.noindex
-    digest = page_digest(text, head.title, asked=page.noindex, on_page=head.noindex)
+    compared = text if limits.plugins is None else limits.plugins.compared_text(text, page.url)
+    digest = page_digest(compared, head.title, asked=page.noindex, on_page=head.noindex)
     known = digest == page.known_text
-    profile = NO_WORDS if known else profile_of(text)  # what is stored already tells as much
+    profile = NO_WORDS if known else profile_of(text)  # the stored version has the same
     plain, marked = links.links(), links.marked()
     return ParsedPage(
         PageKind.PAGE,
@@ -172,3 +282,55 @@ def _collector(page: RawPage, limits: ParseLimits, max_links: int | None = None)
         max_refused=limits.max_refused,
         max_length=limits.max_url_length,
     )
+
+
+_BY_FORM = {
+    Form.HTML: _parse_html,
+    Form.PLAIN: _parse_plain,
+    Form.SITEMAP: _parse_sitemap,
+    Form.FEED: _parse_feed,
+    Form.GZIP: _parse_packed,
+    Form.OTHER: _parse_nothing,
+}
+
+
+class _BuiltinReader:
+    """A built-in reader as others may use it: a page is read as in a crawl, and what was found is handed over."""
+
+    content_types: ClassVar[tuple[str, ...]]
+    _form: ClassVar[Form]
+
+    def read(self, body: bytes, content_type: str, url: str) -> ReadPage:
+        parsed = _BY_FORM[self._form](RawPage(url, body, content_type), _DEFAULT)
+        if parsed.reason not in (None, Reason.EMPTY):
+            raise ValueError(f"the body cannot be read: {parsed.reason}")
+        links = (*parsed.links, *(link.url for link in parsed.marked))
+        text = unpack_text(parsed.content_zstd).decode() if parsed.content_zstd else "\n".join(links)
+        return ReadPage(title=parsed.title, text=text, links=links, language=parsed.language)
+
+
+class HtmlReader(_BuiltinReader):
+    content_types = tuple(sorted(_HTML_TYPES))
+    _form = Form.HTML
+
+
+class TextReader(_BuiltinReader):
+    content_types = ("text/plain",)
+    _form = Form.PLAIN
+
+
+class SitemapReader(_BuiltinReader):
+    """The addresses of a sitemap are its links, and its text."""
+
+    content_types = tuple(sorted(_XML_TYPES))
+    _form = Form.SITEMAP
+
+
+class FeedReader(_BuiltinReader):
+    """The addresses of a feed's entries are its links, and its text."""
+
+    content_types = tuple(f"application/{each}" for each in _FEED_TYPES)
+    _form = Form.FEED
+
+
+_DEFAULT = ParseLimits()

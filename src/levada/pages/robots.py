@@ -1,59 +1,62 @@
-"""May we ask for this page, how often, and where are the sitemaps? robots.txt by RFC 9309, matched by protego.
+"""robots.txt by RFC 9309, matched by protego.
 
-Rules are read once per agent, and only the groups that concern it: a file that lists thousands of agents above
-thousands of rules would otherwise multiply.
+The rules are parsed once per agent, and only the groups for it: in a file with thousands of agents above thousands
+of rules, the two would multiply.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from protego import Protego
 
-from levada.pages.product import NOBODY, product_of
 from levada.pages.urls import scheme_of
 
-__all__ = ["RobotsRules", "header_directives"]
+NOBODY = "\x7fnobody\x7f"
+_PRODUCT = re.compile(r"[A-Za-z_\-]+")
+
+
+@lru_cache(maxsize=64)
+def product_of(agent: str) -> str:
+    """The product token of an agent name or a User-Agent header, in lower case; `NOBODY` if there is none."""
+    found = _PRODUCT.match(agent.strip())
+    return found[0].lower() if found else NOBODY
+
 
 MAX_DELAY = 300.0
 MAX_SITEMAPS = 100
-
 _AGENT_LINE = re.compile(r"\s*user[- ]?agent(?:\s*:|\s)\s*([^#]*)", re.IGNORECASE)
 _SITEMAP_LINE = re.compile(r"\s*site-?maps?\s*:\s*(\S+)", re.IGNORECASE)
 _DATED = frozenset(("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"))
 
 
 class RobotsRules:
-    """What one robots.txt says."""
+    """The rules of one robots.txt; lines that are not rules are ignored."""
 
     def __init__(self, text: str) -> None:
         self._lines = text.lstrip("\ufeff").splitlines()
         self._by_agent: dict[str, Protego] = {}
 
-    @classmethod
-    def parse(cls, text: str) -> RobotsRules:
-        """Read any text; what is not a rule is not there."""
-        return cls(text)
-
     def allows(self, url: str, agent: str) -> bool:
-        """Whether `agent` (its product token, or a whole User-Agent header) may ask for `url`."""
+        """Whether `agent` (a product token or a User-Agent header) may fetch `url`."""
         product = product_of(agent)
         return bool(self._rules(product).can_fetch(url, product))
 
     def delay(self, agent: str) -> float | None:
-        """Seconds to leave between two requests, if the site asks for it; at most `MAX_DELAY`."""
+        """Seconds between two requests, if the site asks for a delay; at most `MAX_DELAY`."""
         product = product_of(agent)
         rules = self._rules(product)
-        wishes: list[float] = []
+        delays: list[float] = []
         if (pause := rules.crawl_delay(product)) is not None:
-            wishes.append(float(pause))
+            delays.append(float(pause))
         if (rate := rules.request_rate(product)) is not None:
-            wishes.append(min(rate.seconds, 10**9) / min(rate.requests, 10**9))
-        return min(max(wishes), MAX_DELAY) if wishes else None
+            delays.append(min(rate.seconds, 10**9) / min(rate.requests, 10**9))
+        return min(max(delays), MAX_DELAY) if delays else None
 
     def sitemaps(self) -> list[str]:
-        """The http and https addresses of the sitemaps named, each once, as written."""
+        """The http and https URLs of the sitemaps, each once, as written."""
         found = (match[1] for line in self._lines if (match := _SITEMAP_LINE.match(line)))
         web = dict.fromkeys(address for address in found if scheme_of(address) in ("http", "https"))
         return list(web)[:MAX_SITEMAPS]
@@ -61,13 +64,13 @@ class RobotsRules:
     def _rules(self, product: str) -> Protego:
         rules = self._by_agent.get(product)
         if rules is None:
-            lines = (_readdress(line, product) for line in self._lines)
+            lines = (_addressed(line, product) for line in self._lines)
             rules = self._by_agent[product] = Protego.parse("\n".join(lines))
         return rules
 
 
 def header_directives(headers: Iterable[tuple[str, str]], agent: str) -> frozenset[str]:
-    """What X-Robots-Tag headers ask of `agent` or of everybody; names of headers in lower case."""
+    """The directives of X-Robots-Tag headers for `agent` or everybody; header names are in lower case."""
     asked: set[str] = set()
     for name, value in headers:
         if name != "x-robots-tag":
@@ -81,8 +84,8 @@ def header_directives(headers: Iterable[tuple[str, str]], agent: str) -> frozens
     return frozenset(asked)
 
 
-def _readdress(line: str, product: str) -> str:
-    """An agent line that names us, everybody, or (whoever it is) nobody."""
+def _addressed(line: str, product: str) -> str:
+    """The line; an agent line names `product` or everybody, or else `NOBODY` in place of another agent."""
     found = _AGENT_LINE.match(line)
     if found is None:
         return line

@@ -1,7 +1,7 @@
-"""Which of the words on a page are its own? Navigation, banners and menus are not.
+"""Main text of a page, without navigation, banners and menus.
 
-A heuristic in up to three attempts, each on a fresh tree: the page's own `main` or only `article`; its body without
-what frames it; everything. The first that leaves more than next to nothing wins, else the longest.
+A heuristic in up to three attempts, each on a fresh tree: the page's `main` or only `article`; the body without its
+frame (navigation, footer and the like); everything. The first that gives `ENOUGH` text wins, or else the longest.
 """
 
 from __future__ import annotations
@@ -13,30 +13,50 @@ from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from levada.core.errors import MissingExtra
+from levada.pages.folding import WideReplacement
 from levada.pages.html import tree_of
-from levada.pages.wide import WideReplacement
 
-__all__ = ["main_text", "tidy_lines"]
 
-ENOUGH = 200  # characters: less than that is next to nothing
-_BYTES = 4  # of a character at most
+class BuiltinExtractor:
+    """The main text as `main_text` finds it, for those who have a page as text."""
+
+    def extract(self, html: str, url: str) -> str:
+        page = html.encode("utf-8", "replace")
+        return main_text(tree_of(page), page).decode()
+
+
+class TrafilaturaExtractor:
+    """The main text by trafilatura; `MissingExtra` if that is not installed."""
+
+    def __init__(self) -> None:
+        try:
+            from trafilatura import extract
+        except ImportError as error:
+            raise MissingExtra("trafilatura", "text") from error
+        self._extract = extract
+
+    def extract(self, html: str, url: str) -> str:
+        return self._extract(html, include_comments=False) or ""
+
+
+ENOUGH = 200  # characters
+_BYTES = 4  # per character at most
 MENU_WORDS = 4  # a link of more words is a headline
-WORD_LETTERS = 3  # of a word in a script without spaces
-MENU_LETTERS = 60  # per link at most, or it is not worth a closer look
-MENU_RUN = 3  # so many short links in a row are a menu
-MENU_SHARE = 0.7  # of a line's characters are links, where it has a run of them
-ENTRY_SHARE = 0.9  # with fewer links: a name with its price or date is something to read
-MAX_SUSPECTS = 200  # each is measured
-LARGE = 0.4  # share of the text: what holds more is no frame, whatever its class says
-
+WORD_LETTERS = 3  # per word in a script without spaces
+MENU_LETTERS = 60  # a line with more per link is no menu
+MENU_RUN = 3  # this many short links in a row are a menu
+MENU_SHARE = 0.7  # share of linked characters that makes a line with a run of links a menu
+ENTRY_SHARE = 0.9  # the same with fewer links: a name with its price or date is content
+MAX_SUSPECTS = 200  # elements whose size is measured
+LARGE = 0.4  # share of the text: an element with more is no frame, whatever its class says
 _BREAK, _LINK, _GAP = b"\x1e", b"\x1f", b" "
-_WRITTEN_BREAK = b"\x1d"  # apart: a list of files in a `pre` is judged as a whole, and is no menu
+_WRITTEN_BREAK = b"\x1d"  # a mark of its own: a list of files in a `pre` is judged as a whole, and is no menu
 _ENDS = _BREAK + _WRITTEN_BREAK
 _WITHOUT_SPACES = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-_COUNT = re.compile(r"\([\d.,\s]*+\)")  # of what is behind a link of a menu
-
+_COUNT = re.compile(r"\([\d.,\s]*+\)")  # the number of entries behind a menu link
 _NO_TEXT_TAGS = """
     script style noscript template iframe object embed svg math canvas audio video select textarea button datalist
     dialog
@@ -44,13 +64,11 @@ _NO_TEXT_TAGS = """
 _NO_TEXT = frozenset(_NO_TEXT_TAGS.split())
 _FRAME = _NO_TEXT | frozenset(("nav", "aside", "menu", "footer"))
 _UNSEEN = '[hidden],[aria-hidden="true"],[role]'
-_FRAME_ROLES = frozenset(
-    ("navigation", "banner", "contentinfo", "complementary", "search", "dialog", "alertdialog")
-)
-_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))  # called after what they are about
+_FRAME_ROLES = frozenset(("navigation", "banner", "contentinfo", "complementary", "search", "dialog", "alertdialog"))
+_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))  # their ids come from their words
 _CALLED = '[class*="{0}"],[id*="{0}"]:not(section)'  # a section has its id from its heading
 _SUSPECTS = ",".join(("form", "header", *map(_CALLED.format, ("breadcrumb", "sidebar"))))
-# The heart of a page may be about such things.
+# Only in the body: a `main` may be about cookies.
 _BODY_SUSPECTS = ",".join((_SUSPECTS, *map(_CALLED.format, ("cookie", "consent"))))
 _SPACES = [char for char in map(chr, range(1, 0x3001)) if char.isspace() and char != " "]
 _NARROW_SPACES = "".join(char for char in _SPACES if char.isascii()).encode()
@@ -69,7 +87,7 @@ _CELLS = frozenset(("td", "th"))
 
 
 def main_text(tree: LexborHTMLParser, html: bytes) -> bytes:
-    """The page's own words in UTF-8, one paragraph per line; `tree`, of `html`, is used up by this."""
+    """The main text in UTF-8, one paragraph per line. `tree`, of `html`, is modified."""
     body = tree.body
     if body is None:
         return b""
@@ -81,11 +99,11 @@ def main_text(tree: LexborHTMLParser, html: bytes) -> bytes:
 
 
 def _longest(best: str, html: bytes, attempts: Sequence[frozenset[str]]) -> str:
-    """`best` or what the other attempts bring, if that is more."""
+    """`best`, or the text of another attempt if that is longer."""
     if len(best) >= ENOUGH:
         return best
     for unwanted in attempts:
-        fresh = tree_of(html).body  # what was dropped before is there again
+        fresh = tree_of(html).body  # with the elements that were dropped before
         other = "" if fresh is None else _read(fresh, unwanted).decode()
         if len(other) >= max(2 * len(best), 1):
             best = other
@@ -112,13 +130,13 @@ def _spaces_and_ends(ends: bytes) -> bytes:
 
 
 def _own_root(tree: LexborHTMLParser) -> LexborNode | None:
-    """What the page itself says is its heart, if it says so once."""
+    """The element that the page marks as its main content, if there is only one."""
     if mains := tree.tags("main") or tree.css('[role="main"]'):
         return mains[0]
     articles = tree.tags("article")
     if len(articles) != 1:
         return None
-    # Beside the page's title it is a teaser, or somebody's review.
+    # Without the page's title in it, it is a teaser or a review.
     return articles[0] if articles[0].css_first("h1") is not None or not tree.tags("h1") else None
 
 
@@ -135,7 +153,7 @@ def _read(root: LexborNode, unwanted: frozenset[str]) -> bytes:
 
 
 def _is_heading(button: LexborNode) -> bool:
-    """A heading that opens what is below it is a button, in a span or not, and nothing else."""
+    """Whether the button is all that a heading contains, in a span or not: it opens the section below."""
     heading = _only_parent(button)
     if heading is not None and heading.tag == "span":
         heading = _only_parent(heading)
@@ -145,7 +163,7 @@ def _is_heading(button: LexborNode) -> bool:
 
 
 def _only_parent(node: LexborNode) -> LexborNode | None:
-    """The element that holds this one, if it holds no other."""
+    """The parent, if this is its only child."""
     parent = node.parent
     return None if parent is None or len(list(islice(parent.iter(), 2))) > 1 else parent
 
@@ -168,7 +186,7 @@ def _drop_frame(root: LexborNode) -> None:
 
 
 def _mark(root: LexborNode) -> None:
-    """Mark where a line ends on the screen, and links: `text` alone cannot tell a paragraph from a bold word."""
+    """Mark line ends and links: `text` alone cannot tell a paragraph from a bold word."""
     listings: list[LexborNode] = []
     for node in list(root.traverse())[1:]:
         tag = node.tag
@@ -191,7 +209,7 @@ def _mark(root: LexborNode) -> None:
 
 
 def _mark_written_breaks(listings: Sequence[LexborNode]) -> None:
-    inner: set[int] = set()  # those in another one are done with it
+    inner: set[int] = set()  # nested ones, done with the outer one
     for listing in listings:
         if listing.mem_id in inner:
             continue
@@ -224,7 +242,7 @@ def _without_menus(text: str) -> str:
 
 
 def _menu_links(line: str) -> int:
-    """How many menu entries this line is; 0 if it is something to read."""
+    """The number of menu entries in this line; 0 if it is content."""
     parts = line.split("\x1f")
     if len(line) > MENU_LETTERS * len(parts):
         return 0

@@ -1,22 +1,25 @@
-"""Which address does this href stand for? One spelling per page, by the WHATWG URL rules.
+"""URL normalisation by the WHATWG rules, and link traps.
 
-Two spellings of one page would be two pages to visit for ever, so everything that does not pick the content is
-dropped: fragments, default ports, tracking parameters, session ids, needless escapes.
+Two spellings of one page would be visited as two pages for ever. So everything that does not select the content is
+removed: fragments, default ports, tracking parameters, session ids, needless escapes.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter, OrderedDict
+from datetime import UTC, datetime
+from itertools import pairwise
 
 import can_ada
+import msgspec
 
-from levada.errors import BadUrl
-
-__all__ = ["Resolver", "canonical", "front_page", "origin_of", "scheme_of", "seed_address", "site_of"]
+from levada.core.errors import BadUrl
+from levada.core.reasons import Reason
+from levada.pages.change import are_alike
 
 MAX_LENGTH = 65_536
 MAX_ROUNDS = 8
-
 _NOISE_NAMES = """
     gclid gclsrc dclid fbclid msclkid yclid ysclid twclid ttclid igshid mc_cid mc_eid _ga _gl _hsenc _hsmi mkt_tok
     oly_anon_id oly_enc_id vero_id wickedid wbraid gbraid srsltid icid spm
@@ -24,11 +27,8 @@ _NOISE_NAMES = """
 """
 NOISE = frozenset(_NOISE_NAMES.split())
 NOISE_STARTS = ("utm_", "aspsessionid")
-OFTEN_CONTENT = frozenset(
-    ("sid", "sessid", "sessionid", "session_id")
-)  # a story's or a conference session's number
+OFTEN_CONTENT = frozenset(("sid", "sessid", "sessionid", "session_id"))  # or the number of a story or session
 UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _PERCENT = re.compile(r"%([0-9A-Fa-f]{2})?")
 _SESSION_VALUE = r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16,}"
@@ -41,36 +41,36 @@ _WRITE_IT = "write it like https://example.org"
 
 
 def canonical(href: str, base: str | None = None) -> str:
-    """The one spelling of the address that `href` stands for on the page `base`; raises `BadUrl`."""
+    """The canonical URL of `href` on the page `base`; raises `BadUrl`."""
     if base is None:
-        return _settle(_clean(href))
+        return _normalised(_clean(href))
     return Resolver(canonical(base))(href)
 
 
 def scheme_of(url: str) -> str:
-    """The scheme of an address in lower case, "" if it has none."""
+    """The scheme of a URL in lower case, "" if it has none."""
     found = _SCHEME.match(url)
     return found[1].lower() if found else ""
 
 
 def site_of(url: str) -> str:
-    """Host and, where it is not the usual one, port of a canonical address."""
+    """The host of a canonical URL, and the port if it is not the default."""
     parts = url.split("/", 3)
     return parts[2] if len(parts) > 2 and not parts[1] else ""
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of a canonical address."""
+    """Scheme, host and port of a canonical URL."""
     return "/".join(url.split("/", 3)[:3])
 
 
 def front_page(url: str) -> str:
-    """The front page of the site of a canonical address."""
+    """The front page of the site of a canonical URL."""
     return origin_of(url) + "/"
 
 
 class Resolver:
-    """Reads the hrefs of one page; `base` is a canonical http or https address."""
+    """Resolves the hrefs of one page; `base` is a canonical http or https URL."""
 
     __slots__ = ("_base", "_path", "_scheme", "directory", "origin")
 
@@ -82,20 +82,17 @@ class Resolver:
         self._scheme = base[: base.find(":")]
 
     def __call__(self, href: str) -> str:
-        """The canonical address; raises `BadUrl`."""
-        return _settle(self.join(href))
+        """The canonical URL; raises `BadUrl`."""
+        return _normalised(self.join(href))
 
     def scope(self, href: str) -> str | None:
-        """The part of the base on which the meaning of `href` depends; None if that is all of it.
-
-        Pages that share this part share the meaning.
-        """
+        """The part of the base on which the meaning of `href` depends; None if it is the whole base."""
         if href.startswith(("/", "http://", "https://")):
             return self.origin
         return self.directory if href[:1].isalnum() else None
 
     def join(self, href: str) -> str:
-        """The absolute address, not yet canonical."""
+        """The absolute URL, not yet canonical."""
         href = _clean(href)
         first = href[:1].replace("\\", "/")
         if first == "/":
@@ -112,7 +109,7 @@ class Resolver:
         slashes = rest[:2].replace("\\", "/")
         if found[1].lower() != self._scheme or slashes == "//":
             return href
-        # `http:page` on an http page is a relative address, whatever it looks like.
+        # `http:page` on an http page is a relative URL.
         return self.origin + rest if slashes[:1] == "/" else self.join("./" + rest)
 
 
@@ -121,19 +118,19 @@ def _clean(href: str) -> str:
     return href if href.isprintable() else href.translate(_INSIDE)
 
 
-def _settle(address: str) -> str:
-    """Tidy until nothing changes: removing one thing can bring the next to light."""
+def _normalised(address: str) -> str:
+    """Tidy until nothing changes: removing one part can expose the next."""
     if len(address) > MAX_LENGTH:
         raise BadUrl(f"an address of {len(address)} characters: at most {MAX_LENGTH} are read")
-    settled = _parse(address)
+    result = _parse(address)
     for _ in range(MAX_ROUNDS):
-        if not _TO_TIDY.search(settled):
-            return settled
-        tidied = _tidy(settled)
-        if tidied == settled:
-            return settled
-        settled = _parse(tidied)
-    raise BadUrl(f"not an address that settles: {address[:200]!r}; {_WRITE_IT}")
+        if not _TO_TIDY.search(result):
+            return result
+        tidied = _tidy(result)
+        if tidied == result:
+            return result
+        result = _parse(tidied)
+    raise BadUrl(f"an address that cannot be normalised: {address[:200]!r}; {_WRITE_IT}")
 
 
 def _parse(address: str) -> str:
@@ -142,9 +139,7 @@ def _parse(address: str) -> str:
     except (ValueError, TypeError) as error:  # TypeError: lone surrogates
         raise BadUrl(f"not an address: {address[:200]!r}; {_WRITE_IT}") from error
     if url.has_credentials():
-        raise BadUrl(
-            f"an address with a user name or password in it: leave them out, as in {url.protocol}//{url.host}"
-        )
+        raise BadUrl(f"an address with a user name or password in it: leave them out, as in {url.protocol}//{url.host}")
     href: str = url.href
     return href
 
@@ -188,13 +183,104 @@ def _normal_escape(found: re.Match[str]) -> str:
 
 
 def seed_address(typed: str) -> str:
-    """The address at which somebody wants a crawl to begin; `BadUrl` says how to write one."""
+    """The canonical URL of a start URL as typed; `BadUrl` says how to write one."""
     try:
         address = canonical(typed if "://" in typed else f"https://{typed}") if typed.strip() else ""
     except BadUrl as error:
         if "://" in typed:
             raise
-        raise BadUrl(str(error).replace("'https://", "'")) from None  # which nobody has typed
+        raise BadUrl(str(error).replace("'https://", "'")) from None  # the user did not type the scheme
     if not address.startswith(("http://", "https://")):
         raise BadUrl(f"{typed[:200]!r} is not an http or https address: {_WRITE_IT}")
     return address
+
+
+_DIGITS = re.compile(r"\d+")
+_YEAR = r"(?P<year>(?:19|20|21)\d\d)"
+_MONTH = r"(?:0?[1-9]|1[0-2])"
+_CALENDAR_PATH = re.compile(rf"/{_YEAR}[/\-_.]{_MONTH}(?:[/\-_.]\d{{1,2}})?(?:[/?]|$)")
+_CALENDAR_NAME = r"[\w\-\[\]%]*(?:date|year|day|month|week|cal|from|start)[\w\-\[\]%]*"
+_CALENDAR_QUERY = re.compile(rf"[?&]{_CALENDAR_NAME}={_YEAR}", re.IGNORECASE)
+_CALENDAR_WORD = re.compile(r"calend|takvim|kalend|event|etkinlik|agenda|termin|archive|schedule", re.IGNORECASE)
+
+
+class TrapLimits(msgspec.Struct, frozen=True):
+    """The limits beyond which a URL counts as a trap."""
+
+    max_length: int = 2_000
+    max_depth: int = 20  # links from the start URL
+    max_segments: int = 30
+    max_repeats: int = 3  # of one path segment
+    max_parameters: int = 12
+    years_ahead: float = 2.0
+    years_back: float = 15.0  # in calendars only: an article of 1999 is an article
+    run: int = 20  # near-identical pages in a row under one pattern
+    alike: float = 0.9
+    patterns: int = 10_000  # remembered at once
+
+
+def trap(url: str, now: float, depth: int = 0, limits: TrapLimits = TrapLimits()) -> Reason | None:  # noqa: B008 - frozen
+    """The reason not to follow a canonical URL, if there is one."""
+    if len(url) > limits.max_length:
+        return Reason.URL_LENGTH
+    if depth > limits.max_depth:
+        return Reason.DEPTH
+    path, _, query = url.partition("?")
+    segments = [segment for segment in path.split("/")[3:] if segment]
+    if len(segments) > limits.max_segments:
+        return Reason.DEPTH
+    if _repeats(segments, limits.max_repeats):
+        return Reason.REPEATING_PATH
+    if query.count("&") >= limits.max_parameters:
+        return Reason.PARAMETERS
+    return Reason.CALENDAR if _is_far_calendar(url, now, limits) else None
+
+
+def path_pattern(url: str) -> str:
+    """The path with every number replaced by 0 and the parameter names: the pages of one template."""
+    path, _, query = url.partition("?")
+    names = sorted(part.partition("=")[0] for part in query.split("&")) if query else []
+    return _DIGITS.sub("0", "/".join(path.split("/")[3:])) + ("?" + "&".join(names) if names else "")
+
+
+class NearDuplicateRun:
+    """Finds near-duplicate runs: near-identical new pages of one URL pattern in a row."""
+
+    def __init__(self, limits: TrapLimits = TrapLimits()) -> None:  # noqa: B008 - frozen
+        self._limits = limits
+        self._runs: OrderedDict[tuple[str, str], tuple[int, bytes]] = OrderedDict()
+
+    def observe(self, url: str, sketch: bytes) -> Reason | None:
+        """Count a new page by its sketch; NEAR_DUPLICATES from the page that completes a run."""
+        key = (site_of(url), path_pattern(url))
+        length, last = self._runs.pop(key, (0, b""))
+        length = length + 1 if length and are_alike(last, sketch, self._limits.alike) else 1
+        self._runs[key] = (length, sketch)
+        if len(self._runs) > self._limits.patterns:
+            self._runs.popitem(last=False)
+        return Reason.NEAR_DUPLICATES if length >= self._limits.run else None
+
+    def blocks(self, url: str) -> bool:
+        """Whether the pattern of this URL has completed a run."""
+        length, _ = self._runs.get((site_of(url), path_pattern(url)), (0, b""))
+        return length >= self._limits.run
+
+
+def _repeats(segments: list[str], most: int) -> bool:
+    if len(segments) < most or len(set(segments)) == len(segments):
+        return False
+    words = [segment for segment in segments if not segment.isdigit()]
+    if words and max(Counter(words).values()) >= most:
+        return True
+    pairs = Counter(pairwise(segments))
+    return any(count >= 2 and first != second for (first, second), count in pairs.items())
+
+
+def _is_far_calendar(url: str, now: float, limits: TrapLimits) -> bool:
+    found = _CALENDAR_QUERY.search(url) or _CALENDAR_PATH.search(url)
+    if found is None:
+        return False
+    years = int(found["year"]) - datetime.fromtimestamp(now, UTC).year
+    if years > limits.years_ahead:
+        return True
+    return years < -limits.years_back and _CALENDAR_WORD.search(url) is not None

@@ -1,15 +1,18 @@
-"""WHERE does this document live?
+"""WHERE: the shard key decides on which shard a document lives.
 
-Pure: a log of queries and a sample of documents in, ranked shard keys with their figures out; and the placement of
-a document on a shard, and of a query on shards. `advise` is ours; beside it stand the source's method (a key of
-fields by their share of the queries) and the hashed id, which an expert would take.
+Pure: a query log and a sample of documents in, ranked shard keys with their figures out; and the placement of a
+document on a shard, and of a query on shards. `advise` is Levada's own method. Beside it stand the source's method
+(a key of fields by their share of the queries) and the hashed id, which an expert would take.
+
+>>> placement = levada.sharding.hashed_placement("site", shards=4)
+>>> placement.place({"site": "example.org"}) in range(4)
+True
 """
 
 from levada.sharding.advice import Advice, advise, fields_to_keep
-from levada.sharding.evaluation import Evaluator, Figures
-from levada.sharding.log_statistics import FieldUse, LogStatistics
-from levada.sharding.mongodb_script import mongodb_script
-from levada.sharding.paper import AskedField, PaperKey, Thresholds, paper_key
+from levada.sharding.candidates import Tried
+from levada.sharding.evaluation import Evaluator, PlacementFigures
+from levada.sharding.paper import PaperKey, QueriedField, Thresholds, paper_key
 from levada.sharding.placement import (
     KeyPart,
     Move,
@@ -22,25 +25,24 @@ from levada.sharding.placement import (
     moved,
     quantile_ranges,
 )
-from levada.sharding.postgresql_script import PostgresqlScript, Server, postgresql_script
-from levada.sharding.sample import Sample
-from levada.sharding.sample_statistics import FieldFacts, facts_of
-from levada.sharding.scoring import Tried
-from levada.sharding.workload import Workload
+from levada.sharding.sample import FieldFacts, Sample, facts_of
+from levada.sharding.scripts.mongodb import mongodb_script
+from levada.sharding.scripts.postgresql import PostgresqlScript, Server, postgresql_script
+from levada.sharding.workload import FieldUse, LogStatistics, Workload
 
 __all__ = [
     "Advice",
-    "AskedField",
     "Evaluator",
     "FieldFacts",
     "FieldUse",
-    "Figures",
     "KeyPart",
     "LogStatistics",
     "Move",
     "PaperKey",
     "Placement",
+    "PlacementFigures",
     "PostgresqlScript",
+    "QueriedField",
     "Ranges",
     "Sample",
     "Server",

@@ -1,9 +1,9 @@
-"""Which keys are worth a trial?
+"""Candidate shard keys, and the score of each.
 
-By kind: `hashed-id` is what an expert takes when nothing is known; `paper` is the source's; `compound`, `hashed`
-(a hashed first field, plain ones after it), `zones` (the same, ranges and hot values placed by weight) and any of
-these with a `directory` of ids are ours. No field that writes change is in a key of ours: its documents would have
-to move.
+By kind: `hashed-id` is what an expert takes when nothing is known; `paper` is the source's; `compound`, `hashed` (a
+hashed first field, plain ones after it), `zones` (the same, with ranges and hot values placed by weight) and any of
+these with a `directory` of ids are Levada's. No field that writes change is in a key of Levada's: its documents
+would have to move.
 """
 
 from __future__ import annotations
@@ -13,17 +13,12 @@ from typing import Any
 
 import msgspec
 
-from levada.sharding.balancing import assigned, pieces_of, shared_by
-from levada.sharding.evaluation import Evaluator
-from levada.sharding.keys import KeyPart, ShardKey
-from levada.sharding.log_statistics import LogStatistics
-from levada.sharding.paper import AskedField, PaperKey, paper_key
-from levada.sharding.placement import Placement, Zone
-from levada.sharding.ranges import Ranges, even_ranges, quantile_ranges
-from levada.sharding.sample_statistics import FieldFacts, Told
+from levada.sharding.evaluation import Evaluator, PlacementFigures, assigned, pieces_of, shared_by
+from levada.sharding.paper import PaperKey, QueriedField, paper_key
+from levada.sharding.placement import KeyPart, Placement, Ranges, ShardKey, Zone, even_ranges, quantile_ranges
+from levada.sharding.sample import FieldDependence, FieldFacts
 from levada.sharding.values import MISSING
-
-__all__ = ["WAYS", "Candidate", "Fields", "hashed_id", "ours", "papers", "with_directory"]
+from levada.sharding.workload import LogStatistics
 
 WAYS = 3  # in which `ours` tries each leading field: hashed, compound, zones
 _MOST_LEADING = 4
@@ -34,6 +29,8 @@ _DECIDES = 0.99
 
 
 class Candidate(msgspec.Struct, frozen=True):
+    """A placement to try, and its kind."""
+
     kind: str
     placement: Placement
 
@@ -45,7 +42,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class Fields:
-    """What is known of the fields; `mutable` ones stay out of keys, `secret` keys their hashes."""
+    """Facts about the fields. `mutable` fields stay out of keys; `secret` keys the hashes."""
 
     def __init__(
         self,
@@ -53,24 +50,24 @@ class Fields:
         facts: dict[str, FieldFacts],
         id_field: str,
         mutable: Collection[str],
-        told: Sequence[Told] = (),
+        dependences: Sequence[FieldDependence] = (),
         secret: bytes = b"",
     ) -> None:
         self.log = log
         self.facts = facts
         self.id_field = id_field
         self.mutable = frozenset(mutable)
-        self.told = tuple(told)
+        self.dependences = tuple(dependences)
         self.secret = secret
 
     def leading(self) -> list[str]:
-        """Those that may come first: named by value, often, and never changed."""
+        """Fields that may come first: often named by value, and never changed."""
         return [field for field in self._usable() if self._named(field) >= _LEAST_LEADING][:_MOST_LEADING]
 
     def after(self, first: str) -> list[str]:
-        """Those that may follow; what the first one decides would split nothing."""
-        settled = {each.asked for each in self.told if each.known == first and each.share >= _DECIDES}
-        others = [field for field in self._usable() if field != first and field not in settled]
+        """Fields that may follow. A field that the first one determines would split nothing."""
+        determined = {each.asked for each in self.dependences if each.known == first and each.share >= _DECIDES}
+        others = [field for field in self._usable() if field != first and field not in determined]
         return [field for field in others if self.log.share(field) >= _LEAST_AFTER][:_MOST_AFTER]
 
     def _usable(self) -> Iterator[str]:
@@ -93,13 +90,13 @@ def hashed_id(fields: Fields, shards: int) -> Candidate | None:
 
 
 def papers(fields: Fields, evaluator: Evaluator, shards: int) -> tuple[Candidate | None, PaperKey]:
-    """The paper's key for this log and sample, and what its method dropped."""
-    asked = [
-        AskedField(field, facts.estimated, fields.log.share(field))
+    """The paper's key for this query log and sample, and what its method dropped."""
+    queried = [
+        QueriedField(field, facts.estimated, fields.log.share(field))
         for field, facts in fields.facts.items()
         if not facts.array and (field in fields.log.fields or field == fields.id_field)
     ]
-    found = paper_key(asked, fields.id_field)
+    found = paper_key(queried, fields.id_field)
     if not found.fields:
         return None, found
     ranges = quantile_ranges(evaluator.keys(found.key), shards)
@@ -107,7 +104,7 @@ def papers(fields: Fields, evaluator: Evaluator, shards: int) -> tuple[Candidate
 
 
 def ours(fields: Fields, first_fields: Sequence[str], evaluator: Evaluator, shards: int) -> Iterator[Candidate]:
-    """Each of these fields first, once in every way."""
+    """Keys with each of these fields first, once in every way."""
     end = [fields.id_field] if fields.id_field else []
     for first in first_fields:
         rest = [*fields.after(first), *end]
@@ -131,7 +128,7 @@ def _zoned(key: ShardKey, evaluator: Evaluator, shards: int) -> Candidate:
         return Candidate("zones", Placement(key, Ranges((), (0,)), shards))
     each = Ranges(tuple(piece.low for piece in pieces[1:]), tuple(range(len(pieces))))
     loads, widths = evaluator.workload.touches(Placement(key, each, len(pieces)))
-    # A query that touches every piece touches every shard once, whoever owns what: it weighs nothing here.
+    # A query that touches every piece touches every shard once under any assignment: it weighs nothing here.
     ranges, owners = assigned(pieces, [load - widths[-1] for load in loads], shards)
     value_of = {start: _named(value) for start, value in zip(starts, column.values, strict=True)}
     shared = shared_by(pieces, owners)
@@ -140,9 +137,50 @@ def _zoned(key: ShardKey, evaluator: Evaluator, shards: int) -> Candidate:
 
 
 def _named(value: Any) -> Any:
-    """A value that can be written; what is missing is asked for as null."""
+    """A value that can be written; a missing value is queried as null."""
     return None if value is MISSING else value
 
 
 def with_directory(candidate: Candidate, id_field: str) -> Candidate:
     return Candidate(candidate.kind, msgspec.structs.replace(candidate.placement, directory=id_field))
+
+
+_UNEVEN = 1.25  # times the mean: inserts and documents below it do no harm
+_UNSPLITTABLE = 0.1  # loss for each chunk that cannot be split
+_WORTH_IT = 1.005  # what zones, and what a directory, must gain over the simpler key
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """A candidate with its figures and score."""
+
+    kind: str
+    name: str
+    key: str
+    placement: Placement
+    figures: PlacementFigures
+    score: float
+    refused: str = ""  # why it is not advised, whatever its figures
+
+
+def score(figures: PlacementFigures) -> float:
+    """The capacity, reduced where inserts or documents pile up, updates move documents, or chunks are too large."""
+    piling = max(1.0, figures.insert_max_mean / _UNEVEN) * max(1.0, figures.storage_max_mean / _UNEVEN)
+    return figures.capacity / piling / (1.0 + figures.moved) / (1.0 + _UNSPLITTABLE * figures.unsplittable)
+
+
+def try_out(candidate: Candidate, evaluator: Evaluator, fields: Fields) -> Tried:
+    figures = evaluator.figures(candidate.placement)
+    key = candidate.placement.key
+    moving = [field for field in key.fields if field in fields.mutable]
+    refused = f"{', '.join(moving)}: writes change it, and documents would move" if moving else ""
+    return Tried(candidate.kind, candidate.name, str(key), candidate.placement, figures, score(figures), refused)
+
+
+def ranked(tried: Sequence[Tried]) -> list[Tried]:
+    """By score, with a handicap for what is harder to run; refused ones last."""
+
+    def merit(each: Tried) -> tuple[bool, float]:
+        steps = (each.kind == "zones") + bool(each.placement.directory)
+        return bool(each.refused), -each.score / _WORTH_IT**steps
+
+    return sorted(tried, key=merit)

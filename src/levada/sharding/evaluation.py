@@ -1,48 +1,149 @@
-"""What would a placement make of these queries and these documents?
+"""Figures of a placement for given queries and documents, and the balancing of ranges.
 
-The figures of the model: shards per query, how evenly queries, documents and inserts fall, what updates would
-move, which chunks could not be split, and the capacity: queries by the touches of the busiest shard, so that one
-node is 1.
+Figures: shards per query, how evenly queries, documents and inserts are spread, what updates would move, which
+chunks cannot be split, and the capacity: queries over the touches of the busiest shard, so that one node is 1.
+
+Ranges are cut between the values of the key's first field, so that a query that names one finds it whole. Only a
+value that is too hot for one shard is cut inside, by what follows it in the key. Pieces go to shards by weight, the
+heaviest first, each where it leaves the fuller side lowest (Graham's longest processing time first, on two sides).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from math import ceil
 from typing import Any
 
 import msgspec
 
-from levada.sharding.keys import ShardKey
-from levada.sharding.placement import Placement
+from levada.sharding.placement import Placement, Ranges, ShardKey
 from levada.sharding.sample import Sample
 from levada.sharding.values import encoded
 from levada.sharding.workload import Workload
 
-__all__ = ["CHUNKS_PER_SHARD", "Evaluator", "Figures", "max_by_mean"]
+_PIECES_PER_SHARD = 32
+_FULLEST_PIECE = 0.8  # of a shard
 
-CHUNKS_PER_SHARD = 16  # what is more than a shard's sixteenth and has one key can be neither split nor evened out
-_NEWEST = 10  # one document in so many, the last ones of the sample, stands for the inserts
+
+class RangePiece(msgspec.Struct, frozen=True):
+    """A range of keys that goes to one shard as a whole."""
+
+    low: bytes
+    documents: int
+    first: bytes = b""  # prefix of the keys of a value that was cut
+
+
+def pieces_of(
+    starts: Sequence[bytes], keys: Sequence[bytes], named: Mapping[bytes, int], shards: int
+) -> list[RangePiece]:
+    """Pieces of the key range. `starts[i]` is the first field of `keys[i]`, `named` how often queries name each.
+
+    Values of little weight share a piece with their neighbours.
+    """
+    weigh = _Weight(len(keys), sum(named.values()), shards)
+    found: list[RangePiece] = []
+    gathered: RangePiece | None = None
+    queries = 0
+    for start, group in groupby(sorted(zip(starts, keys, strict=True)), key=lambda pair: pair[0]):
+        own = [key for _, key in group]
+        weight = weigh(len(own), named.get(start, 0))
+        if weight >= 1 / _PIECES_PER_SHARD:
+            found += [*([gathered] if gathered else []), *_cut(start, own, weight)]
+            gathered, queries = None, 0
+            continue
+        before = gathered or RangePiece(start, 0)
+        gathered, queries = RangePiece(before.low, before.documents + len(own)), queries + named.get(start, 0)
+        if weigh(gathered.documents, queries) >= 1 / _PIECES_PER_SHARD:
+            found.append(gathered)
+            gathered, queries = None, 0
+    return [*found, gathered] if gathered else found
+
+
+class _Weight:
+    """Weight of a piece in even shares of a shard: that of its documents or its queries, whichever is greater."""
+
+    def __init__(self, documents: int, queries: int, shards: int) -> None:
+        self._documents = shards / max(documents, 1)
+        self._queries = shards / max(queries, 1)
+
+    def __call__(self, documents: int, queries: int) -> float:
+        return max(documents * self._documents, queries * self._queries)
+
+
+def _cut(start: bytes, keys: Sequence[bytes], weight: float) -> Iterator[RangePiece]:
+    count = ceil(weight / _FULLEST_PIECE) if weight > 1.0 else 1
+    places = sorted({number * len(keys) // count for number in range(count)})
+    lows = [keys[place] for place in places]
+    kept = [number for number, low in enumerate(lows) if not number or low > lows[number - 1]]
+    if len(kept) == 1:
+        yield RangePiece(start, len(keys))
+        return
+    ends = [*(places[number] for number in kept[1:]), len(keys)]
+    for number, end in zip(kept, ends, strict=True):
+        yield RangePiece(lows[number] if number else start, end - places[number], start)
+
+
+def assigned(pieces: Sequence[RangePiece], loads: Sequence[int], shards: int) -> tuple[Ranges, list[int]]:
+    """The ranges, neighbours of one owner joined, and the owner of each piece. `loads`: touches of each piece."""
+    owners = _owners(pieces, loads, shards)
+    bounds: list[bytes] = []
+    kept: list[int] = []
+    for piece, owner in zip(pieces, owners, strict=True):
+        if kept and owner == kept[-1]:
+            continue
+        bounds += [piece.low] if kept else []
+        kept.append(owner)
+    return Ranges(tuple(bounds), tuple(kept or [0])), owners
+
+
+def _owners(pieces: Sequence[RangePiece], loads: Sequence[int], shards: int) -> list[int]:
+    weigh = _Weight(sum(piece.documents for piece in pieces), sum(loads), shards)
+    documents, touches = [0] * shards, [0] * shards
+    owners = [0] * len(pieces)
+    heaviest = sorted(range(len(pieces)), key=lambda place: -weigh(pieces[place].documents, loads[place]))
+    for place in heaviest:
+        more, touched = pieces[place].documents, loads[place]
+        after = [weigh(documents[shard] + more, touches[shard] + touched) for shard in range(shards)]
+        owner = after.index(min(after))
+        documents[owner] += more
+        touches[owner] += touched
+        owners[place] = owner
+    return owners
+
+
+def shared_by(pieces: Sequence[RangePiece], owners: Sequence[int]) -> dict[bytes, tuple[int, ...]]:
+    """The shards that share a value that was cut, by the prefix of its keys."""
+    shared: dict[bytes, set[int]] = {}
+    for piece, owner in zip(pieces, owners, strict=True):
+        if piece.first:
+            shared.setdefault(piece.first, set()).add(owner)
+    return {first: tuple(sorted(shards)) for first, shards in shared.items() if len(shards) > 1}
+
+
+CHUNKS_PER_SHARD = 16  # more than a sixteenth of a shard under one key can be neither split nor evened out
+_NEWEST = 10  # the last tenth of the sample stands for the inserts
 _MOVED_TRIALS = 500
 
 
-class Figures(msgspec.Struct, frozen=True):
-    """Shares are 0 to 1; `max_mean` is the busiest or fullest shard by the mean."""
+class PlacementFigures(msgspec.Struct, frozen=True):
+    """Figures of a placement. Shares are 0 to 1; `max_mean` is the busiest or fullest shard over the mean."""
 
     shards_per_query: float
     single_shard: float
     load_max_mean: float
     storage_max_mean: float
     insert_max_mean: float
-    moved: float  # of the updates: documents that they would send to another shard
+    moved: float  # share of the updates that would send their document to another shard
     unsplittable: int
     capacity: float
     loads: tuple[float, ...]  # each shard's share of the touches
-    storage: tuple[float, ...]  # and of the documents
+    storage: tuple[float, ...]  # each shard's share of the documents
 
 
 class Evaluator:
-    """Keeps what placements of the same key have in common."""
+    """Computes figures; keeps what placements of the same key share."""
 
     def __init__(self, workload: Workload, sample: Sample) -> None:
         self.workload = workload
@@ -61,14 +162,14 @@ class Evaluator:
             self._keys[key] = [b"".join(each) for each in zip(*pieces, strict=True)]
         return self._keys[key]
 
-    def figures(self, placement: Placement) -> Figures:
+    def figures(self, placement: Placement) -> PlacementFigures:
         keys = self.keys(placement.key)
         homes = list(map(placement.ranges.shard_of, keys))
         loads, widths = self.workload.touches(placement, self._locator(placement, homes))
         queries = max(self.workload.queries, 1)
         storage = _tally(homes, placement.shards)
         newest = homes[-max(1, len(homes) // _NEWEST) :]
-        return Figures(
+        return PlacementFigures(
             shards_per_query=sum(loads) / queries,
             single_shard=(widths[0] + widths[1]) / queries,
             load_max_mean=max_by_mean(loads),
@@ -82,7 +183,7 @@ class Evaluator:
         )
 
     def _locator(self, placement: Placement, homes: Sequence[int]) -> Callable[[Any], int | None] | None:
-        """The directory, as far as the sample knows the ids; another document stands for the others."""
+        """The directory for ids of the sample; for any other id a document of the sample stands in."""
         if not placement.directory:
             return None
         column = self.sample.columns[placement.directory]
@@ -95,7 +196,8 @@ class Evaluator:
         return locate
 
     def _moved(self, placement: Placement) -> float:
-        """Updates tell which fields they change, not to what: another document's values stand for the new ones."""
+        """A log says which fields an update changes, not to what: another document's values stand for the new
+        ones."""
         own = set(placement.key.fields)
         moved = 0.0
         for changes, times in self.workload.changes.items():

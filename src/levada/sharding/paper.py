@@ -1,9 +1,9 @@
-"""Which key does the paper's method build?
+"""The shard key of the source's paper.
 
-Source: a 2018 paper on MongoDB sharding for a classified-ads site. Fields that fewer than 1% of the queries ask
-for are ignored; fields with far too few or far too many values for their share are dropped; the others follow each
-other by their share, the unique id comes last, and each is padded with zeros after a short prefix. The paper
-prints no thresholds for "far too"; those here are ours, and keep and drop what it keeps and drops.
+Source: a 2018 paper on MongoDB sharding for a classified-ads site. Fields that fewer than 1% of the queries filter
+by are ignored. Fields with far too few or far too many values for their share are dropped. The others follow each
+other by their share, the unique id comes last, and each is padded with zeros after a short prefix. The paper prints
+no thresholds for "far too"; those here are Levada's, and keep and drop what the paper keeps and drops.
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from levada.sharding.keys import KeyPart, ShardKey
+from levada.sharding.placement import KeyPart, ShardKey
 
-__all__ = ["PRINTED_FORMAT", "AskedField", "Dropped", "PaperKey", "Thresholds", "paper_key"]
-
-# As printed. Category, region and id have one digit more than their highest value, status and city none.
+# As printed. Category, region and id have one digit more than their highest value needs, status and city none.
 PRINTED_FORMAT = {
     "status": ("s", 2),
     "category_id": ("ct", 5),
@@ -26,8 +24,8 @@ PRINTED_FORMAT = {
 }
 
 
-class AskedField(msgspec.Struct, frozen=True):
-    """`share` of the queries that ask for it, 0 to 1; `highest` value, where it is a number."""
+class QueriedField(msgspec.Struct, frozen=True):
+    """A field, the `share` of the queries that filter by it (0 to 1) and its `highest` value, if it is a number."""
 
     field: str
     distinct: int
@@ -36,8 +34,8 @@ class AskedField(msgspec.Struct, frozen=True):
 
 
 class Thresholds(msgspec.Struct, frozen=True):
-    """`least_share`: of queries. `least_values`: the number of values times the share. `most_values`: the number of
-    values by the share."""
+    """`least_share`: of the queries. `least_values`: number of values times share. `most_values`: number of values
+    over share."""
 
     least_share: float = 0.01
     least_values: float = 1.0
@@ -45,12 +43,14 @@ class Thresholds(msgspec.Struct, frozen=True):
 
 
 class Dropped(msgspec.Struct, frozen=True):
+    """A field that is not in the key, and why."""
+
     field: str
     reason: str
 
 
 class PaperKey(msgspec.Struct, frozen=True):
-    """The fields of the key in their order, each with its prefix and its digits; and what was dropped."""
+    """The fields of the key in order, each with its prefix and digits, and the dropped fields."""
 
     fields: tuple[str, ...]
     formats: tuple[tuple[str, int], ...]
@@ -63,18 +63,19 @@ class PaperKey(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> ShardKey:
-        """The same order without the padding."""
+        """The same fields without the padding."""
         return ShardKey(tuple(KeyPart(field) for field in self.fields))
 
 
 def paper_key(
-    fields: Sequence[AskedField],
+    fields: Sequence[QueriedField],
     id_field: str,
     thresholds: Thresholds | None = None,
     formats: Mapping[str, tuple[str, int]] | None = None,
 ) -> PaperKey:
+    """The key by the paper's method; `formats` replace the prefix and digits of a field."""
     limits = thresholds or Thresholds()
-    kept: list[AskedField] = []
+    kept: list[QueriedField] = []
     dropped: list[Dropped] = []
     for each in sorted(fields, key=lambda each: (-each.share, each.field)):
         reason = "" if each.field == id_field else _reason(each, limits)
@@ -89,19 +90,19 @@ def paper_key(
     return PaperKey(tuple(each.field for each in kept), shapes, tuple(dropped))
 
 
-def _reason(each: AskedField, limits: Thresholds) -> str:
+def _reason(each: QueriedField, limits: Thresholds) -> str:
     if each.share < limits.least_share:
-        return f"asked for in {each.share:.2%} of the queries, less than {limits.least_share:.0%}"
-    told = f"{each.distinct:,} values for {each.share:.0%} of the queries"
+        return f"in {each.share:.2%} of the queries, less than {limits.least_share:.0%}"
+    facts = f"{each.distinct:,} values for {each.share:.0%} of the queries"
     if each.distinct * each.share < limits.least_values:
-        return f"far too few values: {told} ({each.distinct * each.share:.2g} < {limits.least_values:g})"
+        return f"far too few values: {facts} ({each.distinct * each.share:.2g} < {limits.least_values:g})"
     if each.distinct / each.share > limits.most_values:
-        return f"far too many values: {told} ({each.distinct / each.share:,.0f} > {limits.most_values:,.0f})"
+        return f"far too many values: {facts} ({each.distinct / each.share:,.0f} > {limits.most_values:,.0f})"
     return ""
 
 
 def _prefixes(fields: Sequence[str], id_field: str) -> dict[str, str]:
-    """The shortest beginning of each name that no earlier field has taken."""
+    """The shortest prefix of each name that no earlier field has."""
     taken: dict[str, str] = {}
     for field in fields:
         sizes = range(1, len(field) + 1)

@@ -1,18 +1,20 @@
-"""What do the documents look like, field by field?
+"""Sample of documents, field by field, and its statistics.
 
 A sample holds, for each field that matters, the values of its documents in the order in which they were inserted:
-each different value once, and for each document which one it has. Sub-documents are dotted fields.
+each distinct value once, and for each document which one it has. Sub-documents are dotted fields. The statistics
+say what makes a good shard key: many values, none of them too frequent, and not in the order of inserts.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from math import log, sqrt
 from typing import Any
 
-from levada.sharding.values import MISSING, dig, encoded
+import msgspec
 
-__all__ = ["Column", "Sample", "kind_of", "names_in"]
+from levada.sharding.values import MISSING, dig, encoded
 
 _MOST_LEVELS = 8
 
@@ -31,8 +33,8 @@ def kind_of(value: Any) -> str:
     return "document" if isinstance(value, Mapping) else "bytes" if isinstance(value, bytes) else "text"
 
 
-class Column:
-    """One field of all documents: `codes[i]` is the place among `values` of the value of document i."""
+class SampleColumn:
+    """One field of all documents: the value of document i is `values[codes[i]]`."""
 
     __slots__ = ("_by_encoding", "_by_value", "codes", "encodings", "values")
 
@@ -47,7 +49,7 @@ class Column:
         if isinstance(value, list | dict):
             self.codes.append(self._code(value))
             return
-        known = (value.__class__, value)  # 1, 1.0 and True are equal, and not the same
+        known = (value.__class__, value)  # 1, 1.0 and True are equal, but not the same
         code = self._by_value.get(known)
         if code is None:
             code = self._by_value[known] = self._code(value)
@@ -62,12 +64,12 @@ class Column:
         return code
 
     def code_of(self, value: Any) -> int | None:
-        """The place of this value, if a document has it."""
+        """The code of this value, if a document has it."""
         return self._by_encoding.get(encoded(value))
 
-    def every(self, step: int) -> Column:
+    def every(self, step: int) -> SampleColumn:
         """The values of one document in `step`."""
-        fewer = Column()
+        fewer = SampleColumn()
         fewer.values, fewer.encodings = self.values, self.encodings
         fewer._by_encoding = self._by_encoding
         fewer.codes = self.codes[::step]
@@ -84,11 +86,11 @@ class Column:
 
 
 class Sample:
-    """Documents in the order of their inserts; `fields` of them are kept, and the id."""
+    """Documents in the order of their inserts, with these `fields` and the id."""
 
     def __init__(self, documents: Iterable[Mapping[str, Any]], fields: Sequence[str], id_field: str = "") -> None:
         names = dict.fromkeys((*fields, *([id_field] if id_field else [])))
-        self.columns: dict[str, Column] = {name: Column() for name in names}
+        self.columns: dict[str, SampleColumn] = {name: SampleColumn() for name in names}
         self.count = 0
         takers = [(name, column.append) for name, column in self.columns.items()]
         for document in documents:
@@ -102,7 +104,7 @@ class Sample:
         return self.count > 0 and any(value is not MISSING for value in column.values)
 
     def thinned(self, most: int) -> Sample:
-        """At most so many of the documents, evenly from the whole, in their order."""
+        """At most `most` of the documents, evenly from the whole, in order."""
         step = -(-self.count // most)
         if step <= 1:
             return self
@@ -114,7 +116,7 @@ class Sample:
         return fewer
 
     def document(self, number: int, fields: Iterable[str] | None = None) -> dict[str, Any]:
-        """What is kept of one document."""
+        """The kept fields of one document."""
         found = {}
         for name in fields if fields is not None else self.columns:
             column = self.columns[name]
@@ -131,3 +133,118 @@ def names_in(document: Mapping[str, Any], before: str = "", level: int = 0) -> I
             yield from names_in(value, f"{before}{name}.", level + 1)
         else:
             yield before + name
+
+
+_FEW_VALUES = 0.05  # values per document: with more, one field determines another by chance
+_ENOUGH_PAIRS = 20_000  # of documents, to see how two fields depend on each other
+
+
+class FieldDependence(msgspec.Struct, frozen=True):
+    """How much of the variety of the field `asked` the field `known` determines, 0 to 1."""
+
+    known: str
+    asked: str
+    share: float
+
+
+class FieldFacts(msgspec.Struct, frozen=True):
+    """Statistics of one field. Shares are of all documents; `distinct` does not count a missing value."""
+
+    field: str
+    distinct: int
+    estimated: int  # values in all documents, from those that the sample has once and twice
+    top_share: float  # of the most frequent value
+    top_value: Any
+    monotonicity: float  # rank correlation with the order of inserts, -1 to 1
+    missing: float
+    kinds: dict[str, int]
+
+    @property
+    def mixed(self) -> bool:
+        return len([kind for kind in self.kinds if kind not in ("missing", "null")]) > 1
+
+    @property
+    def array(self) -> bool:
+        return "array" in self.kinds
+
+
+def facts_of(sample: Sample, field: str) -> FieldFacts:
+    column = sample.columns[field]
+    counts = column.counts()
+    kinds = column.kinds()
+    code, most = counts.most_common(1)[0] if counts else (0, 0)
+    return FieldFacts(
+        field=field,
+        distinct=sum(column.values[code] is not MISSING for code in counts),
+        estimated=_estimated(column, counts),
+        top_share=most / sample.count if sample.count else 0.0,
+        top_value=_shown(column.values[code]) if counts else None,
+        monotonicity=monotonicity(column),
+        missing=kinds["missing"] / sample.count if sample.count else 0.0,
+        kinds=dict(sorted(kinds.items())),
+    )
+
+
+def _estimated(column: SampleColumn, counts: Counter[int]) -> int:
+    """Chao's lower bound (1984), bias-corrected: many values seen once mean many that were not seen."""
+    here = [count for code, count in counts.items() if column.values[code] is not MISSING]
+    once, twice = here.count(1), here.count(2)
+    return len(here) + once * (once - 1) // (2 * (twice + 1))
+
+
+def monotonicity(column: SampleColumn) -> float:
+    """Spearman's rank correlation between the values (ties at their middle rank) and the order of inserts."""
+    total = len(column.codes)
+    if total < 2 or len(column.values) < 2:
+        return 0.0
+    ranks = _ranks(column)
+    middle = (total - 1) / 2
+    together = sum((place - middle) * (ranks[code] - middle) for place, code in enumerate(column.codes))
+    spread = sum((ranks[code] - middle) ** 2 for code in column.codes)
+    of_places = total * (total * total - 1) / 12
+    return together / sqrt(spread * of_places) if spread else 0.0
+
+
+def dependence(sample: Sample, known: str, asked: str) -> float:
+    """How much of the field `asked` the field `known` determines: all of it at 1, nothing at 0.
+
+    Mutual information as a share of the entropy of `asked`. It is overestimated where values are as many as
+    documents.
+    """
+    step = max(1, sample.count // _ENOUGH_PAIRS)
+    one, other = (sample.columns[field].codes[::step] for field in (known, asked))
+    entropy = _entropy(other)
+    if not entropy:
+        return 1.0
+    shared = _entropy(one) + entropy - _entropy([a * (1 << 32) + b for a, b in zip(one, other, strict=True)])
+    return min(1.0, max(0.0, shared / entropy))
+
+
+def dependent_fields(sample: Sample, fields: Sequence[str], least: float = 0.9) -> list[FieldDependence]:
+    """Pairs of fields of which one determines at least this much of the other, without fields of too many
+    values."""
+    plain = [field for field in fields if 1 < len(sample.columns[field].values) <= _FEW_VALUES * sample.count]
+    pairs = ((known, asked) for known in plain for asked in plain if known != asked)
+    found = [FieldDependence(known, asked, dependence(sample, known, asked)) for known, asked in pairs]
+    return [each for each in found if each.share >= least]
+
+
+def _ranks(column: SampleColumn) -> list[float]:
+    counts = column.counts()
+    ranks = [0.0] * len(column.values)
+    before = 0
+    for code in sorted(counts, key=column.encodings.__getitem__):
+        ranks[code] = before + (counts[code] - 1) / 2
+        before += counts[code]
+    return ranks
+
+
+def _entropy(codes: Sequence[int]) -> float:
+    total = len(codes)
+    return -sum(count / total * log(count / total) for count in Counter(codes).values())
+
+
+def _shown(value: Any) -> Any:
+    if value is MISSING:
+        return None
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -1,10 +1,10 @@
-"""In which order do values of any kind stand, as bytes?
+"""Values of any kind as bytes, in one order.
 
-A total order over everything that a document may hold: missing, null, numbers, text, bytes, truth values. Bytes
-compare as the values do, and no encoding is the beginning of another, so that encodings can be put one after the
-other. Whole numbers and fractions are one kind (`1` is `1.0`); beyond 2^63 they are told apart only as well as
-floating point can, which keeps the order. A sub-document and an array stand as their JSON text, a moment as
-ISO 8601 in UTC: the words of a log of queries (`levada.sharding.asked`).
+A total order over everything that a document may hold: missing, null, numbers, text, bytes, booleans. Bytes compare
+as the values do, and no encoding is a prefix of another, so that encodings can be concatenated. Whole numbers and
+fractions are one kind (`1` is `1.0`); beyond 2^63 they are distinguished only as well as floating point can, which
+keeps the order. A sub-document and an array are their JSON text, a time is ISO 8601 in UTC, as in a query log
+(`levada.sharding.queries`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["AFTER", "MISSING", "dig", "encoded", "kind_range", "ordered_text"]
-
-AFTER: Final = b"\xff"  # follows every encoding, and whatever begins like it
+AFTER: Final = b"\xff"  # sorts after every encoding, and after everything that starts with it
 _LOWEST, _NULL, _NUMBER, _TEXT, _BYTES, _TRUTH = b"\x01", b"\x02", b"\x10", b"\x20", b"\x30", b"\x40"
 _END = b"\x00\x00"  # of text and bytes, in which a zero is followed by 255
 _DOUBLE = struct.Struct(">d")
@@ -42,7 +40,7 @@ _json = msgspec.json.Encoder(order="sorted", enc_hook=str).encode
 
 
 def encoded(value: Any) -> bytes:
-    """Bytes that stand in the order of the values."""
+    """Bytes that sort as the values do."""
     if value.__class__ is int and 0 <= value <= _EXACT:
         return _WHOLE.pack(0x10, -float(value), 0x80)  # the sign of the opposite is the bit that `_double` sets
     if isinstance(value, str):
@@ -61,12 +59,12 @@ def encoded(value: Any) -> bytes:
 
 
 def ordered_text(text: str) -> bytes:
-    """How every text begins that begins so."""
+    """The common prefix of all texts that start with this one."""
     return _TEXT + text.encode("utf-8", "surrogatepass").replace(b"\x00", b"\x00\xff")
 
 
 def kind_range(value: Any) -> tuple[bytes, bytes]:
-    """Where the kind of this value begins, and where it has ended: a range is of one kind."""
+    """Start and end of the encodings of this value's kind: a range is of one kind."""
     kind = encoded(value)[:1]
     return kind, kind + AFTER
 

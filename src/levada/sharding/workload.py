@@ -1,36 +1,134 @@
-"""What does a log of queries narrow, ready to be asked of many placements?
+"""Workload of a query log: field statistics, and queries prepared for many placements.
 
-Where the log says that a value was named, but not which one (dropped or hashed), a value of the sample stands for
-it, drawn by its frequency and from one document for the whole query: such queries are counted as guessed.
+Source: a 2018 paper on sharding for a classified-ads site: each query is walked to its deepest level, and one is
+added to every field in it. Statistics are counts: those of two halves of a log, merged, are those of the whole.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from typing import Any
 
-from levada.sharding.asked import AskedQuery, Condition
-from levada.sharding.narrowing import Allowed, allowed_by, alternatives
+import msgspec
+
 from levada.sharding.placement import Placement
+from levada.sharding.pruning import Allowed, allowed_by, alternatives
+from levada.sharding.queries import Condition, QueryEntry, conditions
 from levada.sharding.sample import Sample
 
-__all__ = ["Workload"]
+ANY_FIELD = "*"  # of changes: the whole document was replaced
+_WRITES = frozenset(("insert", "update", "delete", "findandmodify"))
+_BY_VALUE = frozenset(("eq", "in"))
+
+
+class FieldUse(msgspec.Struct):
+    """How many queries filter by a field, by operator, and how many sort by it."""
+
+    asked: int = 0
+    sorted: int = 0
+    operators: Counter[str] = msgspec.field(default_factory=Counter)
+
+    def merge(self, other: FieldUse) -> None:
+        self.asked += other.asked
+        self.sorted += other.sorted
+        self.operators.update(other.operators)
+
+    @property
+    def by_value(self) -> int:
+        """Conditions that name values, which a hash can serve too."""
+        return self.operators["eq"] + self.operators["in"]
+
+
+class LogStatistics(msgspec.Struct):
+    """Counts of a query log. `queries` are those that look for documents: all but inserts."""
+
+    queries: int = 0
+    operations: Counter[str] = msgspec.field(default_factory=Counter)
+    inserted: int = 0
+    fields: dict[str, FieldUse] = msgspec.field(default_factory=dict)
+    combinations: Counter[tuple[str, ...]] = msgspec.field(default_factory=Counter)
+    changed: Counter[str] = msgspec.field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, queries: Iterable[QueryEntry]) -> LogStatistics:
+        found = cls()
+        for query in queries:
+            found.add(query)
+        return found
+
+    def add(self, query: QueryEntry) -> None:
+        times = max(query.times, 0)
+        self.operations[query.op] += times
+        self.inserted += times * query.inserted
+        if query.op in _WRITES and query.op != "insert":
+            for field in set(query.changes):
+                self.changed[field] += times
+        if query.op != "insert":
+            self.queries += times
+            self._add_filter(query, times)
+
+    def _add_filter(self, query: QueryEntry, times: int) -> None:
+        operators: dict[str, set[str]] = {}
+        for condition in conditions(query.filter):
+            operators.setdefault(condition.field, set()).add(condition.operator)
+        for field, used in operators.items():
+            use = self.fields.setdefault(field, FieldUse())
+            use.asked += times
+            for operator in used:
+                use.operators[operator] += times
+        self.combinations[tuple(sorted(operators))] += times
+        for field in {each.field for each in query.sort}:
+            self.fields.setdefault(field, FieldUse()).sorted += times
+
+    def merge(self, other: LogStatistics) -> None:
+        """Add the counts of another log."""
+        self.queries += other.queries
+        self.inserted += other.inserted
+        self.operations.update(other.operations)
+        self.combinations.update(other.combinations)
+        self.changed.update(other.changed)
+        for field, use in other.fields.items():
+            self.fields.setdefault(field, FieldUse()).merge(use)
+
+    def share(self, field: str) -> float:
+        """The share of the queries that filter by this field."""
+        use = self.fields.get(field)
+        return use.asked / self.queries if use and self.queries else 0.0
+
+    def by_share(self) -> list[str]:
+        """The fields, the most queried first."""
+        return sorted(self.fields, key=lambda field: (-self.fields[field].asked, field))
+
+    @property
+    def updates(self) -> int:
+        """Writes that change existing documents."""
+        return self.operations["update"] + self.operations["findandmodify"]
+
+
+def equality_fields(query: QueryEntry) -> frozenset[str]:
+    """The fields that a query names by value, at any level."""
+    return frozenset(each.field for each in conditions(query.filter) if each.operator in _BY_VALUE)
+
 
 _HASHED = re.compile(r"#[0-9a-f]{16}")
 _MOST_DRAWN = 100
 _STRIDE = 2_654_435_761  # odd, and far from any period of the data: draws are spread evenly
-
 Interned = dict[str, int]
 Signature = tuple[tuple[str, int], ...]
 
 
 class Workload:
-    """`queries` looked for documents, `updates` changed some, `guessed` had values that the log does not tell."""
+    """Queries of a log, pruned once and then placed many times.
 
-    def __init__(self, asked: Iterable[AskedQuery], sample: Sample) -> None:
+    `queries` look for documents, `updates` change some. Where the log lacks a value (dropped or hashed), a value of
+    the sample stands for it, drawn by its frequency and from one document for the whole query: `guessed` counts
+    these queries.
+    """
+
+    def __init__(self, queries: Iterable[QueryEntry], sample: Sample) -> None:
         self.queries = self.updates = self.guessed = 0
         self.changes: Counter[frozenset[str]] = Counter()
         self._sample = sample
@@ -38,12 +136,12 @@ class Workload:
         self._was_guessed = False
         self._allowed: list[Allowed] = []
         self._places: dict[tuple[str, object], int] = {}
-        self._asked: list[tuple[tuple[Interned, ...], int]] = []
-        for query in asked:
+        self._pruned: list[tuple[tuple[Interned, ...], int]] = []
+        for query in queries:
             if query.op != "insert" and query.times > 0:
                 self._take(query)
 
-    def _take(self, query: AskedQuery) -> None:
+    def _take(self, query: QueryEntry) -> None:
         self.queries += query.times
         if query.changes:
             self.updates += query.times
@@ -52,7 +150,7 @@ class Workload:
         self._was_guessed = False
         found = alternatives(query.filter, self._read)
         self.guessed += query.times if self._was_guessed else 0
-        self._asked.append((tuple(self._interned(each) for each in found), query.times))
+        self._pruned.append((tuple(self._interned(each) for each in found), query.times))
 
     def _interned(self, alternative: Any) -> Interned:
         return {field: self._place(field, allowed) for field, allowed in alternative.items()}
@@ -68,7 +166,7 @@ class Workload:
     def _read(self, condition: Condition) -> Allowed | None:
         if condition.operator not in ("eq", "in") or not condition.size:
             return allowed_by(condition)
-        if condition.values and not any(isinstance(value, str) and _hidden(value) for value in condition.values):
+        if condition.values and not any(isinstance(each, str) and _HASHED.fullmatch(each) for each in condition.values):
             return allowed_by(condition)
         column = self._sample.columns.get(condition.field)
         if column is None or not column.codes:
@@ -76,7 +174,7 @@ class Workload:
         self._was_guessed = True
         values = [column.values[column.codes[place]] for place in self._drawn_places(condition)]
         if any(isinstance(value, list | dict) for value in values):
-            return None  # no single value stands for these
+            return None  # no single value can stand for these
         return Allowed(tuple(dict.fromkeys(values)))
 
     def _drawn_places(self, condition: Condition) -> list[int]:
@@ -84,9 +182,7 @@ class Workload:
         if not condition.values:
             size = min(max(condition.size, 1), _MOST_DRAWN)
             return [(self._drawn + number * _STRIDE) % count for number in range(size)]
-        numbers = (
-            blake2b(str(value).encode("utf-8", "surrogatepass"), digest_size=8) for value in condition.values
-        )
+        numbers = (blake2b(str(value).encode("utf-8", "surrogatepass"), digest_size=8) for value in condition.values)
         return [int.from_bytes(number.digest(), "big") % count for number in numbers]
 
     def touches(
@@ -108,33 +204,25 @@ class Workload:
         def shards_of(signatures: tuple[Signature, ...]) -> frozenset[int]:
             shards = known.get(signatures)
             if shards is None:
-                shards = known[signatures] = self._shards(placement, signatures, locate)
+                found = [{field: self._allowed[place] for field, place in each} for each in signatures]
+                shards = known[signatures] = placement.shards_among(found, locate)
             return shards
 
-        for asked, times in self._asked:
-            if len(asked) == 1 and (place := asked[0].get(first)) is not None:
+        for query, times in self._pruned:
+            if len(query) == 1 and (place := query[0].get(first)) is not None:
                 shards = shards_of((((first, place),),))
-                if len(shards) <= 1:  # what the first field settles need not be looked into further
+                if len(shards) <= 1:  # the first field decides alone
                     counts[shards] += times
                     continue
-            counts[shards_of(tuple(_signature(each, placement) for each in asked))] += times
+            counts[shards_of(tuple(_signature(each, placement) for each in query))] += times
         return counts
-
-    def _shards(
-        self,
-        placement: Placement,
-        signatures: Sequence[Signature],
-        locate: Callable[[Any], int | None] | None,
-    ) -> frozenset[int]:
-        found = [{field: self._allowed[place] for field, place in each} for each in signatures]
-        return placement.shards_among(found, locate)
 
     def named(self, field: str) -> Counter[int]:
         """How often each value of the sample's field was named, by its place in the column."""
         column, counts = self._sample.columns[field], Counter[int]()
         codes: dict[int, list[int]] = {}
-        for asked, times in self._asked:
-            for place in {each[field] for each in asked if field in each}:
+        for query, times in self._pruned:
+            for place in {each[field] for each in query if field in each}:
                 if place not in codes:
                     codes[place] = [
                         code
@@ -146,18 +234,14 @@ class Workload:
         return counts
 
 
-def _signature(asked: Interned, placement: Placement) -> Signature:
-    """What matters of a query here: the fields of the key up to the first that it does not ask for."""
+def _signature(query: Interned, placement: Placement) -> Signature:
+    """The part of a query that matters for this key: its fields up to the first that the query does not name."""
     found = []
     for part in placement.key.parts:
-        place = asked.get(part.field)
+        place = query.get(part.field)
         if place is None:
             break
         found.append((part.field, place))
-    if placement.directory and placement.directory in asked:
-        found.append((placement.directory, asked[placement.directory]))
+    if placement.directory and placement.directory in query:
+        found.append((placement.directory, query[placement.directory]))
     return tuple(found)
-
-
-def _hidden(value: str) -> bool:
-    return _HASHED.fullmatch(value) is not None

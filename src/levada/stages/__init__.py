@@ -1,23 +1,20 @@
-"""HOW MANY workers does each stage need right now?
+"""HOW MANY: the number of workers that each stage needs now.
 
-Pure: a look at a queue in, a number of workers out. `feed_forward` is ours, and the default; the others are what
-the report on a three-stage system ran, and what an expert would pick instead. The simulator and live queues run the
-same arithmetic.
+Pure: a sample of a queue in, a number of workers out. `feed_forward` is Levada's own and the default; the others
+are those of the report on a three-stage system, and what an expert would choose. The simulator and live queues run
+the same arithmetic.
+
+>>> levada.stages.rule_named("hpa", least=1, most=8).most
+8
 """
 
-from levada.stages.budget import share_budget
-from levada.stages.chain import Chain, Sizes
-from levada.stages.controller import Controller
-from levada.stages.drain_time import drain_time
-from levada.stages.ds2 import ds2
+from levada.stages.autoscalers import ds2, hpa, keda, static
+from levada.stages.chain import Chain, Controller, Sizes, share_budget
 from levada.stages.feed_forward import feed_forward
-from levada.stages.hpa import hpa
-from levada.stages.keda import keda
-from levada.stages.linear import linear
+from levada.stages.report import drain_time, linear
 from levada.stages.rule import SizingRule
-from levada.stages.rules import CONTROLLERS, rule_named
+from levada.stages.rules import CONTROLLERS, live_rule, rule_named
 from levada.stages.sample import StageSample
-from levada.stages.static import static
 
 __all__ = [
     "CONTROLLERS",
@@ -32,6 +29,7 @@ __all__ = [
     "hpa",
     "keda",
     "linear",
+    "live_rule",
     "rule_named",
     "share_budget",
     "static",

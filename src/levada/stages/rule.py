@@ -1,7 +1,7 @@
-"""What is a rule of sizing? A step from what a stage shows to the workers that it should have.
+"""Sizing rules: a step from the sample of a stage to its number of workers.
 
-A rule is plain arithmetic over a row of floats that it keeps per stage, so that one and the same function runs
-beside live queues as it stands and, compiled, in the simulator.
+A rule is plain arithmetic over a row of floats per stage, so that the same function runs on live queues and,
+compiled, in the simulator.
 """
 
 from __future__ import annotations
@@ -10,33 +10,19 @@ from collections.abc import Callable, MutableSequence, Sequence
 
 import msgspec
 
-from levada.errors import UsageError
-
-__all__ = [
-    "LEAST",
-    "MOST",
-    "OWN",
-    "PERIOD",
-    "RATE",
-    "SERVICE",
-    "STARTUP",
-    "SizingRule",
-    "SizingStep",
-    "sizing_rule",
-    "within",
-]
+from levada.core.errors import UsageError
 
 LEAST, MOST, PERIOD, STARTUP, OWN = range(5)
-"""Where every rule's parameters begin: least and most workers, seconds between samples, seconds that a worker takes
-to start; its own follow."""
+"""The first parameters of every rule: least and most workers, seconds between samples, seconds that a worker takes
+to start; its own parameters follow."""
 
 SERVICE, RATE = range(2)
-"""Where in its memory a rule keeps the seconds per job that it believes in, and the jobs per second that would
-arrive if nothing were held back; 0 as long as it does not know."""
+"""Where a rule keeps, in its memory, the estimated seconds per job and the jobs per second that would arrive if
+nothing were held; 0 if unknown."""
 
 SizingStep = Callable[[MutableSequence[float], Sequence[float], Sequence[float]], float]
-"""`step(memory, parameters, sample)`: the workers wanted, a whole number. It rewrites `memory` (zeros at first) in
-place. Nothing but floats, loops and `math`: it is compiled by the laboratory."""
+"""`step(memory, parameters, sample)`: the wanted workers, a whole number. It rewrites `memory` (zeros at first) in
+place. It uses only floats, loops and `math`, because the laboratory compiles it."""
 
 _MOST_WORKERS = 100_000
 
@@ -76,7 +62,7 @@ def sizing_rule(
     startup: float = 0.0,
     width: int = 2,
 ) -> SizingRule:
-    """Checked: every rule of every controller is made here."""
+    """Check the common parameters and make a rule."""
     least, most = limits
     if not 0 <= least <= most <= _MOST_WORKERS or most < 1:
         raise UsageError(

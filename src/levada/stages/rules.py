@@ -1,44 +1,58 @@
-"""Which rules of sizing are there, by name?"""
+"""Sizing rules by name, built in or a plug-in."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping, MutableSequence, Sequence
 from typing import Any
 
-from levada.errors import UsageError
-from levada.stages.drain_time import drain_time
-from levada.stages.ds2 import ds2
+from levada.core.errors import PluginError, UsageError
+from levada.core.plugins import GROUPS, Containment, find, is_builtin
 from levada.stages.feed_forward import feed_forward
-from levada.stages.hpa import hpa
-from levada.stages.keda import keda
-from levada.stages.linear import linear
-from levada.stages.rule import SizingRule
-from levada.stages.static import static
+from levada.stages.rule import RATE, SERVICE, SizingRule, within
 
-__all__ = ["CONTROLLERS", "rule_named"]
+CONTROLLERS = tuple(GROUPS["levada.controllers"].builtins)
+"""The controllers that are built in. Each takes `least`, `most`, `period` and `startup`, and what is its own."""
 
-CONTROLLERS: dict[str, Callable[..., SizingRule]] = {
-    "static": static,
-    "linear": linear,
-    "linear-as-written": partial(linear, as_written=True),
-    "drain-time": drain_time,
-    "drain-time-as-written": partial(drain_time, as_written=True),
-    "hpa": hpa,
-    "keda": keda,
-    "ds2": ds2,
-    "feed-forward": feed_forward,
-}
-"""Each takes `least`, `most`, `period` and `startup`, and what is its own."""
+Options = Mapping[str, Any] | None
+_ALWAYS_GIVEN = ("period", "startup")
 
 
-def rule_named(name: str, least: int, most: int, options: Mapping[str, Any] | None = None) -> SizingRule:
-    if name not in CONTROLLERS:
-        raise UsageError(f"no controller is called {name!r}: one of {', '.join(CONTROLLERS)}")
-    make = CONTROLLERS[name]
+def rule_named(name: str, least: int, most: int, options: Options = None, table: Options = None) -> SizingRule:
+    """A controller's rule for one stage; `table` is the `[plugins.NAME]` of the settings, if there is one."""
+    make = find("levada.controllers", name)
     known = [key for key in inspect.signature(make).parameters if key not in ("least", "most", "as_written")]
-    for key in options or {}:
+    given = {key: value for key, value in (options or {}).items() if key in known or key not in _ALWAYS_GIVEN}
+    for key in given:
         if key not in known:
             raise UsageError(f"{name} has no {key!r}: one of {', '.join(known)}")
-    return make(least=least, most=most, **(options or {}))
+    rule = make(*(() if table is None else (table,)), least=least, most=most, **given)
+    if not isinstance(rule, SizingRule) or (rule.least, rule.most) != (least, most):
+        raise PluginError(f'stages.controller: "{name}" made no SizingRule for {least} to {most} workers')
+    return rule
+
+
+def live_rule(name: str, least: int, most: int, options: Options = None, table: Options = None) -> SizingRule:
+    """The same for live queues: where a plug-in fails, our own rule decides."""
+    rule = rule_named(name, least, most, options, table)
+    if is_builtin("levada.controllers", name):
+        return rule
+    default = feed_forward(least=least, most=most, period=rule.period, startup=rule.startup)
+    known = [0.0] * default.width
+    containment = Containment("levada.controllers", name)
+
+    def step(memory: MutableSequence[float], parameters: Sequence[float], sample: Sequence[float]) -> float:
+        def by_plugin() -> float:
+            row = list(memory)
+            wanted = within(float(int(rule.step(row, parameters, sample))), parameters)  # int refuses no numbers
+            memory[:] = row
+            return wanted
+
+        def by_default() -> float:
+            wanted = default.step(known, default.parameters, sample)
+            memory[SERVICE], memory[RATE] = known[SERVICE], known[RATE]
+            return wanted
+
+        return containment.decide(by_plugin, by_default)
+
+    return SizingRule(rule.name, step, max(rule.width, 2), rule.parameters)

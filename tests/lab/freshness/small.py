@@ -1,4 +1,4 @@
-"""Worlds small enough to reckon by hand, and visitors that need no policy."""
+"""Worlds small enough to compute by hand, and visits that need no policy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from levada.lab.freshness.world import Visits, World, build_world
+from levada.lab.freshness.worlds import LabWorld, Visits, build_world
 
 __all__ = ["in_turn", "visits_of", "world_of"]
 
@@ -16,7 +16,7 @@ def world_of(
     horizon: float = 100.0,
     begins: Sequence[float] | None = None,
     ends: Sequence[float] | None = None,
-) -> World:
+) -> LabWorld:
     """One list of change times per page."""
     page = np.repeat(np.arange(len(pages)), [len(times) for times in pages])
     at = np.array([time for times in pages for time in times], float)
@@ -37,7 +37,7 @@ def visits_of(*visits: tuple[int, float]) -> Visits:
     return Visits(page, np.array([at for _, at in order], float))
 
 
-def in_turn(world: World, rounds: int) -> Visits:
+def in_turn(world: LabWorld, rounds: int) -> Visits:
     """Every page at each round, and at its begin."""
     step = world.horizon / rounds
     visits = [(page, float(begin)) for page, begin in enumerate(world.begins)]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from levada.cli import lab_extra
-from levada.cli import lab_freshness as lab_module
+from levada.cli.lab import freshness as lab_module
+from levada.cli.lab import tables as lab_extra
 from tests.cli.collection import command
 
-lab = command(lab_module.register)
+lab = command("lab", "freshness")
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_worlds_and_the_papers_tables_are_shown_side_by_side(tmp_path: Path) -> 
     ("arguments", "told"),
     [
         (["--worlds", "mars"], "no world is called 'mars'"),
-        (["--policies", "guess"], "no policy is called 'guess'"),
+        (["--policies", "guess"], 'no plug-in "guess"'),
         (["--seeds", "many"], "--seeds: 'many' is no number"),
         (["--seeds", "5-2"], "--seeds: '5-2' is empty"),
         (["--seeds", "1-99999999999"], "too long a range"),

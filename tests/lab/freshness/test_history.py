@@ -8,10 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from levada.errors import NotFound, UsageError
-from levada.lab.freshness import history as history_module
-from levada.lab.freshness.history import BadHistory, read_history
-from levada.lab.freshness.replay import history_world, ota_world
+from levada.core.errors import NotFound, UsageError
+from levada.lab.freshness import histories as history_module
+from levada.lab.freshness.histories import BadHistory, history_world, ota_world, read_history
 
 DAY = 1440
 reused = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.lab.freshness.measures import Hour, hourly, measure, met_changes
-from levada.lab.freshness.world import Visits, World
+from levada.lab.freshness.worlds import LabWorld, Visits
 from tests.lab.freshness.small import in_turn, visits_of, world_of
 
 moments = st.integers(1, 99).map(float)
@@ -17,7 +17,7 @@ pages = st.lists(st.lists(moments, max_size=6), min_size=1, max_size=4)
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> tuple[World, Visits]:
+def runs(draw: st.DrawFn) -> tuple[LabWorld, Visits]:
     changes = draw(pages)
     lives = [draw(st.tuples(st.integers(0, 50), st.integers(50, 120))) for _ in changes]
     world = world_of(*changes, begins=[float(b) for b, _ in lives], ends=[float(e) for _, e in lives])
@@ -26,7 +26,7 @@ def runs(draw: st.DrawFn) -> tuple[World, Visits]:
     return world, visits_of(*visits)
 
 
-def by_hand(world: World, visits: Visits) -> tuple[float, float, list[float]]:
+def by_hand(world: LabWorld, visits: Visits) -> tuple[float, float, list[float]]:
     """Seconds current, age summed over changing pages, delays of caught changes: page by page, moment by moment."""
     fresh, age, delays = 0.0, 0.0, list[float]()
     for page in range(world.pages):
@@ -48,7 +48,7 @@ def by_hand(world: World, visits: Visits) -> tuple[float, float, list[float]]:
 
 @given(runs())
 @settings(deadline=None, max_examples=200)
-def test_the_measures_are_what_a_reckoning_by_hand_gives(run: tuple[World, Visits]) -> None:
+def test_the_measures_are_what_a_reckoning_by_hand_gives(run: tuple[LabWorld, Visits]) -> None:
     world, visits = run
     measured = measure(world, visits)
     fresh, age, delays = by_hand(world, visits)
@@ -64,7 +64,7 @@ def test_the_measures_are_what_a_reckoning_by_hand_gives(run: tuple[World, Visit
 
 @given(runs())
 @settings(deadline=None, max_examples=100)
-def test_every_measure_is_finite_and_every_share_a_share(run: tuple[World, Visits]) -> None:
+def test_every_measure_is_finite_and_every_share_a_share(run: tuple[LabWorld, Visits]) -> None:
     measured = measure(*run)
     assert 0.0 <= measured.freshness <= 1.0
     assert 0.0 <= measured.caught <= 1.0
@@ -76,7 +76,7 @@ def test_every_measure_is_finite_and_every_share_a_share(run: tuple[World, Visit
 
 @given(runs(), st.integers(0, 3), moments)
 @settings(deadline=None, max_examples=100)
-def test_one_more_visit_never_makes_a_collection_staler(run: tuple[World, Visits], page: int, at: float) -> None:
+def test_one_more_visit_never_makes_a_collection_staler(run: tuple[LabWorld, Visits], page: int, at: float) -> None:
     world, visits = run
     more = visits_of(*zip(visits.page, visits.at, strict=True), (page % world.pages, at))
     assert measure(world, more).freshness >= measure(world, visits).freshness - 1e-12

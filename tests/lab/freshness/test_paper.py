@@ -5,12 +5,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from levada.lab.claims import Section, judge
-from levada.lab.freshness.fitted import FIRST_HOUR, HOURS, classes_met, fitted_world
+from levada.lab.freshness.histories import FIRST_HOUR, HOURS, classes_met, fitted_world
 from levada.lab.freshness.measures import hourly
 from levada.lab.freshness.paper import MISPRINTS, fitted_sections, trace_section
-from levada.lab.freshness.population import class_counts
-from levada.lab.reference import reference_rows
+from levada.lab.freshness.worlds import class_counts
+from levada.lab.reference import Section, judge, reference_rows
 from tests.lab.freshness.small import visits_of, world_of
 
 

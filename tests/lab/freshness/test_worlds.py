@@ -3,13 +3,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from levada.errors import UsageError
-from levada.lab.freshness.fitted import fitted_world
-from levada.lab.freshness.patterns import bursty_bands, daily_bands, periodic_bands, poisson_bands
-from levada.lab.freshness.population import CLASSES, DAY, HOUR, class_counts, populate, share_out
-from levada.lab.freshness.processes import MADE_WORLDS, make_world
-from levada.lab.freshness.replay import ota_world
-from levada.lab.freshness.world import World, build_world
+from levada.core.errors import UsageError
+from levada.lab.freshness.histories import fitted_world, ota_world
+from levada.lab.freshness.worlds import (
+    CLASSES,
+    DAY,
+    HOUR,
+    SYNTHETIC_WORLDS,
+    LabWorld,
+    build_world,
+    bursty_bands,
+    class_counts,
+    daily_bands,
+    make_world,
+    periodic_bands,
+    poisson_bands,
+    populate,
+    share_out,
+)
 
 STATIONARY = {
     "poisson-7d": poisson_bands,
@@ -19,7 +30,7 @@ STATIONARY = {
 }
 
 
-def hourly_hits(world: World) -> np.ndarray:
+def hourly_hits(world: LabWorld) -> np.ndarray:
     """Of each page, the share of hourly visits that meet a change."""
     page = np.repeat(np.arange(world.pages), np.diff(world.offsets))
     hour = (world.times // HOUR).astype(np.int64)
@@ -29,7 +40,7 @@ def hourly_hits(world: World) -> np.ndarray:
     return np.bincount(hits // hours, minlength=world.pages) / hours
 
 
-def check(world: World) -> None:
+def check(world: LabWorld) -> None:
     assert world.offsets[0] == 0
     assert world.offsets[-1] == len(world.times)
     assert len(world.offsets) == world.pages + 1 == len(world.sites) + 1 == len(world.rates) + 1
@@ -42,7 +53,7 @@ def check(world: World) -> None:
 
 
 @pytest.mark.parametrize("pages", [1, 37, 1046])
-@pytest.mark.parametrize("name", MADE_WORLDS)
+@pytest.mark.parametrize("name", SYNTHETIC_WORLDS)
 def test_a_made_world_is_whole(name: str, pages: int) -> None:
     world = make_world(name, 3, pages)
     assert world.pages == pages
@@ -50,11 +61,11 @@ def test_a_made_world_is_whole(name: str, pages: int) -> None:
 
 
 @pytest.mark.parametrize("world", [fitted_world(1), ota_world()], ids=lambda world: world.name)
-def test_a_fitted_and_a_replayed_world_are_whole(world: World) -> None:
+def test_a_fitted_and_a_replayed_world_are_whole(world: LabWorld) -> None:
     check(world)
 
 
-@pytest.mark.parametrize("name", MADE_WORLDS)
+@pytest.mark.parametrize("name", SYNTHETIC_WORLDS)
 def test_the_same_seed_gives_the_same_world_and_another_seed_another(name: str) -> None:
     one, same, other = make_world(name, 1), make_world(name, 1), make_world(name, 2)
     assert np.array_equal(one.times, same.times)
@@ -62,7 +73,7 @@ def test_the_same_seed_gives_the_same_world_and_another_seed_another(name: str) 
     assert not np.array_equal(one.times[:100], other.times[:100])
 
 
-@pytest.mark.parametrize("name", MADE_WORLDS)
+@pytest.mark.parametrize("name", SYNTHETIC_WORLDS)
 def test_as_much_changes_as_the_true_rates_say(name: str) -> None:
     worlds = [make_world(name, seed) for seed in range(4)]
     changed = sum(len(world.times) for world in worlds)

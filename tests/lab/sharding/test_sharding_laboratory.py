@@ -1,4 +1,4 @@
-"""Are the made ads those of the paper's table, and does the laboratory print its figures beside ours?"""
+"""The simulated ads have the numbers of the paper's table, and the laboratory prints its figures."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from levada.cli.root import app
-from levada.errors import LevadaError
+from levada.cli.app import app
+from levada.core.errors import LevadaError
 from levada.lab.sharding import tables
 from levada.lab.sharding.ads import ACTIVE, AdsModel, ads
-from levada.lab.sharding.comparison import Board, compare
-from levada.lab.sharding.picture import draw_comparison
+from levada.lab.sharding.comparison import Board, compare, draw_comparison
 
 
 @pytest.fixture(scope="module")

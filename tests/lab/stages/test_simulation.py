@@ -1,4 +1,4 @@
-"""Does the simulator keep to the theory of queues, lose no job, and come to the report's figures?"""
+"""The simulator agrees with queueing theory and the report, and loses no job."""
 
 from __future__ import annotations
 
@@ -10,25 +10,22 @@ import msgspec
 import numpy as np
 import pytest
 
-from levada.compiling import compiled
-from levada.errors import UsageError
-from levada.lab.stages.comparison import compare
-from levada.lab.stages.figures import Figures
-from levada.lab.stages.jobs import Job, Options, begun, rules_of, run_jobs
+from levada.core.compile_cache import compiled
+from levada.core.errors import UsageError
+from levada.lab.stages.comparison import LOADS, OURS, compare, load_model
+from levada.lab.stages.figures import StageFigures, rank_correlation, scores
+from levada.lab.stages.jobs import Options, StageJob, begun, rules_of, run_jobs
 from levada.lab.stages.limits import limits_section, startup_section
-from levada.lab.stages.loads import bursts, constant, daily, parse_load, steps
-from levada.lab.stages.model import Model, StageModel, report_model
+from levada.lab.stages.model import Model, StageModel, bursts, constant, daily, parse_load, report_model, steps
 from levada.lab.stages.money import money_sections, run_best, side_by_side_section
-from levada.lab.stages.rivals import LOADS, OURS, load_model
-from levada.lab.stages.running import follow, simulate
-from levada.lab.stages.scores import rank_correlation, scores
+from levada.lab.stages.runs import follow, simulate
 from levada.lab.stages.sizing import erlang_share_above, erlang_wait, fewest_workers, size
 from levada.stages.rules import CONTROLLERS, rule_named
 from levada.stages.sample import FIELDS
 
 
-def run(model: Model, controller: str, most: tuple[int, ...], options: Options = ()) -> Figures:
-    (figures,) = run_jobs([Job(model, controller, most, options)])
+def run(model: Model, controller: str, most: tuple[int, ...], options: Options = ()) -> StageFigures:
+    (figures,) = run_jobs([StageJob(model, controller, most, options)])
     return figures
 
 
@@ -82,9 +79,7 @@ def test_the_reports_best_settings_need_as_many_workers_as_printed() -> None:
 def test_no_job_is_lost_or_doubled(controller: str, idle_first: bool) -> None:
     """Every job is done, dropped, waiting or in work; crashes only repeat."""
     stages = tuple(StageModel(service=service, startup=1.0) for service in (0.25, 2.0, 0.5))
-    model = Model(
-        stages=stages, load=steps((1.0, 4.0, 0.0), 90.0), seconds=300.0, idle_first=idle_first, crashes=0.01
-    )
+    model = Model(stages=stages, load=steps((1.0, 4.0, 0.0), 90.0), seconds=300.0, idle_first=idle_first, crashes=0.01)
     silent = msgspec.structs.replace(model, load=msgspec.structs.replace(model.load, length=math.inf))
     figures = run(silent, controller, (10, 60, 30))
     assert figures.generated == figures.completed + figures.dropped
@@ -95,9 +90,7 @@ def test_no_job_is_lost_or_doubled(controller: str, idle_first: bool) -> None:
 
 @pytest.mark.parametrize("times", ["exponential", "deterministic", "lognormal", "recorded"])
 def test_times_of_every_kind_have_their_mean(times: str) -> None:
-    stage = StageModel(
-        service=2.0, times=times, spread=0.5, recorded=(1.0, 2.0, 3.0) if times == "recorded" else ()
-    )
+    stage = StageModel(service=2.0, times=times, spread=0.5, recorded=(1.0, 2.0, 3.0) if times == "recorded" else ())
     model = begun(Model(stages=(stage,), load=constant(1.0), seconds=2_000.0), (60,))
     figures = simulate(model, (rule_named("static", 60, 60),))
     assert figures.latency_mean_s == pytest.approx(2.0, rel=0.03)
@@ -232,7 +225,7 @@ def test_loads_that_make_no_sense_are_refused(text: str) -> None:
 
 
 def test_a_course_follows_queues_and_workers() -> None:
-    job = Job(report_model(seconds=100.0), "linear", (14, 174))
+    job = StageJob(report_model(seconds=100.0), "linear", (14, 174))
     course = follow(job.model, rules_of(job))
     assert course.at[-1] == 100.0
     assert course.on.shape == course.queue.shape == (101, 2)
@@ -240,9 +233,7 @@ def test_a_course_follows_queues_and_workers() -> None:
 
 
 def test_a_score_is_between_nothing_and_the_best_there_can_be() -> None:
-    runs = [
-        [run(report_model(seconds=60.0), "linear", (14, 174), (("threshold", (each,)),))] for each in (50.0, 100.0)
-    ]
+    runs = [[run(report_model(seconds=60.0), "linear", (14, 174), (("threshold", (each,)),))] for each in (50.0, 100.0)]
     found = scores(runs)
     assert all(0.0 <= score <= 3.2 + 1e-9 for score in found)
     assert sum(found) == pytest.approx(3.2, abs=0.6)

@@ -1,1 +1,1 @@
-"""Which policy keeps pages freshest? Worlds, histories, measures, and the tables of the EMACrawler paper."""
+"""Freshness laboratory: policies in simulated worlds, and the tables of the EMACrawler paper."""

@@ -1,35 +1,32 @@
-"""How well did a policy do, by the truth?
+"""Freshness measured against the actual changes.
 
-A copy is current until the page's first change after its visit; a visit sees the version that is there at that
-moment. Freshness and age are averages over page-time, from a page's begin to its end. The paper's three figures are
-given per hour, in its own words: its precision is not per fetch, and its efficiency rises when less is fetched.
+A copy is current until the page's first change after its visit; a visit sees the version of that moment. Freshness
+and age are averages over page-time, from the start of a page to its end. The paper's three figures are per hour, by
+its own definitions: its precision is not per fetch, and its efficiency rises when less is fetched.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
-from levada.compiling import compiled
-from levada.lab.freshness.world import Booleans, Floats, Integers, Visits, World
-
-__all__ = ["Hour", "Measures", "hourly", "measure", "met_changes"]
+from levada.core.compile_cache import compiled
+from levada.lab.freshness.worlds import Booleans, Floats, Integers, LabWorld, Visits
 
 
-@dataclass(frozen=True, slots=True)
-class Measures:
+class Measures(msgspec.Struct, frozen=True):
+    """What a policy achieved in a world; durations in seconds."""
+
     fetches: int
     freshness: float  # share of page-time during which the copy was current
     age: float  # seconds since the first missed change, averaged over the page-time of pages that change
-    caught: float  # share of changes that were met before the next one came; 1 if there were none
+    caught: float  # share of changes that a visit found before the next change; 1 if there were none
     delay_p50: float | None  # seconds from a caught change to its visit; None if none was caught
     delay_p90: float | None
     changes_per_fetch: float
 
 
-@dataclass(frozen=True, slots=True)
-class Hour:
+class Hour(msgspec.Struct, frozen=True):
     """One row of the paper's hourly table."""
 
     unique_urls: int
@@ -40,7 +37,8 @@ class Hour:
     efficiency: float | None  # None if nothing was visited
 
 
-def measure(world: World, visits: Visits) -> Measures:
+def measure(world: LabWorld, visits: Visits) -> Measures:
+    """Measure the visits of a policy."""
     starts, at = _by_page(world, visits)
     fresh, stale, delays = compiled(_walk)(world.offsets, world.times, world.begins, world.ends, starts, at)
     life = np.maximum(world.ends - world.begins, 0.0)
@@ -57,8 +55,8 @@ def measure(world: World, visits: Visits) -> Measures:
     )
 
 
-def hourly(world: World, visits: Visits, first: float, hours: int) -> list[Hour]:
-    """The paper's figures of each hour after `first` seconds; a page's very first visit is never a change."""
+def hourly(world: LabWorld, visits: Visits, first: float, hours: int) -> list[Hour]:
+    """The paper's figures of each hour after `first` seconds; the first visit of a page is never a change."""
     met = met_changes(world, visits)
     rows = []
     for hour in range(hours):
@@ -80,13 +78,13 @@ def _hour(pages: int, unique: int, fetches: int, changed: int) -> Hour:
     )
 
 
-def met_changes(world: World, visits: Visits) -> Booleans:
-    """Of each visit, whether it met another version than the visit to that page before it."""
+def met_changes(world: LabWorld, visits: Visits) -> Booleans:
+    """For each visit whether it found another version than the previous visit of that page."""
     return np.asarray(compiled(_met)(world.offsets, world.times, visits.page, visits.at))
 
 
-def _by_page(world: World, visits: Visits) -> tuple[Integers, Floats]:
-    """The visits of page i as at[starts[i]:starts[i + 1]], in order of time."""
+def _by_page(world: LabWorld, visits: Visits) -> tuple[Integers, Floats]:
+    """The visits of page i are at[starts[i]:starts[i + 1]], in order of time."""
     order = np.argsort(visits.page, kind="stable")
     counts = np.bincount(visits.page, minlength=world.pages)
     starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
@@ -100,8 +98,8 @@ def _ratio(part: float, whole: float, empty: float) -> float:
 def _walk(
     offsets: Integers, times: Floats, begins: Floats, ends: Floats, starts: Integers, at: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Per page: seconds during which its copy was current, and its age summed over time; the delays of all
-    caught changes. A page without a copy yet is as old as the time since it began."""
+    """Per page the seconds during which its copy was current, and its age summed over time; the delays of all
+    caught changes. A page without a copy is as old as the time since it started."""
     pages = len(begins)
     fresh = np.zeros(pages)
     stale = np.zeros(pages)

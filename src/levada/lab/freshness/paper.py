@@ -1,7 +1,7 @@
-"""Do the EMACrawler paper's own tables come out again? Source beside ours: trace, class counts, hourly table.
+"""Tables of the EMACrawler paper beside Levada's.
 
 The trace is recomputed by the rule itself, every row. The class counts and the hourly table come from a world that
-was fitted to them (`fitted`), where the paper's rule and its baseline run freely, as they did.
+was fitted to them (`fitted_world`), where the paper's rule and its baseline run freely, as they did.
 """
 
 from __future__ import annotations
@@ -11,16 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from levada.freshness.rules import RULES
-from levada.lab.claims import Claim, Section, judge
-from levada.lab.freshness.fitted import FIRST_HOUR, HOURS, classes_met, fitted_world
+from levada.freshness.rules import revisit_rule
+from levada.lab.freshness.histories import FIRST_HOUR, HOURS, classes_met, fitted_world
 from levada.lab.freshness.measures import Hour, hourly, met_changes
-from levada.lab.freshness.population import CLASSES, class_counts
 from levada.lab.freshness.simulation import simulate
-from levada.lab.freshness.world import Integers, World
-from levada.lab.reference import reference_rows
-
-__all__ = ["MISPRINTS", "PAPER_POLICIES", "fitted_sections", "trace_section"]
+from levada.lab.freshness.worlds import CLASSES, Integers, LabWorld, class_counts
+from levada.lab.reference import Claim, Section, judge, reference_rows
 
 PAPER_POLICIES = ("ema", "real-time")
 
@@ -42,7 +38,7 @@ class _Run(NamedTuple):
 
 def trace_section() -> Section:
     """Every row of the trace, from the first 60 minutes on."""
-    rule = RULES["ema"]()
+    rule = revisit_rule("ema")
     memory = [0.0] * rule.width
     rule.step(memory, rule.parameters, 0.0, 0)
     rows = []
@@ -82,7 +78,7 @@ def _run(policy: str, seed: int) -> _Run:
     return _Run(counts, hourly(world, visits, FIRST_HOUR, HOURS))
 
 
-def _categories(world: World) -> Integers:
+def _categories(world: LabWorld) -> Integers:
     order = list(class_counts())
     of_site = [order.index(row["category"]) for row in reference_rows("freshness_sites.csv")]
     return np.array(of_site)[world.sites]
@@ -92,11 +88,11 @@ def _class_rows(policy: str, runs: Sequence[_Run]) -> list[tuple[str, tuple[Clai
     ours = np.mean([run.counts for run in runs], axis=0)
     printed = class_counts(policy)
     names = [*printed, "all"]
-    told = np.vstack([*printed.values(), np.sum(list(printed.values()), axis=0)])
+    expected = np.vstack([*printed.values(), np.sum(list(printed.values()), axis=0)])
     found = np.vstack([ours, ours.sum(axis=0)])
     return [
         (f"{name}, {policy}", tuple(_class_claim(name, policy, *cell) for cell in zip(CLASSES, *pair, strict=True)))
-        for name, *pair in zip(names, told, found, strict=True)
+        for name, *pair in zip(names, expected, found, strict=True)
     ]
 
 
@@ -117,19 +113,19 @@ def _hour_rows(policy: str, runs: Sequence[_Run]) -> list[tuple[str, tuple[Claim
 
 
 def _hour_claims(name: str, row: dict[str, str], ours: Sequence[Hour]) -> tuple[Claim, ...]:
-    def told(figure: str) -> tuple[str, float]:
+    def printed(figure: str) -> tuple[str, float]:
         return f"{name}: {figure.replace('_percent', ' %')}", float(row[figure])
 
     return (
-        judge(*told("fetches"), _mean([hour.fetches for hour in ours]), share=0.2),
-        judge(*told("precision_percent"), _mean([hour.precision_percent for hour in ours]), within=5),
-        judge(*told("coverage_percent"), _mean([hour.coverage_percent for hour in ours]), within=10),
-        _efficiency_claim(*told("efficiency"), row, ours),
+        judge(*printed("fetches"), _mean([hour.fetches for hour in ours]), share=0.2),
+        judge(*printed("precision_percent"), _mean([hour.precision_percent for hour in ours]), within=5),
+        judge(*printed("coverage_percent"), _mean([hour.coverage_percent for hour in ours]), within=10),
+        _efficiency_claim(*printed("efficiency"), row, ours),
     )
 
 
 def _efficiency_claim(name: str, printed: float, row: dict[str, str], ours: Sequence[Hour]) -> Claim:
-    """By the paper's own definition and its own counts of that hour, if the printed figure is not that."""
+    """Corrected by the paper's own definition and counts of that hour, where the printed figure differs."""
     unique, changed, pages = int(row["unique_urls"]), int(row["changed"]), sum(map(sum, class_counts().values()))
     meant = (pages + changed + unique) / unique
     measured = _mean([hour.efficiency for hour in ours if hour.efficiency is not None])

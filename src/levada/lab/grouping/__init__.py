@@ -1,1 +1,1 @@
-"""Which grouping shares a skewed stream out best? The thesis's topology, its tables, and every method."""
+"""Grouping laboratory: every method on skewed streams, and the tables of the thesis."""

@@ -1,16 +1,18 @@
-"""How do all methods do on the same streams, and is any of them better than ours on both figures?"""
+"""All grouping methods on the same streams, and their chart."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import fmean, pstdev
+from typing import Any
 
 import msgspec
 
 from levada.grouping.methods import METHODS
-from levada.lab.grouping.jobs import Job, Progress, Row, run_jobs
-
-__all__ = ["SKEWS", "WORKERS", "Cell", "Verdict", "compare", "judge_ours"]
+from levada.lab.grouping.cells import GroupingJob, GroupingRow, Growth, run_jobs
+from levada.lab.parallel import Progress
+from levada.lab.pictures import save_picture
 
 SKEWS = tuple(str(skew) for skew in range(0, 101, 10))
 WORKERS = (10, 50, 100)
@@ -34,10 +36,12 @@ class Cell(msgspec.Struct, frozen=True):
     latency_ms: float
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class GroupingVerdict(msgspec.Struct, frozen=True):
+    """How levelled grouping stands against its rivals."""
+
     cells: int
-    dominated: tuple[str, ...]  # where a rival is better on both figures
-    lower_on_both: int  # cells where ours has less deviation and less cost than dynamic key grouping
+    dominated: tuple[str, ...]  # cells where a rival is better on both figures
+    lower_on_both: int  # cells with less deviation and less cost than dynamic key grouping
     uneven: tuple[str, ...]  # at 10 workers and r <= 90: above 1.05 of the mean, or dearer than dynamic
 
 
@@ -50,9 +54,9 @@ def compare(
     progress: Progress | None = None,
     processes: int | None = None,
 ) -> list[Cell]:
-    """Real streams have no chance in them but the secret of ours."""
+    """A cell per stream, number of workers and method. Real streams have no randomness but the keyed hash."""
     jobs = [
-        Job(method, stream, count, seed, records)
+        GroupingJob(method, stream, count, seed, records)
         for stream in streams
         for count in workers
         for method in methods
@@ -62,7 +66,7 @@ def compare(
     return [_cell(found[start : start + len(seeds)]) for start in range(0, len(found), len(seeds))]
 
 
-def judge_ours(cells: Sequence[Cell]) -> Verdict:
+def judge_ours(cells: Sequence[Cell]) -> GroupingVerdict:
     by_place = {(cell.stream, cell.workers, cell.method): cell for cell in cells}
     ours = [cell for cell in cells if cell.method == _OURS]
     dominated, uneven, lower = [], [], 0
@@ -75,14 +79,14 @@ def judge_ours(cells: Sequence[Cell]) -> Verdict:
         if dynamic and own.workers == 10 and own.stream.isdecimal() and int(own.stream) <= 90:
             even = own.worst_over_mean <= _EVEN and own.distribution_cost <= dynamic.distribution_cost
             uneven += [] if even else [place]
-    return Verdict(len(ours), tuple(dominated), lower, tuple(uneven))
+    return GroupingVerdict(len(ours), tuple(dominated), lower, tuple(uneven))
 
 
 def _worse_on_both(one: Cell, other: Cell) -> bool:
     return one.deviation_percent > other.deviation_percent and one.distribution_cost > other.distribution_cost
 
 
-def _cell(rows: Sequence[Row]) -> Cell:
+def _cell(rows: Sequence[GroupingRow]) -> Cell:
     job, figures = rows[0].job, [row.figures for row in rows]
     deviations = [each.deviation_percent for each in figures]
     costs = [each.distribution_cost for each in figures]
@@ -98,3 +102,43 @@ def _cell(rows: Sequence[Row]) -> Cell:
         max(each.max_over_mean for each in figures),
         fmean(each.latency_ms for each in figures),
     )
+
+
+def draw(growths: Sequence[Growth], cells: Sequence[Cell], path: Path) -> None:
+    """Left: the workers of the hot key over time. Right: every cell of the comparison, one mark per method."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    if growths:
+        _draw_growth(left, growths)
+    if cells:
+        _draw_cells(right, cells)
+    save_picture(figure, path)
+
+
+def _draw_growth(axes: Any, growths: Sequence[Growth]) -> None:
+    for growth in growths:
+        share = [second / max(1, len(growth.workers) - 1) for second in range(len(growth.workers))]
+        label = f"{growth.method}, {len(growth.workers):,} s"
+        axes.plot(share, growth.workers, label=label, color="black" if growth.method == _OURS else None)
+    axes.set_xlabel("share of the run; the key is hot (80 %) for the first half of the records")
+    axes.set_ylabel("workers that get the hot key, of 10")
+    axes.legend(frameon=False)
+
+
+def _draw_cells(axes: Any, cells: Sequence[Cell]) -> None:
+    for method in dict.fromkeys(cell.method for cell in cells):
+        own = [cell for cell in cells if cell.method == method]
+        axes.scatter(
+            [max(1e-5, cell.deviation_percent) for cell in own],
+            [cell.distribution_cost for cell in own],
+            label=method,
+            color="black" if method == _OURS else None,
+            s=24,
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("load deviation, percent")
+    axes.set_ylabel("distribution cost, workers per key")
+    axes.legend(frameon=False)

@@ -1,7 +1,7 @@
-"""Do the thesis's own tables come out again? Tables 8, 9 and 12, its figure beside ours.
+"""Tables 8, 9 and 12 of the thesis beside Levada's.
 
-The hot country, the hash and the worker's cost are what the tables of key and partial key grouping betray. Dynamic
-key grouping is chaotic (one record more, and another worker is opened), so its figures are means over seeds.
+The hot country, the hash and the cost of a record follow from the tables of key and partial key grouping. Dynamic
+key grouping is chaotic (one record more, and another worker is used), so its figures are means over seeds.
 """
 
 from __future__ import annotations
@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
-from levada.lab.claims import Claim, Section, judge
-from levada.lab.grouping.figures import Figures
-from levada.lab.grouping.jobs import HALF_SKEW, Job, Progress, Row, run_jobs
-from levada.lab.reference import reference_rows
-
-__all__ = ["MISPRINTS", "thesis_jobs", "thesis_sections"]
+from levada.lab.grouping.cells import HALF_SKEW, GroupingFigures, GroupingJob, GroupingRow, run_jobs
+from levada.lab.parallel import Progress
+from levada.lab.reference import Claim, Section, judge, reference_rows
 
 MISPRINTS = (
     "table 8, r = 100: dynamic key grouping's deviation is printed as 1.4031; with one key on 8 of 10 workers, as "
@@ -38,7 +35,7 @@ def thesis_rows() -> list[Printed]:
     return [row for row in reference_rows("grouping_thesis.csv") if row["table"] in _TITLES]
 
 
-def thesis_jobs(records: int) -> list[Job]:
+def thesis_jobs(records: int) -> list[GroupingJob]:
     jobs = [job for row in thesis_rows() for job in _jobs(row, records)]
     return list(dict.fromkeys(jobs))
 
@@ -59,36 +56,34 @@ def thesis_sections(records: int, progress: Progress | None = None) -> list[Sect
     ]
 
 
-def _jobs(row: Printed, records: int) -> Iterator[Job]:
+def _jobs(row: Printed, records: int) -> Iterator[GroupingJob]:
     stream = HALF_SKEW if " " in row["skew_percent"] else row["skew_percent"]
     for seed in _DYNAMIC_SEEDS if row["method"] == "DKG" else (1,):
-        yield Job(_METHODS[row["method"]], stream, int(row["workers"]), seed, records)
+        yield GroupingJob(_METHODS[row["method"]], stream, int(row["workers"]), seed, records)
 
 
-def _claims(row: Printed, found: Sequence[Row]) -> tuple[str, tuple[Claim, ...]]:
+def _claims(row: Printed, found: Sequence[GroupingRow]) -> tuple[str, tuple[Claim, ...]]:
     name = f"r = {row['skew_percent']}, {row['workers']} workers, {_METHODS[row['method']]}"
     figures = [each.figures for each in found]
     return name, (_latency(name, row, figures), _deviation(name, row, figures), _cost(name, row, figures))
 
 
-def _latency(name: str, row: Printed, figures: Sequence[Figures]) -> Claim:
+def _latency(name: str, row: Printed, figures: Sequence[GroupingFigures]) -> Claim:
     share = (0.1 if row["table"] == "8" else 0.06) if row["method"] == "DKG" else 0.06
     measured = fmean(each.latency_ms for each in figures) / 1000
     return judge(f"{name}: latency in seconds", int(row["latency_ms"]) / 1000, measured, share=share)
 
 
-def _deviation(name: str, row: Printed, figures: Sequence[Figures]) -> Claim:
+def _deviation(name: str, row: Printed, figures: Sequence[GroupingFigures]) -> Claim:
     printed, measured = float(row["stddev_percent"]), fmean(each.deviation_percent for each in figures)
     label = f"{name}: deviation in percent"
     if (row["table"], row["skew_percent"], row["method"]) == _IMPOSSIBLE:
-        return judge(
-            label, printed, measured, share=0.06, corrected=_EVEN_ON_EIGHT, note="8 of 10 workers: at least 5"
-        )
+        return judge(label, printed, measured, share=0.06, corrected=_EVEN_ON_EIGHT, note="8 of 10 workers: at least 5")
     share = {"KG": 0.002, "DKG": 0.03 if row["table"] == "8" else 0.06}.get(row["method"], 0.02)
     return judge(label, printed, measured, share=share, within=0.0005 if row["method"] == "SG" else 0.001)
 
 
-def _cost(name: str, row: Printed, figures: Sequence[Figures]) -> Claim:
+def _cost(name: str, row: Printed, figures: Sequence[GroupingFigures]) -> Claim:
     share = {"KG": 0.0, "DKG": 0.03 if row["table"] == "8" else 0.06}.get(row["method"], 0.03)
     measured = fmean(each.distribution_cost for each in figures)
     return judge(f"{name}: distribution cost", float(row["distribution_cost"]), measured, share=share)

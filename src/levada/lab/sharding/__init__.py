@@ -1,1 +1,1 @@
-"""Makes the ads and queries of the sharding paper, and reruns its tables."""
+"""Sharding laboratory: the ads and queries of the paper, and its tables."""

@@ -1,36 +1,35 @@
-"""How does ours compare with the paper's key and a hashed id, from two shards to 64?
+"""Levada's key, the paper's key and a hashed id, from 2 to 64 shards.
 
-A key is advised from one log and one sample, and measured on others: another draw of queries and of ads of the
-same board.
+A key is advised from one query log and one sample, and measured on others: other queries and ads of the same board.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
+from levada.lab.parallel import Progress
+from levada.lab.pictures import save_picture
 from levada.lab.sharding.ads import AdsModel, ads, ads_log
 from levada.sharding.advice import Advice, advise, fields_to_keep
-from levada.sharding.evaluation import Evaluator, Figures
-from levada.sharding.log_statistics import LogStatistics
+from levada.sharding.candidates import Tried
+from levada.sharding.evaluation import Evaluator, PlacementFigures
 from levada.sharding.sample import Sample
-from levada.sharding.scoring import Tried
-from levada.sharding.workload import Workload
-
-__all__ = ["SCHEMES", "Board", "Entry", "compare"]
+from levada.sharding.workload import LogStatistics, Workload
 
 SCHEMES = ("hashed-id", "paper", "hashed", "hashed+directory", "ours")
 
-Progress = Callable[[int, int, str], None]
 
+class KeyEntry(msgspec.Struct, frozen=True):
+    """A scheme on a number of shards, and its figures."""
 
-class Entry(msgspec.Struct, frozen=True):
     active: float
     shards: int
     scheme: str
     key: str
-    figures: Figures
+    figures: PlacementFigures
 
 
 class Board:
@@ -51,9 +50,9 @@ class Board:
 
 def compare(
     actives: Sequence[float], counts: Sequence[int], size: int, seed: int = 1, progress: Progress | None = None
-) -> list[Entry]:
-    """`size`: documents, and as many queries; `counts` of shards."""
-    found: list[Entry] = []
+) -> list[KeyEntry]:
+    """`size`: of the sample and of the query log. `counts`: numbers of shards."""
+    found: list[KeyEntry] = []
     for number, active in enumerate(actives):
         known = Board(AdsModel(active, size, size, seed=seed))
         fresh = Board(AdsModel(active, size, size, seed=seed + 1)).evaluator()
@@ -64,9 +63,9 @@ def compare(
     return found
 
 
-def _entries(advice: Advice, active: float, fresh: Evaluator) -> list[Entry]:
+def _entries(advice: Advice, active: float, fresh: Evaluator) -> list[KeyEntry]:
     return [
-        Entry(active, advice.shards, scheme, tried.name, fresh.figures(tried.placement))
+        KeyEntry(active, advice.shards, scheme, tried.name, fresh.figures(tried.placement))
         for scheme in SCHEMES
         if (tried := _tried(advice, scheme)) is not None
     ]
@@ -82,3 +81,26 @@ def _tried(advice: Advice, scheme: str) -> Tried | None:
         return None
     wider = msgspec.structs.replace(hashed.placement, directory="_id")
     return msgspec.structs.replace(hashed, placement=wider, name=f"{hashed.name} + directory of _id")
+
+
+_COLOURS = {"ours": "black", "paper": "tab:red", "hashed-id": "tab:gray"}
+
+
+def draw_comparison(entries: Sequence[KeyEntry], path: Path) -> None:
+    """Chart of capacity over shards, both by powers of two, one part for each share of active ads."""
+    from matplotlib.figure import Figure
+
+    actives = list(dict.fromkeys(entry.active for entry in entries))
+    figure = Figure(figsize=(5 * len(actives), 4), layout="constrained")
+    for axes, active in zip(figure.subplots(1, len(actives), squeeze=False)[0], actives, strict=True):
+        for scheme, colour in _COLOURS.items():
+            own = [entry for entry in entries if entry.active == active and entry.scheme == scheme]
+            shards, capacity = [each.shards for each in own], [each.figures.capacity for each in own]
+            axes.plot(shards, capacity, marker="o", color=colour, label=scheme)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log", base=2)
+        axes.set_title(f"{active:.0%} of the ads active")
+        axes.set_xlabel("shards")
+        axes.set_ylabel("capacity (one node = 1)")
+        axes.legend(frameon=False)
+    save_picture(figure, path)

@@ -1,26 +1,15 @@
-"""Do the paper's figures come out again: its key, its shares, its three runs; and those of a model of it?"""
+"""Figures of the sharding paper beside Levada's."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from levada.lab.claims import Claim, Section, judge
-from levada.lab.reference import reference_rows
-from levada.lab.sharding.comparison import Board, Entry
-from levada.sharding.paper import PRINTED_FORMAT, AskedField, PaperKey, paper_key
-
-__all__ = [
-    "PRINTED_KEY",
-    "key_of_table",
-    "key_section",
-    "model_section",
-    "printed_document",
-    "runs_section",
-    "shares_section",
-]
+from levada.lab.reference import Claim, Section, judge, reference_rows
+from levada.lab.sharding.comparison import Board, KeyEntry
+from levada.sharding.paper import PRINTED_FORMAT, PaperKey, QueriedField, paper_key
 
 PRINTED_KEY = "s04 ct01302 r013 c303 _id011648102"
-# As the model behind the specification found them; where it gives a range, its middle.
+# From the model behind the specification; where it gives a range, its middle.
 _MODEL = {
     "hashed-id": ("hashed id", (7.5, 1.0, 1.06, 1.02)),
     "paper": ("the paper's key", (1.2, 2.45, 2.7, 2.5)),
@@ -32,7 +21,7 @@ _MODEL = {
 def key_of_table() -> PaperKey:
     """The paper's key, from its table of fields."""
     fields = [
-        AskedField(
+        QueriedField(
             row["field"],
             int(row["distinct_values"]),
             float(row["share_of_queries_percent"]) / 100.0,
@@ -49,7 +38,7 @@ def printed_document() -> dict[str, int]:
 
 
 def key_section() -> Section:
-    """Whether each field is kept, as printed and as our thresholds have it."""
+    """Whether each field is kept, as printed and by the thresholds here."""
     key = key_of_table()
     rows = [
         (row["field"], (judge("kept", float(row["kept"] == "yes"), float(row["field"] in key.fields)),))
@@ -59,23 +48,22 @@ def key_section() -> Section:
 
 
 def shares_section(board: Board) -> Section:
-    """The made ads beside the printed table; a sample cannot hold all 122,000 properties and all ids."""
+    """The simulated ads beside the printed table; a sample cannot hold all 122,000 properties and all ids."""
     rows = []
     for row in reference_rows("shard_key_fields.csv"):
         field = row["field"]
-        share = judge(
-            "share", float(row["share_of_queries_percent"]), 100 * board.statistics.share(field), within=1.0
-        )
+        share = judge("share", float(row["share_of_queries_percent"]), 100 * board.statistics.share(field), within=1.0)
         distinct = float(row["distinct_values"])
         values = float(len(board.sample.columns[field].values))
-        told: tuple[Claim, ...] = (share,)
+        claims: tuple[Claim, ...] = (share,)
         if distinct <= 0.1 * board.sample.count:
-            told = (share, judge("values", distinct, values, share=0.02))
-        rows.append((field, told))
+            claims = (share, judge("values", distinct, values, share=0.02))
+        rows.append((field, claims))
     return Section("The ads made here: share of the queries, %; values", ("share", "values"), tuple(rows))
 
 
-def model_section(entries: Sequence[Entry]) -> Section:
+def model_section(entries: Sequence[KeyEntry]) -> Section:
+    """The schemes on 8 shards beside the model behind the specification."""
     rows = []
     for entry in entries:
         if entry.scheme in _MODEL:
@@ -92,8 +80,8 @@ def model_section(entries: Sequence[Entry]) -> Section:
     return Section("A model of it, 8 shards, 35% active", columns, tuple(rows))
 
 
-def runs_section(entries: Sequence[Entry]) -> Section:
-    """How many times as fast a warm run was; beside it, how many times as much the shards can do in the model."""
+def runs_section(entries: Sequence[KeyEntry]) -> Section:
+    """Speed-up of the printed warm runs, beside the ratio of capacities in the model."""
     seconds = {row["model"]: float(row["seconds_80000_queries"]) for row in reference_rows("shard_key_runs.csv")}
     none, by_id, by_key = (seconds[name] for name in ("unsharded", "sharded-by-id", "sharded-by-model-key"))
     printed = (none / by_id, none / by_key, by_id / by_key)
@@ -104,6 +92,4 @@ def runs_section(entries: Sequence[Entry]) -> Section:
         cells = (judge("", p, m, share=0.15) for p, m in zip(printed, measured, strict=True))
         rows.append((f"{shards} shards", tuple(cells)))
     columns = ("by id / none", "by its key / none", "by its key / by id")
-    return Section(
-        "The third runs of 80,000 queries, as ratios; the model counts touches only", columns, tuple(rows)
-    )
+    return Section("The third runs of 80,000 queries, as ratios; the model counts touches only", columns, tuple(rows))

@@ -1,1 +1,1 @@
-"""Simulates stages of workers with queues between them, and reruns the report's tables."""
+"""Stages laboratory: a simulator of queues and workers, and the tables of the report."""

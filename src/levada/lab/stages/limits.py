@@ -1,4 +1,4 @@
-"""Does ours keep what it promises? On every load, with seeds that it was not tuned on, and with slow starts too."""
+"""Limits of Levada's controller, on seeds that it was not tuned on and with slow starts."""
 
 from __future__ import annotations
 
@@ -7,27 +7,21 @@ from statistics import fmean
 
 import msgspec
 
-from levada.lab.claims import Claim, Section
-from levada.lab.stages.comparison import DROPS, entry_of, late_limit
-from levada.lab.stages.figures import Figures
-from levada.lab.stages.jobs import Job, Progress, run_jobs
-from levada.lab.stages.rivals import LOADS, MOST, OURS, load_model, report_linear
-
-__all__ = ["at_most", "limits_section", "startup_section"]
+from levada.lab.parallel import Progress
+from levada.lab.reference import Claim, Section, at_most
+from levada.lab.stages.comparison import DROPS, LOADS, MOST, OURS, entry_of, late_limit, load_model, report_linear
+from levada.lab.stages.figures import StageFigures
+from levada.lab.stages.jobs import StageJob, run_jobs
 
 _OVER_PERCENT, _OVER_IN_BURSTS = 2.5, 4.0
 _STARTUP, _STARTUP_DROPS = 10.0, 0.3  # seconds; percent
-
-
-def at_most(name: str, limit: float, measured: float, note: str = "a limit") -> Claim:
-    return Claim(name, limit, (0.0, limit), measured, "holds" if measured <= limit else "misses", note)
 
 
 def limits_section(
     seconds: float, seeds: Sequence[int], progress: Progress | None = None, processes: int | None = None
 ) -> Section:
     """Decisions: at most those of linear with the report's best setting, on the same load and seeds."""
-    ours = [Job(load_model(load, seconds, seed), OURS, MOST) for load in LOADS for seed in seeds]
+    ours = [StageJob(load_model(load, seconds, seed), OURS, MOST) for load in LOADS for seed in seeds]
     linear = [report_linear(load, seconds, seed) for load in LOADS for seed in seeds]
     found = run_jobs([*ours, *linear], progress, processes)
     rows = []
@@ -39,7 +33,7 @@ def limits_section(
     return Section(f"{OURS}, {len(seeds)} fresh seeds of {seconds:,.0f} s", columns, tuple(rows))
 
 
-def _kept(load: str, job: Job, runs: Sequence[Figures], decisions: float) -> tuple[Claim, ...]:
+def _kept(load: str, job: StageJob, runs: Sequence[StageFigures], decisions: float) -> tuple[Claim, ...]:
     entry = entry_of(load, job, runs)
     return (
         at_most("paid above the floor", _OVER_IN_BURSTS if load == "bursts" else _OVER_PERCENT, entry.over_percent),
@@ -52,7 +46,7 @@ def _kept(load: str, job: Job, runs: Sequence[Figures], decisions: float) -> tup
 def startup_section(
     seconds: float, seeds: Sequence[int], progress: Progress | None = None, processes: int | None = None
 ) -> Section:
-    """A worker takes ten seconds to start; the source may be held back, or not."""
+    """A worker takes ten seconds to start; with and without holding the source."""
     models = [load_model(load, seconds, seed) for load in LOADS for seed in seeds]
     slow = [
         msgspec.structs.replace(
@@ -61,7 +55,7 @@ def startup_section(
         for model in models
     ]
     held = [msgspec.structs.replace(model, hold=True) for model in slow]
-    found = run_jobs([Job(model, OURS, MOST) for model in (*held, *slow)], progress, processes)
+    found = run_jobs([StageJob(model, OURS, MOST) for model in (*held, *slow)], progress, processes)
     rows = []
     for place, load in enumerate(LOADS):
         first, last = place * len(seeds), (place + 1) * len(seeds)
@@ -71,9 +65,9 @@ def startup_section(
     return Section(f"{OURS}, workers that take {_STARTUP:g} s to start", columns, tuple(rows))
 
 
-def _dropped(runs: Sequence[Figures], limit: float) -> Claim:
+def _dropped(runs: Sequence[StageFigures], limit: float) -> Claim:
     return at_most("dropped", limit, 100 * fmean(run.drop_rate for run in runs))
 
 
-def _share_held(runs: Sequence[Figures], seconds: float) -> Claim:
+def _share_held(runs: Sequence[StageFigures], seconds: float) -> Claim:
     return at_most("held back", 100.0, 100 * fmean(run.held_s for run in runs) / seconds)

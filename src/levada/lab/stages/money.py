@@ -1,23 +1,20 @@
-"""What do the workers cost? As the report counts them, and all that are paid.
+"""Cost of workers, as the report counts them and as they are paid.
 
-The report does not count a worker that was told to stop and still works. What is paid was counted by a later rerun
-in another simulator, whose figures stand here as printed.
+The report does not count a worker that was switched off and still works. The paid workers come from a later rerun
+in another simulator, whose figures are here as printed.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from statistics import fmean
 
-from levada.lab.claims import Claim, Section, judge
-from levada.lab.stages.figures import Figures
-from levada.lab.stages.jobs import Job, Options, Progress, run_jobs
-from levada.lab.stages.limits import at_most
+from levada.lab.parallel import Progress
+from levada.lab.reference import Claim, Section, at_least, at_most, judge
+from levada.lab.stages.comparison import MOST, OURS, load_model
+from levada.lab.stages.figures import StageFigures
+from levada.lab.stages.jobs import Options, StageJob, run_jobs
 from levada.lab.stages.report import STATIC, STATIC_WAITS, rerun_model
-from levada.lab.stages.rivals import MOST, OURS, load_model
-
-__all__ = ["money_sections", "run_best", "side_by_side_section"]
 
 _DOLLARS = 337.0  # per worker and month
 _RERUN = "not in the report: from a rerun of it in another simulator"
@@ -34,20 +31,20 @@ _WORKERS = {"linear": (7.41, 133.9), "drain-time": (10.0, 145.9)}
 _PAID = {"static": 188.0, "linear": 157.5, "drain-time": 162.4}
 _SAVED = {"linear": 15_502.0, "drain-time": 10_784.0}
 
-Runs = dict[str, list[Figures]]
+Runs = dict[str, list[StageFigures]]
 
 
 def run_best(
     seconds: float, seeds: Sequence[int], progress: Progress | None = None, processes: int | None = None
 ) -> Runs:
-    """The report's best settings and no control, as it removes workers; ours, idle ones first."""
+    """The report's best settings and no control, with its way to remove workers; Levada's, idle workers first."""
     jobs = {
-        "static": [Job(rerun_model(seconds, seed), "static", STATIC) for seed in seeds],
+        "static": [StageJob(rerun_model(seconds, seed), "static", STATIC) for seed in seeds],
         **{
-            name: [Job(rerun_model(seconds, seed), name, STATIC, own) for seed in seeds]
+            name: [StageJob(rerun_model(seconds, seed), name, STATIC, own) for seed in seeds]
             for name, own in _BEST.items()
         },
-        OURS: [Job(load_model("constant", seconds, seed), OURS, MOST) for seed in seeds],
+        OURS: [StageJob(load_model("constant", seconds, seed), OURS, MOST) for seed in seeds],
     }
     found = iter(run_jobs([job for own in jobs.values() for job in own], progress, processes))
     return {name: [next(found) for _ in own] for name, own in jobs.items()}
@@ -67,12 +64,11 @@ def side_by_side_section(runs: Runs) -> Section:
 
 
 def money_sections(runs: Runs) -> list[Section]:
-    """USD a month. What is saved is saved against 188 workers."""
+    """USD a month. Savings are against 188 workers."""
     columns = ("workers", "USD", "saved, USD")
     counted = [(name, _priced(name, fmean(sum(run.on_workers) for run in own))) for name, own in runs.items()]
     paid = [
-        (name, _priced(name, fmean(sum(run.paid_workers) for run in own), of_all=True))
-        for name, own in runs.items()
+        (name, _priced(name, fmean(sum(run.paid_workers) for run in own), of_all=True)) for name, own in runs.items()
     ]
     return [
         Section("Cost a month, as the report counts workers", columns, tuple(counted)),
@@ -86,7 +82,7 @@ def _priced(name: str, workers: float, *, of_all: bool = False) -> tuple[Claim, 
         return (
             at_most("workers", limit, workers, _LIMIT),
             at_most("USD", round(_DOLLARS * limit), round(_DOLLARS * workers), _LIMIT),
-            _at_least("saved", _saved(limit), _saved(workers)),
+            at_least("saved", _saved(limit), _saved(workers), _LIMIT),
         )
     note = _RERUN if of_all else ""
     printed = _PAID[name] if of_all else sum(_WORKERS.get(name, STATIC))
@@ -96,10 +92,6 @@ def _priced(name: str, workers: float, *, of_all: bool = False) -> tuple[Claim, 
         judge("USD", round(_DOLLARS * printed), round(_DOLLARS * workers), share=0.03, note=note),
         judge("saved", saved, _saved(workers), share=0.1, within=1.0, note=note),
     )
-
-
-def _at_least(name: str, limit: float, measured: float) -> Claim:
-    return Claim(name, limit, (limit, math.inf), measured, "holds" if measured >= limit else "misses", _LIMIT)
 
 
 def _saved(workers: float) -> float:

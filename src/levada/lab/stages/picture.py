@@ -1,4 +1,4 @@
-"""What does a run, a sweep or a comparison look like?"""
+"""Charts of a run, a sweep and a comparison."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from levada.lab.pictures import save_picture
-from levada.lab.stages.running import Course
-
-__all__ = ["draw_comparison", "draw_course", "draw_sweep"]
+from levada.lab.stages.runs import Course
 
 _OURS = "feed-forward"
 
 
 def draw_course(course: Course, path: Path) -> None:
-    """Above: queues over time. Below: workers on, and paid."""
+    """Queues over time above, workers on and paid below."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 6), layout="constrained")
@@ -33,7 +31,7 @@ def draw_course(course: Course, path: Path) -> None:
 
 
 def draw_sweep(rows: Sequence[str], columns: Sequence[str], values: Any, label: str, path: Path) -> None:
-    """A heat map; what was not run is left white."""
+    """A heat map; settings that were not run are white."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(2 + 0.9 * len(columns), 1.5 + 0.5 * len(rows)), layout="constrained")
@@ -46,7 +44,7 @@ def draw_sweep(rows: Sequence[str], columns: Sequence[str], values: Any, label: 
 
 
 def draw_comparison(points: Sequence[tuple[str, float, float]], path: Path) -> None:
-    """Cost against latency: a controller, its paid workers and its mean latency, one mark per setting."""
+    """Latency over cost; a point is a controller, its paid workers and its mean latency."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 5), layout="constrained")

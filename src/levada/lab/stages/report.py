@@ -1,7 +1,6 @@
-"""Do the report's own figures come out again? Its checks, its sizes, its two score tables, and its comparison.
+"""Tables of the report beside Levada's.
 
-Where its text and its tables part, what the tables tell was run: see `levada.stages.linear` and
-`levada.stages.drain_time`.
+Where its text and its tables differ, the run follows the tables: see `levada.stages.report`.
 """
 
 from __future__ import annotations
@@ -9,38 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
-from levada.lab.claims import Claim, Section, judge
-from levada.lab.reference import reference_rows
-from levada.lab.stages.jobs import Job, Options, Progress, run_jobs
-from levada.lab.stages.limits import at_most
-from levada.lab.stages.loads import constant
-from levada.lab.stages.model import Model, StageModel, report_model
-from levada.lab.stages.scores import rank_correlation
+from levada.lab.parallel import Progress
+from levada.lab.reference import Claim, Section, at_most, judge, reference_rows
+from levada.lab.stages.figures import rank_correlation
+from levada.lab.stages.jobs import Options, Setting, StageJob, run_jobs, sweep
+from levada.lab.stages.model import Model, StageModel, constant, report_model
 from levada.lab.stages.sizing import erlang_share_above, erlang_wait, size
-from levada.lab.stages.sweeping import Setting, sweep
-
-__all__ = [
-    "STATIC",
-    "STATIC_WAITS",
-    "drain_time_section",
-    "linear_section",
-    "overload_section",
-    "queue_section",
-    "rerun_model",
-    "sizes_section",
-    "static_section",
-    "theory_section",
-]
 
 STATIC = (14, 174)
-# Seconds in each queue of 14 + 174 workers, of which the targets are multiples: the first is printed, the
-# second is what we measure, for the report does not say.
+# Seconds in each queue of 14 + 174 workers, of which the targets are multiples: the first is printed, the second is
+# measured here, for the report does not give it.
 STATIC_WAITS = (0.001125, 0.006)
 _POLL = 0.0015
 
 
 def theory_section(seconds: float, seeds: Sequence[int]) -> Section:
-    """No entry and no polls, as the formulas have it; within three standard errors of the simulation's own mean."""
+    """Without entry times and polls, as in the formulas; within three standard errors of the simulated mean."""
     rows = []
     for name, interval, workers in (
         ("M/M/1: a scanner of 0.3 s, an orchestrator of 0.25 s", 0.3, 1),
@@ -51,7 +34,7 @@ def theory_section(seconds: float, seeds: Sequence[int]) -> Section:
             Model(stages=(stage,), load=constant(1.0), interval=interval, seconds=10 * seconds, seed=seed)
             for seed in seeds
         ]
-        found = run_jobs([Job(model, "static", (workers,)) for model in runs], processes=1)
+        found = run_jobs([StageJob(model, "static", (workers,)) for model in runs], processes=1)
         wait = erlang_wait(1 / interval, 0.25, workers)
         claims = (
             _within_chance("queue length", wait / interval, [run.queue_mean[0] for run in found]),
@@ -63,15 +46,16 @@ def theory_section(seconds: float, seeds: Sequence[int]) -> Section:
 
 def _within_chance(name: str, printed: float, found: Sequence[float]) -> Claim:
     if len(found) < 2:
-        return judge(name, printed, found[0], share=0.05, note="one run says nothing about chance: 5%")
+        return judge(name, printed, found[0], share=0.05, note="one run has no standard error: 5%")
     return judge(name, printed, fmean(found), within=3.0 * stdev(found) / len(found) ** 0.5)
 
 
 def queue_section(seconds: float, seeds: Sequence[int]) -> Section:
+    """Latency of the first queue by its number of workers."""
     rows = []
     for row in reference_rows("stages_static_queue1.csv"):
         orchestrators = int(row["orchestrators"])
-        jobs = [Job(rerun_model(seconds, seed), "static", (orchestrators, 174)) for seed in seeds]
+        jobs = [StageJob(rerun_model(seconds, seed), "static", (orchestrators, 174)) for seed in seeds]
         runs = run_jobs(jobs, processes=1)
         mean = 1000 * fmean(run.queue_latency_mean_s[0] for run in runs)
         most = 1000 * fmean(run.queue_latency_max_s[0] for run in runs)
@@ -84,9 +68,10 @@ def queue_section(seconds: float, seeds: Sequence[int]) -> Section:
 
 
 def static_section(seconds: float, seeds: Sequence[int]) -> Section:
+    """The report's static sizes."""
     rows = []
     for scanners, most in ((3.0, (14, 174)), (5.0, (19, 280))):
-        runs = run_jobs([Job(rerun_model(seconds, seed, scanners), "static", most) for seed in seeds], processes=1)
+        runs = run_jobs([StageJob(rerun_model(seconds, seed, scanners), "static", most) for seed in seeds], processes=1)
         claims = (
             judge("mean latency", 5.26, fmean(run.latency_mean_s for run in runs), within=0.02),
             judge("dropped", 0.0, float(sum(run.dropped for run in runs))),
@@ -97,7 +82,7 @@ def static_section(seconds: float, seeds: Sequence[int]) -> Section:
 
 
 def sizes_section(seconds: float, runs: int) -> Section:
-    """The same question put to ours: the fewest for the latency that the report reached, and for a longer one."""
+    """The fewest workers for the report's latency by `size`, beside its static sizes."""
     rows = []
     for rate, printed in ((30.0, (14, 174)), (50.0, (19, 280))):
         found = size(rate, (0.25, 5.0), 5.26, seconds, runs)
@@ -110,10 +95,10 @@ def sizes_section(seconds: float, runs: int) -> Section:
 
 
 def overload_section(seeds: Sequence[int]) -> Section:
-    """The real maximum: 10 scanners, 22 orchestrators, 92 catalogs, queues without a limit, 5 s."""
+    """The report's maximum: 10 scanners, 22 orchestrators, 92 catalogs, queues without a limit, 5 s."""
     stages = tuple(StageModel(service=service, capacity=10_000, poll=_POLL) for service in (0.25, 5.0))
     models = [Model(stages=stages, load=constant(10.0), seconds=5.0, seed=seed) for seed in seeds]
-    runs = run_jobs([Job(model, "static", (22, 92)) for model in models], processes=1)
+    runs = run_jobs([StageJob(model, "static", (22, 92)) for model in models], processes=1)
     claim = judge("second queue", 284.0, max(run.queue_max[1] for run in runs), share=0.1)
     return Section("Overload: 10 scanners, 22 + 92 workers, 5 s", ("second queue at most",), (("", (claim,)),))
 
@@ -147,7 +132,7 @@ def drain_time_section(seconds: float, seeds: Sequence[int], progress: Progress 
 
 
 def _half_full(scanners: float, most: tuple[int, int]) -> str:
-    """What the formula says of the same: for so long a queue of M/M/c is above 50."""
+    """How long a queue of M/M/c is above 50 by the formula."""
     seconds = 10_000 * erlang_share_above(50, 10.0 * scanners, 5.0, most[1])
     return f"a limit; by Erlang's formula the second queue is above it for {seconds:.2f} s of 10,000"
 

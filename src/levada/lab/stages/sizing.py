@@ -1,4 +1,4 @@
-"""How many workers are enough if their number never changes? By Erlang's formula, confirmed by simulation."""
+"""Static sizes: the fewest workers that are enough, by Erlang's formula and confirmed by simulation."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from levada.errors import LevadaError, UsageError
-from levada.lab.stages.figures import Figures
-from levada.lab.stages.jobs import Job, run_jobs
-from levada.lab.stages.loads import constant
-from levada.lab.stages.model import Model, StageModel
-
-__all__ = ["Sizing", "erlang_share_above", "erlang_wait", "fewest_workers", "size"]
+from levada.core.errors import LevadaError, UsageError
+from levada.lab.stages.figures import StageFigures
+from levada.lab.stages.jobs import StageJob, run_jobs
+from levada.lab.stages.model import Model, StageModel, constant
 
 _MOST = 20_000
 _TRIES = 40
@@ -21,8 +18,10 @@ _HALF = 0.5
 
 
 class Sizing(msgspec.Struct, frozen=True):
+    """Enough workers for each stage, and how they fare."""
+
     workers: list[int]
-    formula: list[int]  # what Erlang's formula alone says
+    formula: list[int]  # by Erlang's formula alone
     latency_mean_s: float
     queue_max: list[int]
     dropped: int
@@ -36,13 +35,13 @@ def erlang_wait(rate: float, service: float, workers: int) -> float:
 
 
 def erlang_share_above(length: int, rate: float, service: float, workers: int) -> float:
-    """For what share of the time the queue of M/M/c is longer than that."""
+    """Share of the time during which the queue of M/M/c is longer than this."""
     load = rate * service
     return _share_waiting(load, workers) * (load / workers) ** (length + 1) if workers > load else 1.0
 
 
 def _share_waiting(load: float, workers: int) -> float:
-    """Erlang's C: of the jobs that find every worker busy."""
+    """Erlang's C: the share of jobs that find every worker busy."""
     blocked = 1.0
     for count in range(1, workers + 1):
         blocked = load * blocked / (count + load * blocked)
@@ -50,7 +49,7 @@ def _share_waiting(load: float, workers: int) -> float:
 
 
 def fewest_workers(rate: float, times: Sequence[float], latency: float) -> list[int]:
-    """Adds a worker where it shortens the wait most, until the mean latency is met."""
+    """By the formula: add a worker where it shortens the wait most, until the mean latency is met."""
     _check(rate, times, latency)
     workers = [math.floor(rate * time) + 1 for time in times]
     waits = [erlang_wait(rate, time, count) for time, count in zip(times, workers, strict=True)]
@@ -65,10 +64,10 @@ def fewest_workers(rate: float, times: Sequence[float], latency: float) -> list[
 
 
 def size(rate: float, times: Sequence[float], latency: float, seconds: float = 10_000.0, runs: int = 3) -> Sizing:
-    """The formula knows no queue that overflows: simulation has the last word, no drops and half of it unused.
+    """The fewest workers with this latency, no drops and no queue above half: the formula knows no full queue.
 
-    From the formula's answer up until that holds, then down again as long as it still does: by one worker less
-    anywhere it would not.
+    From the formula's answer up until the simulation confirms it, then down again as long as it does: one worker
+    less anywhere would not be enough.
     """
     formula = fewest_workers(rate, times, latency)
     found = _grown(formula, rate, times, latency, seconds, runs)
@@ -98,13 +97,13 @@ def _grown(
 def _tried(
     workers: Sequence[int], rate: float, times: Sequence[float], latency: float, seconds: float, runs: int
 ) -> tuple[Sizing, bool]:
-    """How so many workers fare, and whether that is good enough."""
+    """How these workers fare, and whether that is enough."""
     stages = tuple(StageModel(service=time) for time in times)
     models = [
         Model(stages=stages, load=constant(1.0), interval=1.0 / rate, seconds=seconds, seed=seed)
         for seed in range(1, runs + 1)
     ]
-    found = run_jobs([Job(model, "static", tuple(workers)) for model in models], processes=1)
+    found = run_jobs([StageJob(model, "static", tuple(workers)) for model in models], processes=1)
     full = [max(each.queue_max[place] for each in found) for place in range(len(times))]
     mean = _mean_latency(found, sum(times))
     sizing = Sizing(list(workers), [], mean, full, sum(each.dropped for each in found), runs)
@@ -112,11 +111,11 @@ def _tried(
     return sizing, fits
 
 
-def _mean_latency(found: Sequence[Figures], service: float) -> float:
+def _mean_latency(found: Sequence[StageFigures], service: float) -> float:
     return service + sum(sum(each.queue_latency_mean_s) for each in found) / len(found)
 
 
-def _chance(found: Sequence[Figures]) -> float:
+def _chance(found: Sequence[StageFigures]) -> float:
     """Twice the standard error of the runs' mean waits."""
     waits = [sum(each.queue_latency_mean_s) for each in found]
     mean = sum(waits) / len(waits)

@@ -1,0 +1,1 @@
+"""Two plug-ins for Levada: a CSV exporter, and a revisit policy that rests outside office hours."""

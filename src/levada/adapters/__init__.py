@@ -1,1 +1,0 @@
-"""One engine per file, behind a port of `levada.ports`; `memory` is the reference."""

@@ -1,1 +1,0 @@
-"""Tables, task books and maps that a load can use; one engine per file."""

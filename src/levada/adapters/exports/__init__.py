@@ -1,1 +1,0 @@
-"""How do stored pages leave the house? One file per format; each streams, whatever the size."""

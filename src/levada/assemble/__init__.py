@@ -1,1 +1,0 @@
-"""Which engine stands behind each port? The one place where the flow meets the adapters."""

@@ -1,0 +1,1 @@
+"""Sources: tables that a load can read, one engine per module."""

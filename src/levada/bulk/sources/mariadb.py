@@ -1,0 +1,146 @@
+"""Tables of MariaDB and MySQL, read with a streaming cursor.
+
+The server has no snapshot to share: each instance sees the table as it was when the instance began. Text keys are
+split by a hash of their bytes: collations treat different keys as equal, and ranges must not.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pymysql
+import pymysql.cursors
+
+from levada.bulk.protocols import Away
+from levada.bulk.sources.rows import SqlSource, known_column
+from levada.bulk.splitting import TableFacts
+from levada.bulk.tasks import LoadPlan
+from levada.core.errors import LevadaError, Refused, UsageError
+from levada.core.suggestions import near_names
+
+_INTEGERS = {"tinyint", "smallint", "mediumint", "int", "bigint"}
+_REFUSED = {1044, 1045, 1142, 1143, 1227}  # access denied, in its several forms
+_BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+_NAME_OR_MARK = re.compile(r"`[^`]*`|\?")
+
+
+class MariadbSource(SqlSource):
+    """A table of MariaDB or MySQL."""
+
+    def __init__(self, url: str, plan: LoadPlan) -> None:
+        self._plan = plan
+        try:
+            parts = urlsplit(url)
+            port = parts.port or 3306
+        except ValueError:  # its text may quote the password
+            raise UsageError("not the address of a MariaDB, such as mariadb://user@host:3306/shop") from None
+        self._database = parts.path.strip("/")
+        if not self._database:
+            raise UsageError("name the database in --from, such as mariadb://user:password@host:3306/shop")
+        with self._told():
+            self._line = pymysql.connect(
+                host=parts.hostname or "localhost",
+                port=port,
+                user=unquote(parts.username or ""),
+                password=unquote(parts.password or ""),
+                database=self._database,
+                charset="utf8mb4",
+                connect_timeout=10,
+                read_timeout=600,
+                autocommit=True,
+            )
+        try:
+            self._named, self._types = self._table_and_columns()
+        except LevadaError:
+            self._line.close()
+            raise
+
+    def share(self, offers: Sequence[str], since: str | None) -> str | None:
+        list(self._rows(_BEGIN, []))
+        return super().share(offers, since)
+
+    def facts(self) -> TableFacts:
+        key_kind, value_kind = self._kinds()
+        rows = next(self._rows(f"SELECT count(*) FROM {self._table()}", []))[0]  # noqa: S608
+        index = f"SHOW INDEX FROM {self._table()} WHERE Seq_in_index = 1 AND Column_name = ?"
+        indexed = list(self._rows(index, [self._plan.key]))
+        return TableFacts(
+            rows, key_kind, value_kind, indexed=bool(indexed), ordered=key_kind == "int", newest=self._newest()
+        )
+
+    def close(self) -> None:
+        self._line.close()
+
+    def _table_and_columns(self) -> tuple[list[str], dict[str, str]]:
+        plan = self._plan
+        schema, _, table = plan.table.rpartition(".")
+        schema = schema or self._database
+        statement = "SELECT column_name, column_type FROM information_schema.columns"
+        for named in ([self._database, plan.table], [schema, table]):
+            rows = self._rows(f"{statement} WHERE table_schema = ? AND table_name = ?", named)
+            found = {str(row[0]): str(row[1]).lower() for row in rows}
+            if found:
+                for column in (plan.key, plan.value, *([plan.watermark] if plan.watermark else [])):
+                    known_column(column, list(found), plan.table)
+                return named, found
+        known = self._rows("SELECT table_name FROM information_schema.tables WHERE table_schema = ?", [schema])
+        near = near_names(plan.table, [str(row[0]) for row in known])
+        raise UsageError(f"there is no table or view {plan.table!r}: {near}")
+
+    def _quoted(self, name: str) -> str:
+        return "`" + name.replace("`", "``") + "`"
+
+    def _key(self) -> str:
+        name = self._quoted(self._plan.key)
+        return name if self._kinds()[0] == "int" else f"CAST({name} AS CHAR)"
+
+    def _exact(self) -> str:
+        return self._quoted(self._plan.key) if self._kinds()[0] == "int" else f"BINARY {self._key()}"
+
+    def _hashed(self) -> str:
+        return f"CRC32(CONVERT({self._key()} USING utf8mb4))"
+
+    def _kinds(self) -> tuple[str, str]:
+        return _kind(self._types[self._plan.key], "text"), _kind(self._types[self._plan.value], "any")
+
+    def _rows(self, statement: str, values: Sequence[Any]) -> Iterator[Any]:
+        with self._told(), self._line.cursor(pymysql.cursors.SSCursor) as cursor:
+            cursor.execute(_marked(statement) if values else statement, values or None)
+            for row in cursor:
+                yield tuple(_plain(each) for each in row)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except (pymysql.err.OperationalError, pymysql.err.InterfaceError) as error:
+            number = error.args[0] if error.args else 0
+            if number in _REFUSED:
+                raise Refused(f"{self._plan.table} may not be read: ask for GRANT SELECT on it") from error
+            raise Away(f"{self._plan.source} cannot be reached: {error.args[-1] if error.args else error}") from error
+        except pymysql.err.MySQLError as error:
+            words = error.args[-1] if error.args else error
+            raise LevadaError(f"{self._plan.table} in {self._plan.source} cannot be read: {words}") from error
+
+
+def _marked(statement: str) -> str:
+    """The statement with the driver's parameter marks; a name may contain what looks like one."""
+    return _NAME_OR_MARK.sub(lambda found: "%s" if found[0] == "?" else found[0], statement.replace("%", "%%"))
+
+
+def _kind(column: str, otherwise: str) -> str:
+    """An unsigned bigint may not fit into 64 signed bits."""
+    name = column.partition("(")[0].partition(" ")[0]
+    return "int" if name in _INTEGERS and not (name == "bigint" and "unsigned" in column) else otherwise
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, decimal.Decimal | datetime.date | datetime.datetime | datetime.timedelta):
+        return str(value)
+    return value

@@ -1,0 +1,299 @@
+"""Maps in Redis: fenced writes, published at once, and their reader.
+
+Everything is below `levada:`, and a map's name has no colon or brace, so no map reaches into another. In a cluster
+keys are placed by a part in braces: entries of one bucket lie together with the write fence of that bucket. Keys of
+entries are short on purpose: one of 28 bytes costs Redis a quarter less than one of 35.
+
+Every generation has a write fence, a number beside the entries (in a cluster one per bucket, on the same slot).
+Entries are written by MSETs of about a thousand, and only while the fence is where the writer last saw it: on one
+server by WATCH, which makes the server drop the transaction if the fence has moved; in a cluster by a script per
+bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from redis.exceptions import ResponseError
+
+from levada.bulk.entries import bucket_of, bucket_tag, redis_string
+from levada.bulk.protocols import Entries, RedisStrings
+from levada.bulk.targets.redis_client import Answer, RedisNodes, command
+from levada.bulk.tasks import Manifest, decoded_manifest, encoded_manifest
+
+
+def map_key(name: str) -> bytes:
+    """The key of a hash: `pointer` is the published manifest, `g:7` says that generation 7 exists."""
+    return b"levada:map:{%b}" % name.encode()
+
+
+def fence_key(name: str, generation: int, bucket: int, buckets: int) -> bytes:
+    return b"levada:gate:%b:%d:" % (name.encode(), generation) + bucket_tag(bucket, buckets)
+
+
+def entry_prefix(name: str, generation: int) -> bytes:
+    """What comes before the tag and the key. A number comes first, so that no other kind of key matches."""
+    return b"levada:%d:%b:" % (generation, name.encode())
+
+
+BATCH = 1_000
+_TRANSACTION = 16  # batches per transaction
+_FENCED = b"""
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('MSET', unpack(ARGV, 2))
+return 1
+"""
+_MOVE = b"if tonumber(redis.call('GET', KEYS[1]) or 0) == 0 then return 0 end return redis.call('INCR', KEYS[1])"
+_RAISE = b"""
+local at = redis.call('GET', KEYS[1])
+if at and tonumber(at) > 0 and tonumber(at) < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], ARGV[1]) end
+return 1
+"""
+# ARGV: generation, manifest. Only an existing generation, and none older than the published one.
+_PUBLISH = b"""
+if redis.call('HEXISTS', KEYS[1], 'g:' .. ARGV[1]) == 0 then return 0 end
+local old = redis.call('HGET', KEYS[1], 'pointer')
+if old and cjson.decode(old)['generation'] > tonumber(ARGV[1]) then return 0 end
+redis.call('HSET', KEYS[1], 'pointer', ARGV[2])
+return 1
+"""
+_FORGET = b"""
+local old = redis.call('HGET', KEYS[1], 'pointer')
+if old then
+  for _, layer in ipairs(cjson.decode(old)['layers']) do
+    if layer == tonumber(ARGV[1]) then return 0 end
+  end
+end
+redis.call('HDEL', KEYS[1], 'g:' .. ARGV[1])
+return 1
+"""
+_OPEN = b"""
+local old = redis.call('HGET', KEYS[1], 'pointer')
+if old and cjson.decode(old)['generation'] >= tonumber(ARGV[1]) then return 0 end
+redis.call('HSET', KEYS[1], 'g:' .. ARGV[1], 1)
+return 1
+"""
+
+
+class RedisTarget:
+    """The maps of one Redis, for writing."""
+
+    def __init__(self, nodes: RedisNodes) -> None:
+        self._nodes = nodes
+
+    @property
+    def buckets(self) -> int:
+        return self._nodes.buckets
+
+    def fingerprint(self) -> str:
+        return " ".join(sorted(line.run_id() for line in self._nodes.masters()))
+
+    def fence(self, name: str, generation: int, action: str) -> int:
+        if action == "open":
+            key = map_key(name)
+            if self._nodes.ask(key, "EVAL", _OPEN, 1, key, generation) == 1:
+                self._at_fences(name, generation, "SET", 1, "NX")
+        if action == "move":
+            epochs = self._at_fences(name, generation, "EVAL", _MOVE)
+        else:
+            epochs = self._at_fences(name, generation, "GET")
+        numbers = [int(epoch or 0) for epoch in epochs]
+        if min(numbers) and min(numbers) < max(numbers):  # the instance that moved them died on the way
+            self._at_fences(name, generation, "EVAL", _RAISE, after=(max(numbers),))
+        return max(numbers) if min(numbers) else 0
+
+    def write(self, name: str, generation: int, epoch: int, entries: Entries) -> bool:
+        if not epoch:
+            return False
+        strings = entries.strings(entry_prefix(name, generation), self._nodes.buckets)
+        way = self._write_slots if self._nodes.clustered else self._write_watched
+        return way(name, generation, epoch, strings)
+
+    def publish(self, manifest: Manifest) -> bool:
+        name, generation = manifest.plan.name, manifest.generation
+        self._at_fences(name, generation, "SET", 0, "XX")
+        key = map_key(name)
+        return bool(self._nodes.ask(key, "EVAL", _PUBLISH, 1, key, generation, encoded_manifest(manifest)))
+
+    def remove(self, name: str, generation: int) -> None:
+        key = map_key(name)
+        if self._nodes.ask(key, "EVAL", _FORGET, 1, key, generation) != 1:
+            return
+        self._at_fences(name, generation, "DEL")
+        for line in self._nodes.masters():
+            for found in line.scanned(entry_prefix(name, generation) + b"*", 5_000):
+                line.exchange([command("UNLINK", each) for each in found], len(found))
+
+    def close(self) -> None:
+        self._nodes.close()
+
+    def _write_watched(self, name: str, generation: int, epoch: int, strings: Iterator[RedisStrings]) -> bool:
+        """Send each transaction together with the fence check that the next one needs: one round trip each."""
+        line, fence = self._nodes.masters()[0], fence_key(name, generation, 0, 1)
+        look, seen = [command("WATCH", fence), command("GET", fence)], b"%d" % epoch
+        answers, batches = self._raised(line.exchange(look, 2)), _transactions(strings)
+        batch = next(batches, None)
+        while batch is not None:
+            if answers[-1] != seen:
+                line.ask("UNWATCH")
+                return False
+            following = next(batches, None)
+            then = look if following is not None else []
+            orders = [command("MULTI"), *batch, command("EXEC"), *then]
+            answers = self._raised(line.exchange(orders, len(orders), same=True))
+            if answers[len(batch) + 1] is None:  # dropped: the fence has moved
+                line.ask("UNWATCH")
+                return False
+            batch = following
+        return True
+
+    def _write_slots(self, name: str, generation: int, epoch: int, strings: Iterator[RedisStrings]) -> bool:
+        commands: list[tuple[bytes, bytes]] = []
+        for bucket, count, data in _by_bucket(strings):
+            fence = fence_key(name, generation, bucket, self._nodes.buckets)
+            fixed = b"".join(redis_string(part) for part in (b"EVAL", _FENCED, b"1", fence, b"%d" % epoch))
+            commands.append((fence, b"*%d\r\n" % (5 + 2 * count) + fixed + data))
+        return all(answer == 1 for answer in self._raised(self._nodes.ask_all(commands)))
+
+    def _at_fences(
+        self, name: str, generation: int, verb: str, *rest: bytes | int | str, after: tuple[int, ...] = ()
+    ) -> list[Answer]:
+        commands = []
+        for bucket in range(self._nodes.buckets):
+            fence = fence_key(name, generation, bucket, self._nodes.buckets)
+            words = (verb, *rest, 1, fence, *after) if verb == "EVAL" else (verb, fence, *rest)
+            commands.append((fence, command(*words)))
+        return self._raised(self._nodes.ask_all(commands))
+
+    def _raised(self, answers: list[Answer]) -> list[Answer]:
+        """The answers, if none is an error. The first refusal says more than the abort that follows."""
+        for answer in answers:
+            if isinstance(answer, ResponseError):
+                self._nodes.close()  # a half-queued transaction ends with its connection
+                raise self._nodes.masters()[0].translated(answer)
+        return answers
+
+
+def _transactions(strings: Iterator[RedisStrings]) -> Iterator[list[bytes]]:
+    """MSETs of about a thousand entries, several to a transaction."""
+    sets: list[bytes] = []
+    parts: list[bytes] = []
+    size = 0
+    for _, count, data in strings:
+        parts.append(data)
+        size += count
+        if size >= BATCH:
+            sets.append(_mset(parts, size))
+            parts, size = [], 0
+            if len(sets) == _TRANSACTION:
+                yield sets
+                sets = []
+    if size:
+        sets.append(_mset(parts, size))
+    if sets:
+        yield sets
+
+
+def _by_bucket(strings: Iterator[RedisStrings]) -> Iterator[RedisStrings]:
+    gathered: dict[int, tuple[int, list[bytes]]] = {}
+    for bucket, count, data in strings:
+        held, parts = gathered.pop(bucket, (0, []))
+        parts.append(data)
+        if held + count >= BATCH:
+            yield bucket, held + count, b"".join(parts)
+        else:
+            gathered[bucket] = (held + count, parts)
+    for bucket, (count, parts) in gathered.items():
+        yield bucket, count, b"".join(parts)
+
+
+def _mset(parts: list[bytes], size: int) -> bytes:
+    return b"*%d\r\n$4\r\nMSET\r\n" % (1 + 2 * size) + b"".join(parts)
+
+
+_PASS = 1_000_000  # keys remembered at a time, so that none is counted twice
+
+
+class RedisReader:
+    """The maps of one Redis, for reading."""
+
+    def __init__(self, nodes: RedisNodes) -> None:
+        self._nodes = nodes
+
+    def manifest(self, name: str) -> Manifest | None:
+        pointer = self._nodes.ask(map_key(name), "HGET", map_key(name), "pointer")
+        return decoded_manifest(pointer) if isinstance(pointer, bytes) else None
+
+    def get(self, manifest: Manifest, keys: Sequence[bytes]) -> tuple[list[bytes | None], bool]:
+        """Entries of a published generation never change: if it still is the published one, it was before too."""
+        name, width = manifest.plan.name, len(manifest.layers)
+        commands = [(key, command("GET", key)) for key in self._stored(manifest, keys)]
+        pointer = (map_key(name), command("HGET", map_key(name), "pointer"))
+        if not self._nodes.clustered:
+            *found, now = self._whole(commands, pointer)
+        else:
+            found = self._nodes.ask_all(commands)
+            now = self._nodes.ask_all([pointer])[0]
+        self._check([*found, now])
+        layered = [found[place : place + width] for place in range(0, len(found), width)]
+        values: list[bytes | None] = [
+            next((each for each in layers if isinstance(each, bytes)), None) for layers in layered
+        ]
+        return values, isinstance(now, bytes) and decoded_manifest(now) == manifest
+
+    def entries(self, name: str, generation: int) -> Iterator[tuple[bytes, bytes]]:
+        """A scan may show a key twice, so each pass takes a share of the keys and remembers them."""
+        passes = 1 + self._size() // _PASS
+        before = len(entry_prefix(name, generation) + bucket_tag(0, self._nodes.buckets))
+        for share in range(passes):
+            seen: set[bytes] = set()
+            for found in self._scanned(name, generation):
+                fresh = [key for key in found if key not in seen and (passes == 1 or _drawn(key, passes) == share)]
+                fresh = list(dict.fromkeys(fresh))
+                seen.update(fresh)
+                values = self._nodes.ask_all([(key, command("GET", key)) for key in fresh])
+                self._check(values)
+                for key, value in zip(fresh, values, strict=True):
+                    if isinstance(value, bytes):
+                        yield key[before:], value
+
+    def generations(self, name: str) -> list[int]:
+        fields = self._nodes.ask(map_key(name), "HKEYS", map_key(name))
+        names = [field for field in fields if isinstance(field, bytes)] if isinstance(fields, list) else []
+        return sorted(int(field[2:]) for field in names if field.startswith(b"g:"))
+
+    def close(self) -> None:
+        self._nodes.close()
+
+    def _stored(self, manifest: Manifest, keys: Sequence[bytes]) -> Iterator[bytes]:
+        prefixes = [entry_prefix(manifest.plan.name, layer) for layer in manifest.layers]
+        for key in keys:
+            place = bucket_tag(bucket_of(key, manifest.key_kind, manifest.buckets), manifest.buckets)
+            yield from (prefix + place + key for prefix in prefixes)
+
+    def _whole(self, commands: list[tuple[bytes, bytes]], pointer: tuple[bytes, bytes]) -> list[Answer]:
+        keys = [key for key, _ in commands]
+        line = self._nodes.masters()[0]
+        many = [command("MGET", *keys)] if keys else []
+        *found, now = line.exchange([*many, pointer[1]], len(many) + 1)
+        self._check([*found, now])
+        return [*(found[0] if found else []), now]
+
+    def _scanned(self, name: str, generation: int) -> Iterator[list[bytes]]:
+        for line in self._nodes.masters():
+            yield from line.scanned(entry_prefix(name, generation) + b"*", 2_000)
+
+    def _size(self) -> int:
+        sizes = [line.ask("DBSIZE") for line in self._nodes.masters()]
+        return sum(size for size in sizes if isinstance(size, int))
+
+    def _check(self, answers: Sequence[Answer]) -> None:
+        for answer in answers:
+            if isinstance(answer, ResponseError):
+                raise self._nodes.masters()[0].translated(answer)
+
+
+def _drawn(key: bytes, shares: int) -> int:
+    from zlib import crc32
+
+    return crc32(key) % shares

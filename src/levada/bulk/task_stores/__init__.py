@@ -1,0 +1,1 @@
+"""Task stores: the tasks of a load in SQLite, PostgreSQL or Redis."""

@@ -1,0 +1,85 @@
+"""Comparison of source and map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from levada.bulk.entries import MASK, decoded_key, decoded_values, rows_digest
+from levada.bulk.protocols import MapReader, TableSource
+from levada.bulk.splitting import KeyRange, Span, SplitMethod, chosen_way, parts_of, split
+from levada.bulk.tasks import Manifest
+
+DigestOf = Callable[[Sequence[Any], Sequence[Any]], int]
+
+_MANY = 2_000
+_SAMPLE = 20_000
+
+
+class Content(NamedTuple):
+    """Number of keys and rows, and the digest of the rows."""
+
+    keys: int
+    rows: int
+    digest: int
+
+
+def content_of_map(reader: MapReader, manifest: Manifest, digest_of: DigestOf | None = None) -> Content:
+    """What a reader of this map sees: for each key, its newest layer. `digest_of` adds up rows of integers."""
+    add = _plainly if digest_of is None or (manifest.key_kind, manifest.value_kind) != ("int", "int") else digest_of
+    keys = rows = digest = 0
+    for place, layer in enumerate(manifest.layers):
+        for pairs in _batches(reader.entries(manifest.plan.name, layer)):
+            named, values = list[Any](), list[Any]()
+            for (key, value), hidden in zip(pairs, _hidden(reader, manifest, place, pairs), strict=True):
+                if not hidden:
+                    found = decoded_values(value, manifest.value_kind)
+                    named += [decoded_key(key, manifest.key_kind)] * len(found)
+                    values += found
+                    keys += 1
+            rows, digest = rows + len(values), digest + add(named, values)
+    return Content(keys, rows, digest & MASK)
+
+
+def content_of_table(source: TableSource, *, collect: bool, task_rows: int, most_rows: int) -> Content:
+    """The table's content now."""
+    source.share((), None)
+    facts = source.facts()
+    way = chosen_way(facts, collect)
+    ordered = source.sample(KeyRange(), _SAMPLE) if way is SplitMethod.RANGES else []
+    waiting: list[Span] = split(facts, ordered, way, collect=collect, task_rows=task_rows)
+    keys = rows = digest = 0
+    while waiting:
+        span = waiting.pop()
+        batch = source.read(span, most_rows)
+        if batch is None:
+            parts = parts_of(span, source.sample(span, 1_000))
+            if len(parts) > 1:
+                waiting += parts
+                continue
+            batch = source.read(span, None)
+        if batch is not None and not isinstance(batch, int) and len(batch):
+            keys += len(batch.entries(True)) if collect else len(batch)
+            rows, digest = rows + len(batch), digest + batch.digest()
+    return Content(keys, rows, digest & MASK)
+
+
+def _plainly(keys: Sequence[Any], values: Sequence[Any]) -> int:
+    return rows_digest(zip(keys, values, strict=True))
+
+
+def _hidden(reader: MapReader, manifest: Manifest, place: int, pairs: Sequence[tuple[bytes, bytes]]) -> list[bool]:
+    """For each of these keys of layer `place`, whether a newer layer has it as well."""
+    if not place:
+        return [False] * len(pairs)
+    from msgspec.structs import replace
+
+    above, _ = reader.get(replace(manifest, layers=manifest.layers[:place]), [key for key, _ in pairs])
+    return [value is not None for value in above]
+
+
+def _batches(pairs: Iterable[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
+    rest = iter(pairs)
+    while batch := list(islice(rest, _MANY)):
+        yield batch

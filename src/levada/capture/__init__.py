@@ -1,0 +1,1 @@
+"""Capture of queries: from the traffic, logs and statistics of MongoDB and PostgreSQL, and from Levada itself."""

@@ -1,0 +1,95 @@
+"""JSON documents in a file, whatever separates them.
+
+They come one per line, as in logs and exports, as an array, or as documents over several lines. Anything else is
+counted: a half line, a banner, an older format.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, TypeAlias
+
+import msgspec
+
+LONGEST_LINE = 32 << 20
+Hook: TypeAlias = Callable[[dict[str, Any]], Any]
+_LARGEST_WHOLE = 256 << 20  # of a file that is not one document per line
+
+
+class JsonReading(msgspec.Struct):
+    """Counts of what was read."""
+
+    lines: int = 0
+    damaged: int = 0  # lines that are no JSON document, or documents that are cut short
+
+
+def whole_lines(file: BinaryIO, reading: JsonReading) -> Iterator[bytes]:
+    """Lines without their ends. A line that is too long is skipped and counted."""
+    while line := file.readline(LONGEST_LINE):
+        whole = line.endswith(b"\n") or len(line) < LONGEST_LINE
+        if whole:
+            yield line.rstrip(b"\r\n")
+            continue
+        reading.damaged += 1
+        while (rest := file.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
+            pass
+
+
+def json_documents(file: BinaryIO, reading: JsonReading, hook: Hook | None = None) -> Iterator[dict[str, Any]]:
+    """Every object. The file must be readable from its beginning again. `hook` receives every object, inner ones
+    first, and returns the value it represents, or raises `ValueError`."""
+    first = next((line for line in whole_lines(file, JsonReading()) if line.strip(b"[, \t")), b"")
+    file.seek(0)
+    if first.lstrip()[:1] in (b"[", b"{") and _document(first, None) is None and not _is_half_line(first):
+        yield from _over_lines(file, reading, hook)
+        return
+    for line in whole_lines(file, reading):
+        if not line.strip(b"[], \t"):
+            continue
+        reading.lines += 1
+        document = _document(line, hook)
+        if document is None:
+            reading.damaged += 1
+        else:
+            yield document
+
+
+def _is_half_line(line: bytes) -> bool:
+    """Whether a line is cut in the middle, rather than the beginning of a document over several lines."""
+    return len(line) > 200
+
+
+def _document(line: bytes, hook: Hook | None) -> dict[str, Any] | None:
+    text = line.strip().lstrip(b"[, ").rstrip(b", ")
+    for candidate in (text, text.removesuffix(b"]")):
+        try:
+            document = json.loads(candidate, object_hook=hook)
+        except (ValueError, RecursionError):
+            continue
+        return document if isinstance(document, dict) else None
+    return None
+
+
+def _over_lines(file: BinaryIO, reading: JsonReading, hook: Hook | None) -> Iterator[dict[str, Any]]:
+    text = file.read(_LARGEST_WHOLE).decode("utf-8", "replace")
+    decoder, at = json.JSONDecoder(object_hook=hook), 0
+    while (at := _next_begin(text, at)) < len(text):
+        reading.lines += 1
+        try:
+            document, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            reading.damaged += 1
+            return
+        if isinstance(document, dict):
+            yield document
+        else:
+            reading.damaged += 1
+    if file.read(1):
+        reading.damaged += 1
+
+
+def _next_begin(text: str, at: int) -> int:
+    while at < len(text) and text[at] in "[], \t\r\n":
+        at += 1
+    return at

@@ -1,0 +1,266 @@
+"""Messages of MongoDB's wire protocol: compression, legacy opcodes, commands.
+
+Drivers have sent OP_MSG since 3.6. OP_QUERY, OP_COMMAND and the three legacy writes came before; they are read for
+old applications and old captures, each as the command that means the same today. Sizes are untrusted: nothing is
+unpacked beyond what the message says, nor beyond the largest message. Source: the MongoDB wire protocol, with its
+legacy opcodes.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from enum import IntEnum
+from io import BytesIO
+from typing import Any, TypeAlias
+
+import msgspec
+
+from levada.capture.mongodb.bson import BsonDocuments, count_documents, decode, decode_without, document_end
+from levada.capture.mongodb.frames import HEADER, LARGEST_MESSAGE, Opcode, Unreadable
+from levada.core.errors import MissingExtra
+
+
+class Compressor(IntEnum):
+    NOOP = 0
+    SNAPPY = 1
+    ZLIB = 2
+    ZSTD = 3
+
+
+def unpack(compressor: int, packed: bytes, claimed: int, largest: int) -> bytes:
+    """The unpacked bytes, which must be exactly as many as claimed."""
+    if not 0 <= claimed <= largest:
+        raise Unreadable(f"claims {claimed} bytes")
+    try:
+        data = _UNPACK[Compressor(compressor)](packed, claimed)
+    except MissingExtra:
+        raise
+    # each library raises its own errors; every one of them means that the bytes are wrong
+    except Exception as error:
+        raise Unreadable(f"does not unpack: {type(error).__name__}") from error
+    if len(data) != claimed:
+        raise Unreadable(f"claims {claimed} bytes and has another size")
+    return data
+
+
+def _noop(packed: bytes, claimed: int) -> bytes:
+    return packed
+
+
+def _snappy(packed: bytes, claimed: int) -> bytes:
+    if _snappy_length(packed) != claimed:  # the format declares its unpacked size first
+        raise ValueError("another size")
+    try:
+        import snappy
+    except ImportError:
+        raise MissingExtra("python-snappy", "mongodb") from None
+    return bytes(snappy.uncompress(packed))
+
+
+def _snappy_length(packed: bytes) -> int:
+    length = 0
+    for place, byte in enumerate(packed[:5]):
+        length |= (byte & 0x7F) << (7 * place)
+        if byte < 0x80:
+            return length
+    raise ValueError("no length")
+
+
+def _zlib(packed: bytes, claimed: int) -> bytes:
+    return zlib.decompressobj().decompress(packed, claimed + 1)  # one byte more than claimed shows a wrong size
+
+
+def _zstd(packed: bytes, claimed: int) -> bytes:
+    import zstandard
+
+    window = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+    with window.stream_reader(BytesIO(packed)) as reader:
+        return bytes(reader.read(claimed + 1))
+
+
+_UNPACK = {Compressor.NOOP: _noop, Compressor.SNAPPY: _snappy, Compressor.ZLIB: _zlib, Compressor.ZSTD: _zstd}
+
+
+Legacy: TypeAlias = tuple[str, dict[str, Any], int]
+_INT32 = struct.Struct("<i")
+_TWO_INT32 = struct.Struct("<ii")
+_UPSERT, _MULTI, _ONLY_FIRST = 1, 2, 1
+_WRAPPED = ("$query", "query")
+
+
+def legacy_command(opcode: int, payload: bytes) -> Legacy:
+    """Database, command, and the number of documents that it inserts; `struct.error` if it is cut short."""
+    readers = {
+        Opcode.QUERY: _query,
+        Opcode.COMMAND: _command,
+        Opcode.INSERT: _insert,
+        Opcode.UPDATE: _update,
+        Opcode.DELETE: _delete,
+    }
+    if opcode not in readers:
+        raise Unreadable(f"unknown opcode {opcode}")
+    return readers[Opcode(opcode)](payload)
+
+
+def _query(payload: bytes) -> Legacy:
+    name, at = _text(payload, 4)
+    limit = _TWO_INT32.unpack_from(payload, at)[1]
+    at += _TWO_INT32.size
+    end = document_end(payload, at)
+    database, _, collection = name.partition(".")
+    if collection == "$cmd":
+        body, counted = decode_without(payload[at:end], b"documents")
+        return database, _unwrapped(body), counted
+    query = decode(payload, at, end)
+    command = {"find": collection, "filter": _unwrapped(query), "limit": abs(limit)}
+    order = query.get("$orderby", query.get("orderby"))
+    if _unwrapped(query) is not query and isinstance(order, dict):
+        command["sort"] = order
+    return database, command, 0
+
+
+def _unwrapped(query: dict[str, Any]) -> dict[str, Any]:
+    """The query itself; it may be inside a document with the order, the hint or the read preference."""
+    first = next(iter(query), "")
+    inside = query.get(first)
+    wrapped = first in _WRAPPED and isinstance(inside, dict) and (first[0] == "$" or "orderby" in query)
+    return inside if wrapped and isinstance(inside, dict) else query
+
+
+def _command(payload: bytes) -> Legacy:
+    database, at = _text(payload, 0)
+    _, at = _text(payload, at)
+    at = document_end(payload, at)  # metadata
+    body, counted = decode_without(payload[at : document_end(payload, at)], b"documents")
+    return database, body, counted
+
+
+def _insert(payload: bytes) -> Legacy:
+    name, at = _text(payload, 4)
+    database, _, collection = name.partition(".")
+    return database, {"insert": collection}, count_documents(payload, at, len(payload))
+
+
+def _update(payload: bytes) -> Legacy:
+    name, at = _text(payload, 4)
+    flags = _INT32.unpack_from(payload, at)[0]
+    middle = document_end(payload, at + 4)
+    database, _, collection = name.partition(".")
+    update = {
+        "q": decode(payload, at + 4, middle),
+        "u": decode(payload, middle, document_end(payload, middle)),
+        "upsert": bool(flags & _UPSERT),
+        "multi": bool(flags & _MULTI),
+    }
+    return database, {"update": collection, "updates": [update]}, 0
+
+
+def _delete(payload: bytes) -> Legacy:
+    name, at = _text(payload, 4)
+    flags = _INT32.unpack_from(payload, at)[0]
+    database, _, collection = name.partition(".")
+    delete = {"q": decode(payload, at + 4, document_end(payload, at + 4)), "limit": flags & _ONLY_FIRST}
+    return database, {"delete": collection, "deletes": [delete]}, 0
+
+
+def _text(payload: bytes, at: int) -> tuple[str, int]:
+    """A zero-terminated name, and where the next field begins."""
+    end = payload.find(b"\0", at)
+    if end < 0:
+        raise Unreadable("a name does not end")
+    return payload[at:end].decode("utf-8", "replace"), end + 1
+
+
+_CHECKSUM = 1
+_REQUIRED = 0xFFFF  # bits that a reader must know; only two of these exist
+_COMPRESSED = struct.Struct("<iiB")
+_INSERTED = b"documents"  # the array of an insert; counted, not decoded
+
+
+class Command(msgspec.Struct):
+    """A command as the server would see it; `counted` documents to insert were not decoded."""
+
+    body: dict[str, Any]
+    database: str = ""
+    counted: int = 0
+
+
+class Silent(Exception):
+    """A message without a query: the next batch, the end of a cursor."""
+
+
+def read_message(message: bytes, largest: int = LARGEST_MESSAGE) -> Command:
+    """The command in a complete message; `Unreadable` or `Silent` if there is none."""
+    if len(message) < HEADER.size:
+        raise Unreadable("a message is cut short")
+    length, _, _, opcode = HEADER.unpack_from(message)
+    if length != len(message):
+        raise Unreadable("the length of a message is wrong")
+    payload = message[HEADER.size :]
+    if opcode == Opcode.COMPRESSED:
+        opcode, payload = _unpacked(payload, largest)
+    return _read(opcode, payload)
+
+
+def _unpacked(payload: bytes, largest: int) -> tuple[int, bytes]:
+    if len(payload) < _COMPRESSED.size:
+        raise Unreadable("a compressed message is cut short")
+    opcode, claimed, compressor = _COMPRESSED.unpack_from(payload)
+    if opcode == Opcode.COMPRESSED:
+        raise Unreadable("a compressed message is in a compressed message")
+    return opcode, unpack(compressor, payload[_COMPRESSED.size :], claimed, largest)
+
+
+def _read(opcode: int, payload: bytes) -> Command:
+    if opcode in (Opcode.GET_MORE, Opcode.KILL_CURSORS):
+        raise Silent
+    if opcode == Opcode.MSG:
+        return _read_msg(payload)
+    try:
+        database, body, counted = legacy_command(opcode, payload)
+    except struct.error:
+        raise Unreadable("a message is cut short") from None
+    return Command(body, database, counted)
+
+
+def _read_msg(payload: bytes) -> Command:
+    """Sections: one body (kind 0), and sequences of documents (kind 1) that stand for arrays of it."""
+    if len(payload) < 5:
+        raise Unreadable("a message is cut short")
+    flags = int.from_bytes(payload[:4], "little")
+    if flags & _REQUIRED & ~3:
+        raise Unreadable("a message has unknown flags")
+    at, end = 4, len(payload) - (4 if flags & _CHECKSUM else 0)
+    command = Command({})
+    arrays: dict[str, BsonDocuments] = {}
+    while at < end:
+        kind, at = payload[at], at + 1
+        if kind == 0:
+            stop = document_end(payload, at, end)
+            command.body, counted = decode_without(payload[at:stop], _INSERTED)
+            command.counted += counted
+            at = stop
+        elif kind == 1:
+            at = _read_sequence(payload, at, end, command, arrays)
+        else:
+            raise Unreadable(f"unknown section kind {kind}")
+    if not command.body:
+        raise Unreadable("a message has no body")
+    command.body.update(arrays)
+    return command
+
+
+def _read_sequence(payload: bytes, at: int, end: int, command: Command, arrays: dict[str, BsonDocuments]) -> int:
+    if at + 4 > end:
+        raise Unreadable("a section is cut short")
+    stop = at + int.from_bytes(payload[at : at + 4], "little", signed=True)
+    name_end = payload.find(b"\0", at + 4, end)
+    if not at + 4 < name_end + 1 <= stop <= end:
+        raise Unreadable("the length of a section is wrong")
+    name = payload[at + 4 : name_end]
+    if name == _INSERTED:
+        command.counted += count_documents(payload, name_end + 1, stop)
+    else:
+        arrays[name.decode("utf-8", "replace")] = BsonDocuments(payload, name_end + 1, stop)
+    return stop

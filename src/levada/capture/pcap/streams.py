@@ -1,0 +1,240 @@
+"""TCP segments and the byte streams they make.
+
+Reads Ethernet (with VLAN tags), Linux cooked 1 and 2, loopback and raw IP; IPv4 and IPv6. Fragments of IP packets
+are skipped: a TCP with path discovery sends none.
+
+Segments may come twice, overlap, come in another order, or be missing. A segment that is ahead waits until the
+missing ones come, or until too much waits: then there is a gap. Of bytes that come twice the first are taken.
+Memory is bounded, per stream and in all.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import NamedTuple, TypeAlias
+
+FIN, SYN, RST = 0x01, 0x02, 0x04
+_NULL, _ETHERNET, _RAW_BSD, _RAW, _LOOP, _SLL, _IPV4, _IPV6, _SLL2 = 0, 1, 12, 101, 108, 113, 228, 229, 276
+_VLAN = (0x8100, 0x88A8, 0x9100)
+_TYPE_IPV4, _TYPE_IPV6 = 0x0800, 0x86DD
+_TCP = 6
+_EXTENSIONS = frozenset({0, 43, 60, 135, 139, 140})
+_FRAGMENT, _AUTHENTICATION = 44, 51
+
+
+class Segment(NamedTuple):
+    source: tuple[bytes, int]
+    target: tuple[bytes, int]
+    sequence: int
+    flags: int
+    data: bytes
+    missing: int  # bytes of it that the capture did not keep
+
+
+def read_segment(link: int, packet: bytes) -> Segment | None:
+    """The segment in a packet; None if it is something else, or cut before its data begins."""
+    try:
+        return _of_network(packet, _network_begin(link, packet))
+    except (struct.error, IndexError):
+        return None
+
+
+def _network_begin(link: int, packet: bytes) -> int:
+    """Where the IP header begins; -1 if there is none."""
+    if link == _ETHERNET:
+        kind, at = struct.unpack_from(">H", packet, 12)[0], 14
+        while kind in _VLAN:
+            kind, at = struct.unpack_from(">H", packet, at + 2)[0], at + 4
+        return at if kind in (_TYPE_IPV4, _TYPE_IPV6) else -1
+    if link in (_NULL, _LOOP):
+        return 4
+    if link in (_RAW, _RAW_BSD, _IPV4, _IPV6):
+        return 0
+    if link in (_SLL, _SLL2):
+        kind = struct.unpack_from(">H", packet, 14 if link == _SLL else 0)[0]
+        return (16 if link == _SLL else 20) if kind in (_TYPE_IPV4, _TYPE_IPV6) else -1
+    return -1
+
+
+def _of_network(packet: bytes, at: int) -> Segment | None:
+    if at < 0:
+        return None
+    version = packet[at] >> 4
+    if version == 4:
+        return _of_ipv4(packet, at)
+    return _of_ipv6(packet, at) if version == 6 else None
+
+
+def _of_ipv4(packet: bytes, at: int) -> Segment | None:
+    size = (packet[at] & 0x0F) * 4
+    total, fragment = struct.unpack_from(">H2xH", packet, at + 2)
+    if size < 20 or packet[at + 9] != _TCP or fragment & 0x3FFF:
+        return None
+    end = at + total if total else len(packet)  # 0: the network card segmented it after the capture
+    return _of_tcp(packet, at + size, end, packet[at + 12 : at + 16], packet[at + 16 : at + 20])
+
+
+def _of_ipv6(packet: bytes, at: int) -> Segment | None:
+    length, following = struct.unpack_from(">HB", packet, at + 4)
+    place = at + 40
+    end = place + length if length else len(packet)
+    while following in _EXTENSIONS or following == _AUTHENTICATION:
+        size = (packet[place + 1] + 2) * 4 if following == _AUTHENTICATION else (packet[place + 1] + 1) * 8
+        following, place = packet[place], place + size
+    if following != _TCP:
+        return None
+    return _of_tcp(packet, place, end, packet[at + 8 : at + 24], packet[at + 24 : at + 40])
+
+
+def _of_tcp(packet: bytes, at: int, end: int, source: bytes, target: bytes) -> Segment | None:
+    source_port, target_port, sequence, _, offset, flags = struct.unpack_from(">HHIIBB", packet, at)
+    begin = at + (offset >> 4) * 4
+    if begin < at + 20 or end < begin:
+        return None
+    data = packet[begin:end]
+    return Segment((source, source_port), (target, target_port), sequence, flags, data, end - begin - len(data))
+
+
+_HALF = 1 << 31
+_WHOLE = 1 << 32
+_MOST_WAITING = 4_096  # segments of one stream
+_MOST_WAITING_BYTES = 8 << 20
+_MOST_BYTES = 128 << 20  # of all streams together
+_MOST_STREAMS = 20_000
+Way: TypeAlias = tuple[tuple[bytes, int], tuple[bytes, int]]
+
+
+class StreamPiece(NamedTuple):
+    """Bytes of one stream, a mark that some are missing before the next (`gap`), or its end."""
+
+    stream: int
+    at: float
+    data: bytes = b""
+    gap: bool = False
+    end: bool = False
+
+
+class _Stream:
+    """One direction of one connection."""
+
+    def __init__(self, number: int, first: int | None = None) -> None:
+        self.number = number
+        self.first = first  # the sequence number of its first byte, if its beginning was captured
+        self.next = first  # the sequence number that continues it
+        self.waiting: dict[int, tuple[bytes, float]] = {}
+        self.waiting_bytes = 0
+        self.end_at: int | None = None  # the sequence number of its FIN
+        self.ended = False
+
+    def put(self, sequence: int, data: bytes, at: float) -> None:
+        """Keep a segment for later; of two with the same beginning the longer one."""
+        held = self.waiting.get(sequence)
+        if held is None or len(held[0]) < len(data):
+            self.waiting_bytes += len(data) - (len(held[0]) if held else 0)
+            self.waiting[sequence] = (data, at)
+
+    def in_order(self) -> Iterator[tuple[bytes, float]]:
+        """The waiting segments that continue the stream."""
+        while self.waiting and self.next is not None:
+            sequence = min(self.waiting, key=self._ahead)
+            if self._ahead(sequence) > 0:
+                return
+            data, at = self.waiting.pop(sequence)
+            self.waiting_bytes -= len(data)
+            fresh = data[-self._ahead(sequence) :]
+            if fresh:
+                self.next = (self.next + len(fresh)) % _WHOLE
+                yield fresh, at
+
+    def skip(self) -> None:
+        """Give up what is missing, and go on with the nearest segment."""
+        self.next = min(self.waiting, key=self._ahead)
+
+    def is_over_full(self) -> bool:
+        return len(self.waiting) > _MOST_WAITING or self.waiting_bytes > _MOST_WAITING_BYTES
+
+    def _ahead(self, sequence: int) -> int:
+        """How far a sequence number is ahead; numbers wrap at 2^32."""
+        assert self.next is not None
+        return (sequence - self.next + _HALF) % _WHOLE - _HALF
+
+
+class TcpStreams:
+    """All streams to one port."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._streams: OrderedDict[Way, _Stream] = OrderedDict()
+        self._begun = 0
+        self._waiting_bytes = 0
+        self.segments = 0
+        self.gaps = 0
+
+    def take(self, segment: Segment, at: float) -> Iterator[StreamPiece]:
+        """The pieces that are in order now."""
+        if segment.target[1] != self._port:
+            return
+        self.segments += 1
+        way = (segment.source, segment.target)
+        first = (segment.sequence + 1) % _WHOLE if segment.flags & SYN else None
+        stream = self._streams.get(way)
+        if stream is None or (first is not None and stream.first != first):
+            yield from self._make_room(way)
+            self._begun += 1
+            stream = self._streams[way] = _Stream(self._begun, first)
+        self._streams.move_to_end(way)
+        if first is None and not stream.ended:  # a retransmission after the end
+            before = stream.waiting_bytes
+            yield from self._add(stream, segment, at)
+            self._waiting_bytes += stream.waiting_bytes - before
+            if segment.flags & RST or (stream.end_at is not None and stream.next == stream.end_at):
+                yield from self._end(stream)
+
+    def close(self) -> Iterator[StreamPiece]:
+        """Note that no more segments will come."""
+        for stream in self._streams.values():
+            yield from self._end(stream)
+
+    def _make_room(self, way: Way) -> Iterator[StreamPiece]:
+        """For a new connection: end the previous one between the same addresses, and the oldest if there are too
+        many."""
+        old = self._streams.pop(way, None)
+        if old is None and len(self._streams) >= _MOST_STREAMS:
+            _, old = self._streams.popitem(last=False)
+        if old is not None:
+            yield from self._end(old)
+
+    def _add(self, stream: _Stream, segment: Segment, at: float) -> Iterator[StreamPiece]:
+        if stream.next is None:
+            if not segment.data:
+                return
+            stream.next = segment.sequence  # the capture began later than the connection
+            yield StreamPiece(stream.number, at, gap=True)
+        if segment.flags & FIN:
+            stream.end_at = (segment.sequence + len(segment.data) + segment.missing) % _WHOLE
+        if segment.data:
+            stream.put(segment.sequence, segment.data, at)
+        yield from self._ready(stream)
+        while stream.is_over_full() or (stream.waiting and self._waiting_bytes > _MOST_BYTES):
+            yield from self._skip_gap(stream)
+
+    def _ready(self, stream: _Stream) -> Iterator[StreamPiece]:
+        for data, at in stream.in_order():
+            yield StreamPiece(stream.number, at, data)
+
+    def _skip_gap(self, stream: _Stream) -> Iterator[StreamPiece]:
+        self.gaps += 1
+        stream.skip()
+        yield StreamPiece(stream.number, 0.0, gap=True)
+        yield from self._ready(stream)
+
+    def _end(self, stream: _Stream) -> Iterator[StreamPiece]:
+        if stream.ended:
+            return
+        stream.ended = True
+        self._waiting_bytes -= stream.waiting_bytes
+        while stream.waiting:
+            yield from self._skip_gap(stream)
+        yield StreamPiece(stream.number, 0.0, end=True)

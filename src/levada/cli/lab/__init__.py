@@ -1,0 +1,1 @@
+"""`levada lab`: reruns the tables of the sources."""

@@ -1,0 +1,163 @@
+"""`levada lab sharding`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from levada.cli.lab.tables import check_picture, chosen_parts, figures_table, print_sections, require, wide_printer
+from levada.cli.options import JsonOption, check_range, print_json
+from levada.cli.terminal import progress_bar
+from levada.core.errors import UsageError
+from levada.sharding.paper import PaperKey
+
+if TYPE_CHECKING:
+    from levada.lab.reference import Section
+    from levada.lab.sharding.comparison import KeyEntry
+
+if TYPE_CHECKING:
+    from levada.lab.sharding.comparison import KeyEntry
+_SHOWN = ("hashed-id", "paper", "ours")
+_COLUMNS = ("shards", "key", "shards/query", "one shard", "load", "inserts", "capacity", "by the paper's")
+
+
+def show(result: ShardingLabResult) -> None:
+    out = wide_printer()
+    if result.key is not None:
+        _show_key(result)
+    print_sections(out, result.sections)
+    for active in dict.fromkeys(entry.active for entry in result.entries):
+        out.print(Text(f"\n{active:.0%} of the ads active; load, inserts: max/mean; one node is 1", style="bold"))
+        out.print(_table([entry for entry in result.entries if entry.active == active]))
+
+
+def _show_key(result: ShardingLabResult) -> None:
+    from levada.lab.sharding.tables import PRINTED_KEY
+
+    out = wide_printer()
+    same = "the same" if result.key_text == PRINTED_KEY else "not the same"
+    out.print(f"The paper's key from its table: {result.key_text}   printed: {PRINTED_KEY}   ({same})")
+    for dropped in result.key.dropped if result.key else ():
+        out.print(f"  dropped {dropped.field}: {dropped.reason}")
+
+
+def _table(entries: Sequence[KeyEntry]) -> Table:
+    table = figures_table(_COLUMNS)
+    papers = {entry.shards: entry.figures.capacity for entry in entries if entry.scheme == "paper"}
+    for entry in entries:
+        if entry.scheme not in _SHOWN:
+            continue
+        figures = entry.figures
+        table.add_row(
+            str(entry.shards),
+            entry.scheme,
+            f"{figures.shards_per_query:.2f}",
+            f"{figures.single_shard:.0%}",
+            f"{figures.load_max_mean:.2f}",
+            f"{figures.insert_max_mean:.2f}",
+            f"{figures.capacity:.2f}",
+            f"{figures.capacity / papers[entry.shards]:.2f}",
+            style="bold" if entry.scheme == "ours" else None,
+        )
+    return table
+
+
+_COUNTS = (2, 3, 4, 8, 16, 32, 64)
+_MODEL_COUNTS = (2, 3, 4, 8)
+_ACTIVES = (0.35, 0.9)
+
+
+@dataclass(slots=True)
+class ShardingLabResult:
+    key: PaperKey | None = None
+    key_text: str = ""
+    sections: list[Section] = field(default_factory=list)
+    entries: list[KeyEntry] = field(default_factory=list)
+
+    def facts(self) -> dict[str, Any]:
+        claims = [claim for section in self.sections for claim in section.claims]
+        return {"key": self.key_text, "method": self.key, "claims": claims, "comparison": self.entries}
+
+
+def run(parts: Sequence[str], size: int, seed: int, *, quiet: bool) -> ShardingLabResult:
+    from levada.lab.sharding import tables
+    from levada.lab.sharding.comparison import compare
+
+    result = ShardingLabResult()
+    if "key" in parts:
+        result.key = tables.key_of_table()
+        result.key_text = result.key.text(tables.printed_document())
+        result.sections.append(tables.key_section())
+    if "comparison" in parts:
+        with progress_bar(quiet) as progress:
+            result.entries = compare(_ACTIVES, _COUNTS, size, seed, progress)
+    if "model" in parts:
+        result.sections += _model(result, size, seed, quiet)
+    return result
+
+
+def _model(result: ShardingLabResult, size: int, seed: int, quiet: bool) -> list[Section]:
+    from levada.lab.sharding import tables
+    from levada.lab.sharding.ads import AdsModel
+    from levada.lab.sharding.comparison import Board, compare
+
+    entries = [each for each in result.entries if each.active == _ACTIVES[0] and each.shards in _MODEL_COUNTS]
+    if not entries:
+        with progress_bar(quiet) as progress:
+            entries = compare(_ACTIVES[:1], _MODEL_COUNTS, size, seed, progress)
+    board = Board(AdsModel(_ACTIVES[0], size, size, seed=seed))
+    eight = [each for each in entries if each.shards == 8]
+    return [tables.shares_section(board), tables.model_section(eight), tables.runs_section(entries)]
+
+
+_PARTS = ("key", "model", "comparison")
+
+
+def sharding(
+    only: Annotated[str | None, typer.Option("--only", metavar="A,B", help="Of key, model and comparison.")] = None,
+    size: Annotated[int, typer.Option("--size", metavar="N", help="Ads that are made, and as many queries.")] = 30_000,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Another seed, other ads.")] = 1,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE", help="Draw capacity by shards: .svg or .png.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Builds the paper's key from its printed table; makes ads and queries of those shares; compares keys on them.
+
+    Printed figures stand beside ours: the key, the shares, a model of it at 8 shards, the three runs as ratios.
+    Then hashed id, the paper's key and ours from 2 to 64 shards, with 35% and with 90% of the ads active. Keys are
+    advised from one draw of ads and queries, and measured on another.
+
+    Examples:
+
+    ```
+    levada lab sharding
+    levada lab sharding --only key
+    levada lab sharding --size 20000 --picture sharding.svg --json
+    ```
+    """
+    if picture:
+        require("matplotlib")
+    check_picture(picture)
+    parts = chosen_parts(only, _PARTS)
+    check_range("--size", size, 1_000, 2_000_000)
+    if not 0 <= seed < 1 << 32:
+        raise UsageError(f"--seed must be between 0 and {(1 << 32) - 1}, not {seed}")
+    if picture and "comparison" not in parts:
+        raise UsageError("--picture draws the comparison: add it to --only")
+
+    result = run(parts, size, seed, quiet=json)
+    if picture:
+        from levada.lab.sharding.comparison import draw_comparison
+
+        draw_comparison(result.entries, picture)
+    if json:
+        print_json(result.facts())
+    else:
+        show(result)

@@ -1,0 +1,184 @@
+"""`levada lab stages`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from levada.cli.lab.tables import chosen_parts, figures_table, print_sections, require_lab, wide_printer
+from levada.cli.options import JsonOption, check_range, print_json
+from levada.cli.terminal import progress_bar
+
+if TYPE_CHECKING:
+    from levada.lab.reference import Section
+    from levada.lab.stages.comparison import ControllerEntry
+
+if TYPE_CHECKING:
+    from levada.lab.reference import Claim
+    from levada.lab.stages.comparison import ControllerEntry
+_COLUMNS = (
+    "controller and setting",
+    "paid",
+    "above floor, %",
+    "late, s",
+    "dropped, %",
+    "decisions",
+    "tried",
+    "limits",
+)
+
+
+def show(result: StagesLabResult) -> None:
+    out = wide_printer()
+    print_sections(out, result.sections)
+    for section in result.limits:
+        out.print(Text(f"\n{section.title}: ours | limit", style="bold"))
+        table = figures_table(("", *section.columns))
+        for name, claims in section.rows:
+            table.add_row(name, *(_limited(claim) for claim in claims))
+        out.print(table)
+    for load in dict.fromkeys(entry.load for entry in result.entries):
+        own = [entry for entry in result.entries if entry.load == load]
+        out.print(Text(f"\n{load}: the work alone keeps {own[0].busy_floor:.1f} workers busy", style="bold"))
+        out.print(_entries(own))
+
+
+def _limited(claim: Claim) -> Text:
+    kept = claim.verdict == "holds"
+    return Text(
+        f"{claim.measured:,.4g} | {claim.printed:,.4g}{'' if kept else ' ✗':2}", style="green" if kept else "red"
+    )
+
+
+def _entries(entries: Sequence[ControllerEntry]) -> Table:
+    table = figures_table(_COLUMNS)
+    for entry in entries:
+        table.add_row(
+            entry.setting,
+            f"{entry.paid_workers:.1f}",
+            f"{entry.over_percent:.2f}",
+            f"{entry.late_s:.3f}",
+            f"{entry.drop_percent:.3f}",
+            f"{entry.decisions:,.0f}",
+            str(entry.settings_tried),
+            "kept" if entry.keeps_limits else "decisions" if entry.keeps_others else "broken",
+            style=None if entry.keeps_limits else "dim",
+        )
+    return table
+
+
+_FRESH = 301  # ours was tuned on lower seeds than these
+
+
+@dataclass(slots=True)
+class StagesLabResult:
+    sections: list[Section] = field(default_factory=list)
+    limits: list[Section] = field(default_factory=list)
+    entries: list[ControllerEntry] = field(default_factory=list)
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "claims": [claim for section in self.sections for claim in section.claims],
+            "limits": [
+                {"table": section.title, "row": row, "claims": claims}
+                for section in self.limits
+                for row, claims in section.rows
+            ],
+            "comparison": self.entries,
+        }
+
+
+def run(parts: Sequence[str], runs: int, seconds: float, *, quiet: bool) -> StagesLabResult:
+    from levada.lab.stages import limits, report
+    from levada.lab.stages.comparison import compare
+
+    seeds, fresh = range(1, runs + 1), range(_FRESH, _FRESH + runs)
+    result = StagesLabResult()
+    if "checks" in parts:
+        result.sections += _checks(seconds, seeds, quiet)
+    if "scores" in parts:
+        result.sections += [
+            _watched(quiet, report.linear_section, seconds, seeds),
+            _watched(quiet, report.drain_time_section, seconds, seeds),
+        ]
+    if "limits" in parts:
+        result.limits += [
+            _watched(quiet, limits.limits_section, seconds, fresh),
+            _watched(quiet, limits.startup_section, seconds, fresh),
+        ]
+    if "comparison" in parts:
+        with progress_bar(quiet) as progress:
+            result.entries = compare(seeds=fresh, seconds=seconds, progress=progress)
+    return result
+
+
+def _checks(seconds: float, seeds: Sequence[int], quiet: bool) -> list[Section]:
+    from levada.lab.stages import money, report
+
+    with progress_bar(quiet) as progress:
+        best = money.run_best(seconds, seeds, progress)
+    return [
+        report.theory_section(seconds, seeds),
+        report.queue_section(seconds, seeds),
+        report.static_section(seconds, seeds),
+        report.sizes_section(seconds, min(3, len(seeds))),
+        report.overload_section(seeds),
+        money.side_by_side_section(best),
+        *money.money_sections(best),
+    ]
+
+
+def _watched(quiet: bool, make: Callable[..., Section], seconds: float, seeds: Sequence[int]) -> Section:
+    with progress_bar(quiet) as progress:
+        return make(seconds, seeds, progress)
+
+
+_PARTS = ("checks", "scores", "limits", "comparison")
+
+
+def stages(
+    only: Annotated[
+        str | None, typer.Option("--only", metavar="A,B", help="Of checks, scores, limits and comparison.")
+    ] = None,
+    runs: Annotated[int, typer.Option("--runs", metavar="N", help="Seeds per figure.")] = 5,
+    seconds: Annotated[
+        float, typer.Option("--seconds", metavar="S", help="Simulated seconds per run, 10000 in the report.")
+    ] = 10_000.0,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE", help="Draw cost against latency: .svg or .png.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Reruns the figures of the report on a three-stage system, printed beside ours: the M/M/1 check, the first
+    queue, static sizes, the overload, both score tables, the cost in money; then says whether ours keeps its
+    limits on six loads, and compares all controllers there: of each the cheapest setting that keeps the limits.
+
+    Examples:
+
+    ```
+    levada lab stages
+    levada lab stages --only checks --runs 2 --seconds 2000
+    levada lab stages --only limits,comparison --runs 10 --seconds 3000
+    levada lab stages --only comparison --picture stages.svg --json
+    ```
+    """
+    require_lab(picture)
+    parts = chosen_parts(only, _PARTS)
+    check_range("--runs", runs, 1, 1_000)
+    check_range("--seconds", seconds, 10, 1_000_000)
+
+    result = run(parts, runs, seconds, quiet=json)
+    if picture:
+        from levada.lab.stages.picture import draw_comparison
+
+        draw_comparison([(each.controller, each.paid_workers, each.late_s) for each in result.entries], picture)
+    if json:
+        print_json(result.facts())
+    else:
+        show(result)

@@ -1,0 +1,1 @@
+"""Commands about stored pages: search, diff, why, trends, postings, export, warm."""

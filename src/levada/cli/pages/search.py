@@ -1,0 +1,180 @@
+"""`levada search`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from levada.cli.options import DataOption, JsonOption, print_json
+from levada.core.errors import NotFound, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from levada.core.search_records import Hit, Hits, Query
+
+
+class MinusWordsCommand(TyperCommand):
+    """A command whose arguments are search words: `-word` is refused with the way to write it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with_value = {name for param in self.params for name in param.opts if not getattr(param, "is_flag", False)}
+        typed = list(_before_dashes(args, with_value))
+        if minus := next((word for word in typed if _is_excluded(word, ctx.help_option_names)), None):
+            query = " ".join(quote(word) for word in typed if not word.startswith("--"))
+            raise UsageError(
+                f"{minus!r} reads like an option: write options first and then --, as in levada {self.name} -- {query}"
+            )
+        return super().parse_args(ctx, args)
+
+
+COMMAND_CLASS = MinusWordsCommand
+
+
+def _before_dashes(args: Iterable[str], with_value: set[str]) -> Iterator[str]:
+    """Words and options up to `--`, without the values of options."""
+    words = iter(args)
+    for word in words:
+        if word == "--":
+            return
+        yield word
+        if word in with_value:
+            next(words, None)
+
+
+def _is_excluded(word: str, help_names: Iterable[str]) -> bool:
+    return len(word) > 1 and word[0] == "-" != word[1] and word not in help_names
+
+
+def search(
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="What to look for; several are all wanted.")],
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Hits to show.")] = 10,
+    page: Annotated[int, typer.Option(metavar="K", min=1, help="The K-th page of N hits.")] = 1,
+    capture: Annotated[
+        Path | None, typer.Option("--capture", metavar="FILE", help="Append the query to this log of queries.")
+    ] = None,
+    data: DataOption = Path("levada-data"),
+    json: JsonOption = False,
+) -> None:
+    """Finds stored pages by their words, the best first.
+
+    Words are found in all their forms, whatever their case and accents. Put the whole query in single quotes if it
+    holds a minus or double quotes, and -- before it if it begins with a minus.
+
+    ```
+    "sea bus"               these words in this order, as they stand
+    ferry OR vapur          either
+    -bridge                 not this
+    site:example.org        of this host or one below it
+    lang:tr                 in this language
+    since:7d                changed since (m, h, d, w, or 2026-01-31)
+    ```
+
+    Examples:
+
+    ```
+    levada search istanbul vapur
+    levada search '"sea bus" site:example.org -bridge' --limit 5
+    levada search 'price since:24h' --json
+    ```
+    """
+    import levada
+    from levada.cli.terminal import printer
+    from levada.core.search_records import Query
+    from levada.core.words import line
+
+    typed = line(" ".join(words))
+    first = (page - 1) * limit
+    with levada.open(data, create=False) as collection:
+        hits, now = collection.search(typed, limit=limit, offset=first), collection.now()
+        away = collection.unreachable()
+    for sentence in away:
+        print(f"levada: {sentence}; what it holds is shown without excerpts, and may be old", file=sys.stderr)
+    if capture is not None:
+        _capture(Query(typed, limit, first, now), capture)
+    if json:
+        partial = {"partial": away} if away else {}
+        print_json({"total": hits.total, "hits": [_facts(hit) for hit in hits.hits], **partial})
+        raise typer.Exit(0 if hits.hits else NotFound.exit_code)
+    if not hits.hits:
+        raise NotFound(_nothing(typed, hits, page))
+    _print(printer(), hits, first, now)
+
+
+def _capture(query: Query, log: Path) -> None:
+    from levada.capture.query_log import SearchCapture
+
+    capture = SearchCapture(log)
+    capture.search(query)
+    capture.close()
+    if capture.lost:
+        print(f"levada: the query could not be written to {log}", file=sys.stderr)
+
+
+def _nothing(typed: str, hits: Hits, page: int) -> str:
+    if hits.total:
+        return f"there is no page {page} of hits: {hits.total:,} were found for {typed}"
+    return f"nothing found for {typed}"
+
+
+def _print(out: Console, hits: Hits, first: int, now: float) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    for number, hit in enumerate(hits.hits, first + 1):
+        out.print(Text.assemble((f"{number:>3}. ", "dim"), _title(hit)))
+        for each in (Text(hit.url, "green"), _snippet(hit), _about(hit, now)):
+            if out.is_terminal and len(each) > 0:
+                out.print(Padding(each, (0, 0, 0, 5)), soft_wrap=False)
+            elif len(each) > 0:
+                out.print(Text("     ") + each)
+        out.print()
+    last = first + len(hits.hits)
+    shown = "" if last - first == hits.total else f", {first + 1:,} to {last:,} shown"
+    out.print(f"{hits.total:,} found{shown}", style="dim")
+
+
+def _title(hit: Hit) -> Text:
+    from rich.text import Text
+
+    from levada.core.words import line, shortened
+
+    return Text(shortened(line(hit.title), 200) or "(no title)", "bold cyan")
+
+
+def _snippet(hit: Hit) -> Text:
+    from rich.text import Text
+
+    from levada.core.words import harmless
+
+    return Text.assemble(*((harmless(piece), "bold" if asked else "") for piece, asked in hit.snippet))
+
+
+def _about(hit: Hit, now: float) -> Text:
+    from rich.text import Text
+
+    from levada.core.durations import relative
+
+    about = [hit.site, hit.language, f"changed {relative(hit.changed_at, now)}"]
+    return Text(" · ".join(part for part in about if part), "dim")
+
+
+def _facts(hit: Hit) -> dict[str, Any]:
+    from levada.core.durations import iso
+
+    return {
+        "url": hit.url,
+        "site": hit.site,
+        "title": hit.title,
+        "score": hit.score,
+        "language": hit.language,
+        "changed_at": iso(hit.changed_at),
+        "snippet": [{"text": piece, "asked": asked} for piece, asked in hit.snippet],
+    }

@@ -1,0 +1,197 @@
+"""`levada control`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from levada.cli.options import JsonOption, print_json
+from levada.core.errors import UsageError
+from levada.core.reports import Round
+from levada.core.words import harmless, plural
+
+if TYPE_CHECKING:
+    from levada.collection.control import StagePlan
+
+
+def run_until_signal(work: Callable[[asyncio.Event], Coroutine[None, None, None]]) -> None:
+    """Run an asynchronous function until it ends; Ctrl-C and SIGTERM set the event that it is given."""
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        await work(stop)
+
+    asyncio.run(run())
+
+
+class ChangedLines:
+    """Prints a line on standard error when the size of a stage changes, or when the source must wait."""
+
+    def __init__(self) -> None:
+        self._wanted: dict[str, int] = {}
+        self._held = False
+
+    def __call__(self, done: Round) -> None:
+        for stage in done.stages:
+            if self._wanted.get(stage.stage) != stage.wanted:
+                self._wanted[stage.stage] = stage.wanted
+                words = f"{stage.stage}: {plural(stage.wanted, 'worker')} wanted, {stage.on} on ({stage.why})"
+                print(harmless(words), file=sys.stderr, flush=True)
+        if done.hold_source is not self._held:
+            self._held = done.hold_source
+            print("the source should wait" if self._held else "the source may go on", file=sys.stderr, flush=True)
+
+
+def listen_to_logs() -> None:
+    """Log to standard error; the broker's client is silenced, since our own messages say the same more clearly."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("levada: %(message)s"))
+    ours = logging.getLogger("levada")
+    ours.addHandler(handler)
+    ours.setLevel(logging.INFO)
+    for name in ("aio_pika", "aiormq"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def control(
+    settings: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="What the controller is told; per stage a/b.")
+    ] = None,
+    rabbitmq: Annotated[
+        str, typer.Option("--rabbitmq", envvar="LEVADA_RABBITMQ", metavar="URL", help="amqp://user:password@host/")
+    ] = "amqp://localhost/",
+    stage: Annotated[
+        list[str] | None,
+        typer.Option("--stage", metavar="NAME=QUEUE,LEAST,MOST,COMMAND", help="In order; more than one may be named."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="DIR", help="Crawl into this folder, with `levada work`.")
+    ] = None,
+    start: Annotated[
+        list[str] | None, typer.Option("--start", metavar="URL", help="With --data: where to start.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="With --data: settings of the crawl.")
+    ] = None,
+    fetch: Annotated[
+        str,
+        typer.Option(
+            "--fetch", metavar="LEAST,MOST", help="With --data: workers that fetch; or LEAST,MOST,DEPLOYMENT."
+        ),
+    ] = "1,8",
+    catalog: Annotated[
+        str, typer.Option("--catalog", metavar="LEAST,MOST", help="With --data: workers that store; likewise.")
+    ] = "1,2",
+    controller: Annotated[
+        str, typer.Option("--controller", metavar="NAME", help="Who says how many; a wrong name lists all.")
+    ] = "feed-forward",
+    budget: Annotated[
+        int | None, typer.Option("--budget", metavar="N", help="Workers of all stages together, at most.")
+    ] = None,
+    period: Annotated[float, typer.Option("--period", metavar="S", help="Seconds between two looks.")] = 1.0,
+    grace: Annotated[
+        float, typer.Option("--grace", metavar="S", help="Seconds that a worker has to finish its job.")
+    ] = 30.0,
+    assume: Annotated[
+        float, typer.Option("--assume", metavar="S", help="Seconds per job of workers that report nothing.")
+    ] = 1.0,
+    keda: Annotated[
+        str | None, typer.Option("--keda", metavar="HOST:PORT", help="Run nothing; tell KEDA when it asks here.")
+    ] = None,
+    kubernetes: Annotated[
+        bool, typer.Option("--kubernetes", help="Run nothing; scale Deployments, named in place of commands.")
+    ] = False,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", metavar="S", help="End after so long; else at Ctrl-C.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Reads the lengths of RabbitMQ queues, decides how many workers each stage should have, and starts and stops
+    them as processes of this machine; or tells Kubernetes.
+
+    A worker is stopped by SIGTERM: it finishes its job and ends. While the broker is away or a queue is missing,
+    the number of workers stays. With `--data` it also hands out the pages of a crawl, which any number of
+    `levada work` fetch and store.
+
+    Examples:
+
+    ```
+    levada control --stage resize=images,1,20,"python resize.py" --rabbitmq amqp://guest:guest@localhost/
+    levada control --stage a=in,1,8,./prepare --stage b=out,1,60,./finish --budget 50 --period 0.5
+    levada control --stage resize=images,0,50 --keda 0.0.0.0:9090
+    levada control --data news --start https://example.org --fetch 1,16 --json
+    ```
+    """
+    from levada.cli.run.crawl import read_settings
+    from levada.cli.simulate.options import parse_options
+    from levada.collection.control import ControlPlan, autoscale, parse_stage
+    from levada.collection.scheduling import crawl_by_workers
+    from levada.collection.starts import seeds
+    from levada.core.folder import DataFolder
+
+    if (stage is None) == (data is None):
+        raise UsageError("name either --stage name=queue,least,most,command, or --data DIR for a crawl")
+    if keda is not None and kubernetes:
+        raise UsageError("either --keda or --kubernetes: two would pull at the same pods")
+    if data is None and (start or config):
+        raise UsageError("--start and --config belong to a crawl: name its folder with --data")
+    plan = ControlPlan(
+        url=rabbitmq,
+        stages=tuple(map(parse_stage, stage or ())),
+        controller=controller,
+        options=parse_options(settings),
+        budget=budget,
+        period=_above_zero(period, "--period"),
+        grace=_above_zero(grace, "--grace"),
+        assumed=_above_zero(assume, "--assume"),
+        keda=None if keda is None else _address(keda),
+        kubernetes=kubernetes,
+    )
+    limit = None if seconds is None else _above_zero(seconds, "--seconds")
+    show = print_json if json else ChangedLines()
+    if data is None:
+        _need_commands(plan.stages, keda is not None)
+        listen_to_logs()
+        run_until_signal(partial(autoscale, plan, seconds=limit, on_round=show))
+        return
+    limits = tuple(parse_stage(f"{name}=-,{text}") for name, text in (("fetch", fetch), ("catalog", catalog)))
+    if kubernetes and not all(each.command for each in limits):
+        raise UsageError("--kubernetes: which Deployments? --fetch LEAST,MOST,DEPLOYMENT and --catalog likewise")
+    if not kubernetes and any(each.command for each in limits):
+        raise UsageError("--fetch and --catalog are LEAST,MOST; a Deployment is named with --kubernetes only")
+    begin, crawl_settings = seeds(start or []), read_settings(config)
+    if not begin and not DataFolder(data).exists():
+        raise UsageError("no start: name one, as in: levada control --data DIR --start https://example.org")
+    listen_to_logs()
+    run_until_signal(
+        lambda stop: crawl_by_workers(data, crawl_settings, begin, plan, limits, stop, seconds=limit, on_round=show)
+    )
+
+
+def _above_zero(value: float, option: str) -> float:
+    if not 0.0 < value <= 1e9:
+        raise UsageError(f"{option} must be above 0, not {value:g}")
+    return value
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not (colon and host and port.isdigit() and int(port) < 65536):
+        raise UsageError(f"--keda {text[:100]!r} is not of the form HOST:PORT, such as 0.0.0.0:9090")
+    return host, int(port)
+
+
+def _need_commands(stages: tuple[StagePlan, ...], by_keda: bool) -> None:
+    for each in stages:
+        if not by_keda and not each.command:
+            raise UsageError(f"--stage {each.name}: a command is missing: name=queue,least,most,command")

@@ -1,0 +1,73 @@
+"""`levada work`."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from levada.cli.options import JsonOption, print_json
+from levada.cli.run.control import listen_to_logs
+from levada.core.errors import UsageError
+
+
+def work(
+    stage: Annotated[str, typer.Option("--stage", metavar="fetch|catalog", help="Which work to do.")],
+    rabbitmq: Annotated[
+        str, typer.Option("--rabbitmq", envvar="LEVADA_RABBITMQ", metavar="URL", help="amqp://user:password@host/")
+    ] = "amqp://localhost/",
+    store: Annotated[
+        str | None,
+        typer.Option(
+            "--store", envvar="LEVADA_STORE", metavar="DSN", help="Without the folder: the first PostgreSQL server."
+        ),
+    ] = None,
+    collection: Annotated[
+        str | None, typer.Option("--collection", metavar="NAME", help="With --store: which one, of several there.")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", metavar="DIR", help="The folder that holds the collection; levada-data if unsaid."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Fetches pages that `levada control --data` hands out, or stores what was fetched; any number of times.
+
+    Runs until Ctrl-C or SIGTERM: then it finishes the message that it has, and ends. However it ends, nothing is
+    lost and nothing stored twice. `levada control --data` starts and stops workers by itself; start some by hand
+    where it is not to, on any machine: where PostgreSQL holds the collection, --store is all that they need.
+
+    Examples:
+
+        levada work --stage fetch --data news --rabbitmq amqp://guest:guest@localhost/
+
+        levada work --stage catalog --data news
+
+        levada work --stage fetch --store postgresql://levada@db.example/levada --rabbitmq amqp://mq.example/
+    """
+    import uvloop
+
+    from levada.collection.working import STAGES, find_workplace, open_worker
+
+    if stage not in STAGES:
+        raise UsageError(f"--stage is one of {', '.join(STAGES)}, not {stage[:50]!r}")
+    if collection is not None and store is None:
+        raise UsageError("--collection names one of several on a server: name that with --store")
+    place = find_workplace(data, store, collection)  # a folder that is named counts for more than LEVADA_STORE
+    listen_to_logs()
+    done = 0
+
+    async def run() -> None:
+        nonlocal done
+        async with open_worker(place, stage, rabbitmq) as worker:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, worker.stop)
+            await worker.run()
+            done = worker.done
+
+    uvloop.run(run())
+    if json:
+        print_json({"stage": stage, "messages": done})

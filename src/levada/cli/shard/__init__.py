@@ -1,0 +1,1 @@
+"""`levada shard`: capture, advise, script, apply, replay, warm-up."""

@@ -1,0 +1,92 @@
+"""`levada shard apply`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from levada.cli.options import DataOption, JsonOption, print_json
+from levada.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from levada.collection.shards import Resharded
+
+_KEYS = ("site", "section", "url")
+
+
+def apply(
+    shards: Annotated[
+        int | None, typer.Option("--shards", metavar="K", min=1, max=256, help="How many there are to be.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="KEY", help="What places a page: site, section or url.")
+    ] = None,
+    advised: Annotated[
+        bool, typer.Option("--advised", help="Place pages by what was asked (serve --capture, search --capture).")
+    ] = False,
+    server: Annotated[
+        list[str] | None,
+        typer.Option("--server", metavar="DSN", help="A PostgreSQL server that is to hold them; may be repeated."),
+    ] = None,
+    back: Annotated[
+        bool, typer.Option("--back", help="Take back the move that is under way: pages return to where they were.")
+    ] = False,
+    data: DataOption = Path("levada-data"),
+    json: JsonOption = False,
+) -> None:
+    """Moves a collection to other shards, beside a running crawl or alone.
+
+    Pages move some at a time, with all their versions; everybody goes on reading and writing. If it is cut short,
+    the same command goes on where it was; without options it finishes whatever was begun, and `--back` takes that
+    back, however far it is. A collection that is still one file needs its crawl to be stopped for the first step.
+    With `--advised`, the key and the cuts between shards come from the questions that were captured, as the
+    dashboard's page of shards shows them.
+
+    Examples:
+
+    ```
+    levada shard apply --shards 4
+    levada shard apply --key url --shards 8
+    levada shard apply --advised --shards 4
+    levada shard apply --server postgresql://one/levada --server postgresql://two/levada --shards 8
+    levada shard apply
+    levada shard apply --back
+    ```
+    """
+    if key is not None and key not in _KEYS:
+        raise UsageError(f"--key {key[:50]!r} is none of {', '.join(_KEYS)}")
+    if key is not None and advised:
+        raise UsageError("--advised finds the key by itself: leave --key out")
+    if back and (shards or key or advised or server):
+        raise UsageError("--back takes pages to where they were: leave the other options out")
+    from levada.cli.terminal import progress_bar
+    from levada.collection.shards import ReshardOptions, apply_shards
+    from levada.core.folder import DataFolder
+
+    options = ReshardOptions(shards, key, tuple(server or ()), back=back, advised=advised)
+    with progress_bar(json) as show:
+        done = apply_shards(
+            DataFolder(data),
+            options,
+            # Some pages are looked at again on the shard to which they moved.
+            on_progress=lambda moved, known: show(min(moved.looked_at, known), known, "moving pages"),
+        )
+    if json:
+        print_json(done)
+    else:
+        _say(done)
+
+
+def _say(done: Resharded) -> None:
+    from levada.cli.terminal import printer
+    from levada.core.words import plural
+
+    out = printer()
+    place = plural(done.shards, "shard")
+    out.print(
+        f"{plural(done.moved, 'page')} moved in {done.seconds:.1f} s; the collection lies on {place} by {done.key}"
+    )
+    for number, pages in enumerate(done.pages):
+        out.print(f"  shard {number}: {plural(pages, 'page')}")

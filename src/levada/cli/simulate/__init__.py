@@ -1,0 +1,1 @@
+"""`levada simulate`: stages of workers under a controller."""

@@ -1,0 +1,1 @@
+"""A collection: its folder, its parts, and what is done with it."""

@@ -1,0 +1,148 @@
+"""Finds the stored page that an address means, or why there is none.
+
+The store keeps one example of each reason and site; for the others the rules are asked again that keep a crawl out.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from msgspec.structs import replace
+
+from levada.core.durations import duration, moment, relative
+from levada.core.errors import BadUrl, NotFound
+from levada.core.reasons import Reason
+from levada.core.records import PageRecord, SiteRecord
+from levada.core.words import shortened
+from levada.pages.robots import RobotsRules
+from levada.pages.urls import TrapLimits, canonical, front_page, scheme_of, site_of, trap
+from levada.store.reading import OpenedCollection
+from levada.store.rules import EXAMPLE_LENGTH
+
+_LOOKED_AT = 200  # addresses of a site that are compared with the one that was typed
+
+
+def spellings(typed: str) -> list[str]:
+    """The addresses that `typed` may stand for, the likeliest first; `BadUrl` if none."""
+    # "example.org:8080/x" has no scheme, although it looks like one.
+    if "://" in typed or scheme_of(typed) in ("http", "https"):
+        tries = [typed]
+    else:
+        tries = [f"https://{typed}", f"http://{typed}"]
+    try:
+        found = [canonical(each) for each in tries]
+    except BadUrl as error:
+        if tries == [typed]:
+            raise
+        raise BadUrl(str(error).replace("'https://", "'")) from None  # which nobody has typed
+    if not found[0].startswith(("http://", "https://")):
+        raise BadUrl(f"{shortened(typed, 200)!r} is not an http or https address: write it like https://example.org")
+    return found
+
+
+def known_page(collection: OpenedCollection, addresses: list[str]) -> PageRecord:
+    """What is known of the page at one of these addresses; `NotFound` says why not, or names addresses like it."""
+    for url in addresses:
+        if page := collection.store.page(url):
+            return page
+    missing = f"no page {addresses[0]} is known in {collection.folder.path}"
+    if refused := refusal_words(collection, addresses):
+        raise NotFound(f"{missing}: {refused}")
+    near = _near(collection, addresses)
+    raise NotFound(f"{missing}; known there: {', '.join(near)}" if near else missing)
+
+
+def url_of(collection: OpenedCollection, page_id: int) -> str | None:
+    """The address of a page by its number."""
+    return collection.store.url_of(page_id)
+
+
+def _near(collection: OpenedCollection, addresses: list[str], most: int = 3) -> list[str]:
+    """Addresses of the same site that are spelled alike: those around it, and the first ones."""
+    found: dict[str, None] = {}
+    for url in addresses:
+        front = front_page(url)
+        stems = [url[: max(len(front), len(url) - cut)] for cut in (0, 1, 2, 4, 8, 16)]
+        for start in (*stems, front):
+            found |= dict.fromkeys(collection.store.urls_like(start, _LOOKED_AT))
+    return _closest(addresses, list(found), most)
+
+
+def _closest(addresses: list[str], known: list[str], most: int) -> list[str]:
+    target = addresses[0].partition("://")[2]
+    by_rest = {url.partition("://")[2]: url for url in known if len(url) <= 500}
+    alike = get_close_matches(target[:500], by_rest, n=most, cutoff=0.6)
+    front = [url for url in known if url == front_page(url) and site_of(url) == site_of(addresses[0])]
+    return [by_rest[rest] for rest in alike] or front[:1]
+
+
+def as_planned(page: PageRecord, site: SiteRecord | None) -> PageRecord:
+    """The page with its next visit; where the site was dropped there is none, whatever its last visit planned."""
+    return replace(page, next_visit=None) if site and site.dropped else page
+
+
+def dropped_words(url: str) -> str:
+    """Of a page whose site was dropped."""
+    return f"{site_of(url)} was dropped: adding it in the dashboard takes it up again"
+
+
+def site_notes(collection: OpenedCollection, page: PageRecord, now: float) -> list[str]:
+    site = collection.store.site(page.site)
+    if site is None:
+        return []
+    notes = []
+    if site.dropped:
+        notes.append(dropped_words(page.url))
+    elif site.rest_until > now:
+        again = relative(site.rest_until, now)
+        notes.append(f"{page.site} rests after {site.failures} failures in a row: asked again {again}")
+    if site.delay is not None:
+        notes.append(f"{page.site} asks for {duration(site.delay)} between two requests")
+    if verdict := _robots_verdict(collection, page, site):
+        notes.append(verdict)
+    return notes
+
+
+def _robots_verdict(collection: OpenedCollection, page: PageRecord, site: SiteRecord) -> str | None:
+    """What the stored robots.txt says of this page; None if it may be fetched or nothing is stored."""
+    record = dict(site.robots).get(scheme_of(page.url))
+    if record is None:
+        return None
+    read = f"robots.txt of {page.site}, read {moment(record.fetched_at)},"
+    if record.trouble:
+        return f"robots.txt of {page.site} could not be had ({record.trouble}): nothing is fetched until it can"
+    agent = collection.settings.politeness.agent
+    allowed = RobotsRules(record.text).allows(page.url, agent)
+    return None if allowed else f"{read} does not allow this page for {agent!r}"
+
+
+def refusal_words(collection: OpenedCollection, addresses: list[str]) -> str | None:
+    """`it was refused when it was found: robots`; None if nothing speaks against these addresses."""
+    for url in addresses:
+        if reason := _recorded(collection, url):
+            return f"it was refused when it was found: {reason}"
+    return next((words for url in addresses if (words := _ruled_out(collection, url))), None)
+
+
+def _recorded(collection: OpenedCollection, url: str) -> Reason | None:
+    example = url[:EXAMPLE_LENGTH]
+    site = collection.store.site(site_of(url))
+    return next((reason for reason, _, shown in site.refused if shown == example), None) if site else None
+
+
+def _ruled_out(collection: OpenedCollection, url: str) -> str | None:
+    site, crawl = collection.store.site(site_of(url)), collection.settings.crawl
+    if crawl.scope == "sites" and not (site and (site.admitted or site.pages)):
+        return f"{site_of(url)} is none of the start sites, and the crawl does not leave them (crawl.scope)"
+    if site and site.dropped:
+        return dropped_words(url)
+    if site and _closed_by_robots(site, url, collection.settings.politeness.agent):
+        return f"robots.txt of {site.site} does not allow it"
+    limits = TrapLimits(max_length=crawl.max_url_length, max_depth=crawl.max_depth)
+    reason = trap(url, collection.clock.now(), limits=limits)
+    return f"an address like this is not followed ({reason})" if reason else None
+
+
+def _closed_by_robots(site: SiteRecord, url: str, agent: str) -> bool:
+    robots = dict(site.robots).get(scheme_of(url))
+    return robots is not None and not robots.trouble and not RobotsRules(robots.text).allows(url, agent)

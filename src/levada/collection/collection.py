@@ -1,0 +1,390 @@
+"""A collection: the public class that crawls, checks and controls, and is read like any other."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager, closing, contextmanager, nullcontext, suppress
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from levada.collection.addresses import dropped_words, spellings
+from levada.collection.commands import Receipt, open_commands
+from levada.collection.reader import CollectionReader
+from levada.collection.running import run_to_end
+from levada.core.commands import AddSeeds, ChangeBudget, ControlCommand, DropSite, Pause, Resume
+from levada.core.durations import relative
+from levada.core.errors import NotFound, Refused, StoreLocked, UsageError
+from levada.core.folder import DataFolder
+from levada.core.records import (
+    FoundUrl,
+    VisitResult,
+)
+from levada.core.settings import CrawlSettings, Settings
+from levada.pages.urls import site_of
+
+if TYPE_CHECKING:
+    from levada.collection.events import CheckResult, PageEvent
+    from levada.core.reports import Report
+    from levada.crawl.engine import Crawl
+
+T = TypeVar("T")
+
+
+class Collection(CollectionReader):
+    """The pages of one folder: crawl them, search them, ask what changed.
+
+    Opens the collection in `folder`, and makes one if there is none (with `create=False` that is `NotFound`).
+    Without `settings` those kept with the collection hold. Several threads may ask one collection; a crawl and
+    other processes may work on the same folder at the same time.
+
+    >>> with levada.Collection("news", settings) as news:
+    ...     news.stats().stored > 0
+    True
+    """
+
+    def __init__(
+        self, folder: str | PathLike[str] = "levada-data", settings: Settings | None = None, *, create: bool = True
+    ) -> None:
+        super().__init__(DataFolder(Path(folder)))
+        self._settings = settings
+        if not create:
+            self._folder.must_exist()
+        elif not self._folder.exists():
+            self._make(settings or Settings())
+
+    def __enter__(self) -> Collection:
+        return self
+
+    # Settings and start URLs
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the collection; assigning keeps others with it, unless a crawl runs (`StoreLocked`).
+
+        >>> news.settings = news.settings.replace({"budget.per_hour": 100})
+        >>> news.settings.budget.per_hour
+        100
+        """
+        self._must_be_open()
+        return self._settings or self._folder.settings()
+
+    @settings.setter
+    def settings(self, settings: Settings) -> None:
+        self._must_be_open()
+        with self._folder.locked():
+            self._keep(settings)
+
+    def add(self, *urls: str, **rules: Any) -> int:
+        """Add start URLs, and their sites; how many were new.
+
+        `rules` are settings of the section [crawl] (`scope`, `max_depth`, `max_pages_per_site`...), kept with the
+        collection. A site that was dropped is taken up again. While a crawl runs, it takes the URLs up within a
+        second; rules cannot change then.
+
+        >>> news.add(start, scope="sites", max_depth=5)
+        0
+        """
+        self._must_be_open()
+        from levada.collection.starts import seeds
+
+        found = seeds(urls)
+        settings = self._with_rules(rules)
+        try:
+            return self._add(found, settings if rules or self._settings else None)
+        except StoreLocked:
+            if rules or not self._folder.exists():
+                raise
+            self._submit(AddSeeds(tuple(each.url for each in found)))
+            return sum(self._reader().store.page(each.url) is None for each in found)
+
+    def _with_rules(self, rules: dict[str, Any]) -> Settings:
+        known = CrawlSettings.__struct_fields__
+        if wrong := next((name for name in rules if name not in known), None):
+            raise UsageError(f"add() has no rule {wrong!r}: known: {', '.join(known)}")
+        return self.settings.replace({f"crawl.{name}": value for name, value in rules.items()})
+
+    def _add(self, found: Sequence[FoundUrl], settings: Settings | None) -> int:
+        from levada.core.clock import make_clock
+        from levada.store.opening import open_store, store_limits
+
+        held = settings or self.settings
+        with self._folder.locked():
+            if settings is not None:
+                self._keep(settings)
+            with closing(open_store(self._folder, held.store, store_limits(held))) as store:
+                for record in [record for name in {each.site for each in found} if (record := store.site(name))]:
+                    if record.dropped:
+                        store.save(msgspec.structs.replace(record, admitted=True, rest_until=0.0, failures=0))
+                return store.add(found, [], make_clock(held.clock).now())
+
+    def _keep(self, settings: Settings) -> None:
+        open_commands(self._folder, settings).close()  # a budget that was commanded ends if the settings name another
+        self._folder.save_settings(settings)
+        self._settings = None
+
+    def _make(self, settings: Settings) -> None:
+        self._folder.make()
+        self._add((), settings)
+
+    # Crawling
+
+    def crawl(self, *, once: bool = False, seconds: float | None = None, max_pages: int | None = None) -> Report:
+        """Crawl until Ctrl-C; `once`, for `seconds`, or for `max_pages` visits. What was done, in numbers.
+
+        >>> report = news.crawl(once=True)
+        >>> report.stopped
+        'done'
+        """
+        return self._run(lambda: self._crawled(once, seconds, max_pages, interruptible=True), "acrawl")
+
+    async def acrawl(self, *, once: bool = False, seconds: float | None = None, max_pages: int | None = None) -> Report:
+        """As `crawl`, in the event loop that runs; cancelling it stops the crawl in good order.
+
+        >>> asyncio.run(news.acrawl(once=True)).stopped
+        'done'
+        """
+        return await self._crawled(once, seconds, max_pages)
+
+    def events(
+        self, *, once: bool = False, seconds: float | None = None, max_pages: int | None = None
+    ) -> Generator[PageEvent, None, Report]:
+        """Crawl, and tell of each visit as it is stored; leaving the loop stops the crawl in good order.
+
+        The crawl goes on only while the next event is waited for, in the thread that waits.
+
+        >>> count = news.add(other)
+        >>> for event in news.events():
+        ...     print(event.outcome)
+        ...     break
+        new
+        """
+        self._must_be_open()
+        _refuse_running_loop("aevents")
+        return self._events(once, seconds, max_pages)
+
+    def _events(self, once: bool, seconds: float | None, max_pages: int | None) -> Generator[PageEvent, None, Report]:
+        reports: list[Report] = []
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            told = self._told(once, seconds, max_pages, reports)
+            try:
+                while (event := runner.run(_next(told))) is not None:
+                    yield event
+            finally:
+                runner.run(told.aclose())
+        return reports[0]
+
+    async def aevents(
+        self, *, once: bool = False, seconds: float | None = None, max_pages: int | None = None
+    ) -> AsyncGenerator[PageEvent, None]:
+        """As `events`, in the event loop that runs. Close it (`contextlib.aclosing`) if you leave the loop early.
+
+        >>> async def watch():
+        ...     return [event.outcome.value async for event in news.aevents(once=True)]
+        >>> count = news.add(other)
+        >>> "new" in asyncio.run(watch())
+        True
+        """
+        async with aclosing(self._told(once, seconds, max_pages, [])) as told:
+            async for event in told:
+                yield event
+
+    async def _told(
+        self, once: bool, seconds: float | None, max_pages: int | None, reports: list[Report]
+    ) -> AsyncGenerator[PageEvent, None]:
+        from levada.collection.events import page_event
+
+        told: asyncio.Queue[PageEvent | None] = asyncio.Queue()
+
+        def committed(visits: Sequence[VisitResult]) -> None:
+            for result in visits:
+                told.put_nowait(page_event(result))
+
+        async with self.crawling(once=once, max_pages=max_pages, on_committed=committed) as work:
+            run = asyncio.ensure_future(run_to_end(work, seconds))
+            run.add_done_callback(lambda _: told.put_nowait(None))
+            try:
+                while (event := await told.get()) is not None:
+                    yield event
+            finally:
+                work.stop()
+                reports.append(await run)
+
+    @asynccontextmanager
+    async def crawling(
+        self,
+        start: Sequence[FoundUrl] = (),
+        *,
+        once: bool = False,
+        max_pages: int | None = None,
+        only: str | None = None,
+        on_committed: Callable[[Sequence[VisitResult]], None] = lambda visits: None,
+    ) -> AsyncIterator[Crawl]:
+        """A crawl that is ready to `run()`, for those who show its progress; on leaving, everything is searchable.
+
+        >>> async def crawl():
+        ...     async with news.crawling(once=True) as work:
+        ...         return (await work.run()).stopped
+        >>> asyncio.run(crawl())
+        'done'
+        """
+        from levada.collection.crawling import open_crawl
+
+        self._must_be_open()
+        if not start and not self._reader().store.stats(0.0).known:
+            raise UsageError(f"no page is known in {self.path}: add a start URL first")
+        async with open_crawl(
+            self._folder,
+            self.settings,
+            start,
+            once=once,
+            max_pages=max_pages,
+            only=only,
+            on_committed=on_committed,
+        ) as work:
+            yield work
+
+    async def _crawled(
+        self, once: bool, seconds: float | None, max_pages: int | None, *, interruptible: bool = False
+    ) -> Report:
+        async with self.crawling(once=once, max_pages=max_pages) as work:
+            with _stopped_by_signal(work) if interruptible else nullcontext():
+                return await run_to_end(work, seconds)
+
+    def check(self, url: str) -> CheckResult:
+        """Visit one page now, whatever the plan says, within politeness and robots.txt; a new one is added first.
+
+        >>> check = news.check(start)
+        >>> print(check.outcome)
+        unchanged
+        """
+        return self._run(lambda: self.acheck(url), "acheck")
+
+    async def acheck(self, url: str) -> CheckResult:
+        """As `check`, in the event loop that runs.
+
+        >>> asyncio.run(news.acheck(start)).changed
+        False
+        """
+        from levada.collection.diff import diff_of
+        from levada.collection.events import CheckResult, page_event
+        from levada.collection.starts import seeds
+
+        known = next((page for each in spellings(url) if (page := self._reader().store.page(each))), None)
+        address = known.url if known else seeds([url])[0].url
+        self._must_be_askable(address)
+        met: list[VisitResult] = []
+        start = [] if known else seeds([address])
+        async with self.crawling(start, only=address, on_committed=met.extend) as work:
+            await work.run()
+        result = next((each for each in met if each.lease.page.url == address), None)
+        if result is None:
+            self._must_be_askable(address)
+            raise StoreLocked(f"{address} is being visited by another process, or its site just was: try again")
+        event = page_event(result)
+        changed = event.outcome == "changed"
+        reader = self._reader()
+        page = reader.store.page(address)
+        diff = diff_of(reader.store, page) if changed and page is not None else None
+        return CheckResult(address, event.outcome, event.reason, changed, diff, event)
+
+    def _must_be_askable(self, address: str) -> None:
+        """Within politeness: a site that rests, or that nobody wants any more, is not asked."""
+        reader = self._reader()
+        site, now = reader.store.site(site_of(address)), reader.clock.now()
+        if site is not None and site.dropped:
+            raise Refused(dropped_words(address))
+        if site is not None and site.rest_until > now:
+            again = relative(site.rest_until, now)
+            raise Refused(f"{site.site} failed too often, or asked to be left alone: asked again {again}")
+        with closing(open_commands(self._folder)) as commands:
+            paused = commands.desired_state().paused
+            for _, command in commands.pending():
+                paused = isinstance(command, Pause) or (paused and not isinstance(command, Resume))
+        if paused:
+            raise Refused(f"the crawl in {self.path} is paused: resume it first")
+
+    def _run(self, work: Callable[[], Coroutine[Any, Any, T]], instead: str) -> T:
+        self._must_be_open()
+        _refuse_running_loop(instead)
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(work())
+
+    # Control commands
+
+    def pause(self) -> Receipt:
+        """Fetch nothing more until `resume`; what is under way is finished.
+
+        >>> news.pause().waiting
+        1
+        """
+        return self._submit(Pause())
+
+    def resume(self) -> Receipt:
+        """Go on after `pause`.
+
+        >>> news.resume().crawling
+        False
+        """
+        return self._submit(Resume())
+
+    def set_budget(self, per_hour: int | None) -> Receipt:
+        """Make so many fetches per hour from now on; 0: no limit, None: as the settings say.
+
+        >>> news.set_budget(None).number > 0
+        True
+        """
+        if per_hour is not None and not 0 <= per_hour <= 10**9:
+            raise UsageError(f"per_hour must be from 0 (no limit) to 1,000,000,000, not {per_hour}")
+        return self._submit(ChangeBudget(per_hour))
+
+    def drop_site(self, site: str) -> Receipt:
+        """Visit this site (host, and port if it has one) no more; what is stored of it stays.
+
+        >>> news.drop_site("nowhere.example")
+        Traceback (most recent call last):
+        levada.core.errors.NotFound: no site nowhere.example is known
+        """
+        if self._reader().store.site(site.lower()) is None:
+            raise NotFound(f"no site {site[:200]} is known")
+        return self._submit(DropSite(site.lower()))
+
+    def _submit(self, command: ControlCommand) -> Receipt:
+        return self._view().submit(command)
+
+
+def _refuse_running_loop(instead: str) -> None:
+    with suppress(RuntimeError):
+        asyncio.get_running_loop()
+        raise UsageError(f"an event loop runs in this thread: use 'await collection.{instead}(...)' there")
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    import uvloop
+
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+async def _next(events: AsyncGenerator[PageEvent, None]) -> PageEvent | None:
+    return await anext(events, None)
+
+
+@contextmanager
+def _stopped_by_signal(work: Crawl) -> Iterator[None]:
+    """Ctrl-C ends the crawl in good order; only the main thread may say what a signal does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before, loop = signal.getsignal(signal.SIGINT), asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, work.stop)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,114 @@
+"""One crawl on one machine: SQLite, curl, parser children, indexer and counter around the flow's loop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, closing
+
+from levada.collection.commands import open_commands
+from levada.collection.components import learn_from_sample, make_fetcher, make_hooks, make_parser, make_policy
+from levada.collection.live import LiveStatusWriter, live_content
+from levada.collection.starts import add_start, limit_waits
+from levada.core.clock import make_clock
+from levada.core.errors import StoreError
+from levada.core.folder import DataFolder
+from levada.core.processes import tune_allocator
+from levada.core.protocols import Faults, Fetcher
+from levada.core.records import FoundUrl, VisitResult
+from levada.core.settings import Settings
+from levada.crawl.commits import CrawlPorts
+from levada.crawl.engine import Crawl
+from levada.crawl.local_transport import LocalTransport
+from levada.engines.opentelemetry import traced
+from levada.follow.index import IndexerChild
+from levada.follow.process import Follower, ShardFollowers, followers
+from levada.scale.crawl_stages import stage_rule, stages_after_fetch
+from levada.store.opening import open_store, store_limits
+from levada.store.workplace import is_shared
+
+Following = Follower | ShardFollowers
+
+
+def open_followers(folder: DataFolder, settings: Settings) -> tuple[Following, Following | None]:
+    """What indexes the documents of a crawl, and, with `trends.live`, what counts their terms."""
+    indexer = followers(folder, lambda shard: IndexerChild(shard, settings.index))
+    if not settings.trends.live:
+        return indexer, None
+    from levada.follow.counter import CountChild
+
+    return indexer, followers(folder, CountChild)
+
+
+@asynccontextmanager
+async def open_crawl(
+    folder: DataFolder,
+    settings: Settings,
+    start: Sequence[FoundUrl],
+    *,
+    once: bool = False,
+    max_pages: int | None = None,
+    only: str | None = None,
+    on_committed: Callable[[Sequence[VisitResult]], None] = lambda visits: None,
+    fetcher: Fetcher | None = None,
+    faults: Faults | None = None,
+) -> AsyncIterator[Crawl]:
+    """A crawl that is ready to run; on leaving, everything is closed and searchable."""
+    # First what may be wrong in the settings: then nothing has been touched yet.
+    clock, policy = make_clock(settings.clock), make_policy(settings)
+    parser = make_parser(settings, settings.fetch.slots)
+    stage_rule("parse", settings.stages, parser.most, settings.plugins)
+    hooks = make_hooks(settings)
+    fetch = fetcher or make_fetcher(settings)
+    tune_allocator()
+    folder.make()
+    with folder.locked(), closing(open_commands(folder, settings)) as commands:
+        store = open_store(
+            folder, settings.store, store_limits(settings), faults, settings.plugins.get(settings.store.engine)
+        )
+        try:
+            folder.save_settings(settings)
+            if not is_shared(folder):
+                store.forget_leases()  # whoever held them is dead: the lock is ours
+            limit_waits(store, settings, clock.now())
+            add_start(start, store, clock.now())
+            learn_from_sample(policy, store)
+            indexer, counter = open_followers(folder, settings)
+
+            def committed(visits: Sequence[VisitResult]) -> None:
+                if changes := _changed_documents(visits):
+                    indexer.wake(changes)
+                    if counter:
+                        counter.wake(changes)
+                on_committed(visits)
+
+            asking, reading = traced(fetch, parser)
+            ports = CrawlPorts(clock, store, store, store, policy, store, asking, commands)
+            stages = stages_after_fetch(settings.stages, parser, indexer, counter, settings.plugins)
+            transport = LocalTransport(reading, on_committed=committed, stage_pools=stages, hooks=hooks)
+            board = LiveStatusWriter(
+                os.getpid(),
+                lambda status: folder.save_live(live_content(status)),
+                lambda: counter.balance if counter else None,
+            )
+            try:
+                yield Crawl(ports, settings, transport, once=once, max_pages=max_pages, only=only, board=board)
+            finally:
+                await asking.close()
+                await reading.close()
+                trouble, uncounted = indexer.finish(), counter.finish() if counter else None
+                folder.forget_live()
+            if trouble:
+                raise StoreError(f"the pages are stored, but the search index is behind: {trouble}")
+            if uncounted:
+                raise StoreError(f"the pages are stored, but their terms are not all counted: {uncounted}")
+        finally:
+            store.close()
+
+
+def _changed_documents(visits: Sequence[VisitResult]) -> int:
+    """How many of these visits give the index and the counts something to do."""
+    return sum(
+        each.version is not None or (each.lease.page.version > 0 and each.state is not each.lease.page.state)
+        for each in visits
+    )

@@ -1,0 +1,1 @@
+"""Checks of the machine, the installation, the servers and the collection."""

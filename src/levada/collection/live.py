@@ -1,0 +1,178 @@
+"""Live status of a running crawl, rewritten every second for other processes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from socket import gethostname
+from typing import Protocol
+
+import msgspec
+from msgspec import structs
+
+from levada.core.balance import MethodLoad
+from levada.core.protocols import Clock
+from levada.core.records import CollectionStats
+from levada.core.reports import StageView
+from levada.crawl.progress import CrawlProgress
+
+_SECOND = 1.0  # wall clock
+_REMEMBERED = 60  # moments of each stage
+_PACE = 10  # moments over which pages per second are computed
+_SILENT = 10.0  # seconds without a write after which a crawl of another machine counts as dead
+
+
+class StageMoment(msgspec.Struct, frozen=True, array_like=True):
+    """A stage at one moment of the last minute."""
+
+    queue: int
+    busy: int
+    on: int
+    wanted: int
+
+
+class LiveStatus(msgspec.Struct, frozen=True):
+    """What a running crawl writes about itself."""
+
+    pid: int
+    at: float  # world time
+    speed: float  # seconds of the world per second
+    pages_per_second: float  # wall clock, over the last few seconds
+    visits: int
+    fetched: int
+    stored: int
+    unvisited: int
+    due: int
+    believed_current: float | None
+    per_hour: int  # the budget; 0: none
+    budget_used: float | None  # share of the budget since the crawl began
+    failed: dict[str, int]  # by reason
+    refused: dict[str, int]
+    stages: tuple[StageView, ...] = ()
+    history: dict[str, tuple[StageMoment, ...]] = {}  # by stage, a moment per second, the latest last
+    balance: MethodLoad | None = None  # of the count workers
+    paused: bool = False
+    held: bool = False  # leasing waits because a queue is full
+    plugin_failures: dict[str, int] = {}  # by setting and name
+
+
+class LiveSource(Protocol):
+    """What the live status needs of a crawl, on one machine or on several."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def speed(self) -> float: ...
+
+    @property
+    def progress(self) -> CrawlProgress: ...
+
+    @property
+    def stats(self) -> CollectionStats: ...
+
+    @property
+    def per_hour(self) -> int: ...
+
+    @property
+    def paused(self) -> bool: ...
+
+    @property
+    def held(self) -> bool: ...
+
+    def stage_views(self) -> tuple[StageView, ...]: ...
+
+
+class LiveStatusWriter:
+    """Passes the status to `show` every second; `show` must be cheap."""
+
+    def __init__(
+        self,
+        pid: int,
+        show: Callable[[LiveStatus], None],
+        balance: Callable[[], MethodLoad | None] = lambda: None,
+    ) -> None:
+        self._pid = pid
+        self._show = show
+        self._balance = balance
+        self._visits: deque[tuple[float, int]] = deque(maxlen=_PACE + 1)
+        self._history: dict[str, deque[StageMoment]] = {}
+
+    async def run(self, crawl: LiveSource) -> None:
+        """Show the status every second until cancelled."""
+        while True:
+            self._show(self.status(crawl))
+            await crawl.clock.sleep(_SECOND * crawl.speed)
+
+    def status(self, crawl: LiveSource) -> LiveStatus:
+        now, progress, stats, views = crawl.clock.now(), crawl.progress, crawl.stats, crawl.stage_views()
+        allowed = crawl.per_hour * (now - progress.started) / 3600.0
+        for view in views:
+            moments = self._history.setdefault(view.name, deque(maxlen=_REMEMBERED))
+            moments.append(StageMoment(view.queue, view.busy, view.on, view.wanted))
+        return LiveStatus(
+            pid=self._pid,
+            at=now,
+            speed=crawl.speed,
+            pages_per_second=self._pace(crawl.clock.monotonic() / crawl.speed, progress.visits),
+            visits=progress.visits,
+            fetched=progress.fetched,
+            stored=stats.stored,
+            unvisited=stats.unvisited,
+            due=stats.due,
+            believed_current=progress.estimates.share(now),
+            per_hour=crawl.per_hour,
+            budget_used=progress.fetched / allowed if allowed > 0 else None,
+            failed=dict(progress.failed.most_common()),
+            refused=dict(progress.refused.most_common()),
+            stages=views,
+            history={name: tuple(moments) for name, moments in self._history.items()},
+            balance=self._balance(),
+            paused=crawl.paused,
+            held=crawl.held,
+            plugin_failures=progress.plugin_failures(),
+        )
+
+    def _pace(self, wall: float, visits: int) -> float:
+        self._visits.append((wall, visits))
+        then, before = self._visits[0]
+        return (visits - before) / (wall - then) if wall > then else 0.0
+
+
+class _Written(LiveStatus, frozen=True, kw_only=True):
+    host: str
+
+
+class _Host(msgspec.Struct):
+    host: str = ""
+
+
+def live_content(status: LiveStatus) -> bytes:
+    """The JSON of a status, with the name of this machine."""
+    return msgspec.json.encode(_Written(host=gethostname(), **structs.asdict(status)))
+
+
+def read_live(path: Path) -> LiveStatus | None:
+    """The last written status; None if the process that wrote it is gone."""
+    try:
+        content, written_at = path.read_bytes(), path.stat().st_mtime
+        status, host = msgspec.json.decode(content, type=LiveStatus), msgspec.json.decode(content, type=_Host).host
+    except (OSError, msgspec.MsgspecError):
+        return None
+    if host not in ("", gethostname()):  # another machine shares the folder: its processes cannot be checked
+        return status if time.time() - written_at < _SILENT else None
+    return status if _is_alive(status.pid) else None
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether the process runs: a killed crawl leaves its last status behind."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True

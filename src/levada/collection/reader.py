@@ -1,0 +1,316 @@
+"""Reading a collection: pages, search, changes, rows and statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, BinaryIO
+
+from levada.collection.addresses import known_page, spellings
+from levada.core.errors import NotFound, UsageError
+from levada.core.folder import DataFolder
+from levada.core.records import ChangeEvent, ChangeSelection, CollectionStats, Document, SiteRecord, VersionInfo
+from levada.store.reading import OpenedCollection
+
+if TYPE_CHECKING:
+    from levada.collection.diff import Diff
+    from levada.collection.explain import Why
+    from levada.collection.exports import ExportReport
+    from levada.collection.forecast import Forecast
+    from levada.collection.live import LiveStatus
+    from levada.collection.view import CollectionView
+    from levada.core.protocols import Index
+    from levada.core.search_records import Hits, Posting, Trend
+    from levada.export.rows import ExportRow
+    from levada.follow.feed import Feed
+
+Since = str | float | datetime | None
+"""`"7d"`, `"24h"`, `"2026-01-31"`, epoch seconds or a date; None: from the beginning."""
+
+_AT_ONCE = 500  # changes
+
+
+class CollectionReader:
+    """A folder's collection as readers see it; what is open follows the folder, whatever crawls there."""
+
+    def __init__(self, folder: DataFolder) -> None:
+        self._folder = folder
+        self._closed = False
+        self._opened: CollectionView | None = None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"levada.{type(self).__name__}({str(self.path)!r})"
+
+    @property
+    def path(self) -> Path:
+        """The folder.
+
+        >>> str(news.path)
+        'news'
+        """
+        return self._folder.path
+
+    def close(self) -> None:
+        """Close what is open; after that every call is a `UsageError`. Closing twice is harmless.
+
+        >>> news.close()
+        """
+        self._closed = True
+        if self._opened is not None:
+            self._opened.close()
+
+    # Pages
+
+    def page(self, url: str, version: int | None = None) -> Document:
+        """The stored page, or an earlier version of it; `NotFound` says why there is none.
+
+        >>> news.page(start).title != ""
+        True
+        """
+        from levada.collection.diff import nothing_stored
+
+        store = self._reader().store
+        page = known_page(self._reader(), spellings(url))
+        document = store.document(page.url, version)
+        if document is not None:
+            return document
+        if not page.version:
+            raise NotFound(nothing_stored(page))
+        kept = ", ".join(str(each.version) for each in store.versions(page.url))
+        raise NotFound(f"no version {version} of {page.url} is kept: {kept}")
+
+    def versions(self, url: str) -> list[VersionInfo]:
+        """The versions that are kept of a page, newest first.
+
+        >>> [each.version for each in news.versions(start)]
+        [1]
+        """
+        reader = self._reader()
+        return reader.store.versions(known_page(reader, spellings(url)).url)
+
+    def diff(self, url: str, old: int | None = None, new: int | None = None, *, context: int = 3) -> Diff:
+        """What changed on a page between two versions, by default at the last change.
+
+        >>> print(news.diff(start))
+        <BLANKLINE>
+        """
+        from levada.collection.diff import diff_of
+
+        reader = self._reader()
+        return diff_of(reader.store, known_page(reader, spellings(url)), old, new, context)
+
+    def why(self, url: str) -> Why:
+        """When a page is visited next, and why then.
+
+        >>> news.why(start).page.visits > 0
+        True
+        """
+        from levada.collection.explain import why
+
+        reader = self._reader()
+        return why(reader, known_page(reader, spellings(url)))
+
+    def forecast(self) -> Forecast:
+        """How fresh the pages would be with more or fewer fetches.
+
+        >>> 0 < news.forecast().present.fresh <= 1
+        True
+        """
+        from levada.collection.forecast import forecast
+
+        return forecast(self._reader())
+
+    # Search and changes
+
+    def search(self, query: str, *, limit: int = 10, offset: int = 0) -> Hits:
+        """The stored pages that match, the best first; words, "phrases", site:, lang:, since:, -word.
+
+        >>> for hit in news.search("termos", limit=1):
+        ...     print(hit.title)
+        Trendyol: Geniş termos arayanlara 14 seçenek
+        """
+        from levada.core.search_records import Query
+
+        if not query.strip():
+            raise UsageError("the query is empty: write the words to look for")
+        return self._index().search(Query(query, limit, offset, self._reader().clock.now()))
+
+    def changes(
+        self, since: Since = None, *, site: str = "", words: str = "", least: float = 0.0
+    ) -> Iterator[ChangeEvent]:
+        """What happened to the stored pages since then, oldest first: new, changed, gone, back.
+
+        Only of `site` and hosts below it, of pages with all of these `words`, of changes of at least this share of
+        a page's words.
+
+        >>> {change.what.value for change in news.changes(since="1d")} <= {"new", "changed"}
+        True
+        """
+        from levada.follow.feed import filter_of
+
+        wanted = filter_of(site, words, least)
+        feed, at = self.feed(), self._moment(since)
+        return self._changes(feed, at, wanted)
+
+    @staticmethod
+    def _changes(feed: Feed, at: float | None, wanted: ChangeSelection) -> Iterator[ChangeEvent]:
+        place, more = feed.start() if at is None else feed.place_at(at), True
+        while more:
+            page = feed.read(place, _AT_ONCE, wanted)
+            place, more = page.after, page.more
+            yield from (change for _, change in page.changes if at is None or change.at >= at)
+
+    def feed(self) -> Feed:
+        """The log of changes by position, for those who read on where they were: each change exactly once.
+
+        >>> feed = news.feed()
+        >>> feed.read(feed.newest(), limit=10).changes
+        []
+        """
+        from levada.follow.feed import Feed
+
+        return Feed(self._reader().store.logs)
+
+    def postings(self, word: str, *, limit: int = 1_000) -> list[Posting]:
+        """The pages in which a word stands, and how often.
+
+        >>> all(posting.count > 0 for posting in news.postings("a", limit=3))
+        True
+        """
+        return self._index().postings(word, limit)
+
+    def unreachable(self) -> list[str]:
+        """Sentences about shards whose servers are away: answers are then only a part.
+
+        >>> news.unreachable()
+        []
+        """
+        return list(self._reader().store.away.values())
+
+    def now(self) -> float:
+        """The time by the collection's clock, in epoch seconds.
+
+        >>> news.now() > 0
+        True
+        """
+        return self._reader().clock.now()
+
+    def trends(self, window: str = "24h", *, site: str = "", language: str = "", limit: int = 10) -> list[Trend]:
+        """The terms that pages gained lately, and more often than before.
+
+        >>> len(news.trends("24h", limit=5)) <= 5
+        True
+        """
+        from levada.collection.trends import find_trends
+
+        self._must_be_open()
+        return find_trends(self.path, window=window, site=site, language=language, limit=limit).trends
+
+    # Rows
+
+    def rows(self, *, site: str = "", since: Since = None) -> Iterator[ExportRow]:
+        """Every stored page as a row of text and facts, in bounded memory.
+
+        >>> next(news.rows()).url.startswith("http")
+        True
+        """
+        from levada.collection.exports import PageSelection
+        from levada.export.rows import row_of
+
+        return map(row_of, PageSelection(self._reader(), site, self._moment(since)))
+
+    def export(
+        self,
+        path: str | PathLike[str],
+        format: str | None = None,
+        *,
+        site: str = "",
+        since: Since = None,
+        force: bool = False,
+        stdout: BinaryIO | None = None,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> ExportReport:
+        """Write the stored pages to a file, in the format of its suffix or `format`: jsonl, parquet, warc,
+        xml (a folder), or that of a plug-in.
+
+        `stdout` is written to instead of a new file; `on_progress` is told how many pages were read, and of how many.
+
+        >>> news.export("pages.jsonl", force=True).format
+        'jsonl'
+        """
+        from levada.collection.exports import PageSelection, export_pages, format_named
+        from levada.core.folder import nobody_moves
+
+        target = Path(path)
+        form = format_named(target, format)
+        with nobody_moves(self._folder):
+            total = self.stats().stored
+            pages = PageSelection(
+                self._reader(), site, self._moment(since), on_seen=lambda seen: on_progress(seen, total)
+            )
+            options = self._folder.settings().plugins.get(form)
+            return export_pages(pages, form, target, force=force, stdout=stdout, options=options)
+
+    # The whole collection
+
+    def stats(self) -> CollectionStats:
+        """Where the whole collection stands.
+
+        >>> news.stats().sites > 0
+        True
+        """
+        reader = self._reader()
+        return reader.store.stats(reader.clock.now())
+
+    def sites(self) -> Iterator[SiteRecord]:
+        """What is known of each site.
+
+        >>> all(site.pages >= 0 for site in news.sites())
+        True
+        """
+        return self._reader().store.sites()
+
+    def live(self) -> LiveStatus | None:
+        """How the crawl that runs in the folder stands, in this process or another; None if none does.
+
+        >>> news.live() is None
+        True
+        """
+        return self._view().live()
+
+    # What is open
+
+    def _must_be_open(self) -> None:
+        if self._closed:
+            raise UsageError(f"the collection in {self.path} is closed: open it again with levada.open()")
+
+    def _moment(self, since: Since) -> float | None:
+        if since is None or isinstance(since, float | int):
+            return since
+        if isinstance(since, datetime):
+            return since.timestamp()
+        from levada.search.query import since_moment
+
+        return since_moment(since, self._reader().clock.now())
+
+    def _view(self) -> CollectionView:
+        self._must_be_open()
+        if self._opened is None:
+            from levada.collection.view import CollectionView
+
+            self._opened = CollectionView(self.path, look=0.0)
+        return self._opened
+
+    def _reader(self) -> OpenedCollection:
+        return self._view().collection()
+
+    def _index(self) -> Index:
+        return self._view().index()

@@ -1,0 +1,202 @@
+"""A crawl whose pages are visited by workers elsewhere: lock, store, robots.txt, RabbitMQ, control commands."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shlex
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from levada.collection.commands import open_commands
+from levada.collection.components import learn_from_sample, make_fetcher, make_policy
+from levada.collection.control import ControlPlan, StagePlan, open_control, until_stopped
+from levada.collection.crawling import Following, open_followers
+from levada.collection.live import LiveStatusWriter, live_content
+from levada.collection.starts import add_start, limit_waits
+from levada.collection.working import CAPACITY, queue_capacities
+from levada.core.clock import SystemClock, make_clock
+from levada.core.errors import StoreError
+from levada.core.folder import DataFolder
+from levada.core.protocols import RevisitPolicy
+from levada.core.records import FoundUrl
+from levada.core.reports import Round
+from levada.core.settings import Settings
+from levada.crawl.commits import CrawlPorts
+from levada.crawl.engine import Crawl
+from levada.crawl.executor import StoreExecutor
+from levada.crawl.messages import QueueNames, ToFetch, read_message
+from levada.crawl.rabbitmq_transport import RabbitmqTransport
+from levada.engines.rabbitmq.jobs import QueueJob, RabbitmqJobs
+from levada.scale.autoscaler import Autoscaler
+from levada.store.base import Store
+from levada.store.opening import make_collection_name, open_store, place_if_new, store_limits
+from levada.store.workplace import is_shared, share
+
+_LOOK = 1.0  # seconds between two looks at whether there is something to index
+_RELEARN = 60.0  # seconds after which what the workers stored is looked at again
+_WATCH = 1.0  # seconds of the wall between two looks at the whole collection
+
+
+class DistributedCrawl(msgspec.Struct, frozen=True):
+    """`transport` is told what the autoscaler decides: the stages it sees, and when to hold."""
+
+    crawl: Crawl
+    transport: RabbitmqTransport
+    names: QueueNames
+
+    def stages(self, limits: Sequence[StagePlan], data: Path, python: Sequence[str]) -> tuple[StagePlan, ...]:
+        """The stages `fetch` and `catalog` with their queues; without a Deployment, workers of this machine."""
+        queues = {"fetch": self.names.fetch, "catalog": self.names.catalog}
+        plans = []
+        for each in limits:
+            words = [*python, "work", "--stage", each.name, "--data", str(data.absolute())]
+            command = each.command or " ".join(shlex.quote(word) for word in words)
+            plans.append(StagePlan(each.name, queues[each.name], each.least, each.most, command, CAPACITY))
+        return tuple(plans)
+
+
+async def crawl_by_workers(
+    path: Path,
+    settings: Settings,
+    start: Sequence[FoundUrl],
+    plan: ControlPlan,
+    limits: Sequence[StagePlan],
+    stop: asyncio.Event,
+    *,
+    seconds: float | None = None,
+    on_round: Callable[[Round], None] = lambda done: None,
+) -> None:
+    """Hand out the pages of a crawl to workers and scale them, until `stop` is set or for so many seconds.
+
+    `limits` has the stages `fetch` and `catalog`; the plan's own stages are not read.
+    """
+    async with open_distributed_crawl(DataFolder(path), settings, start, plan.url) as shared:
+        whole = msgspec.structs.replace(plan, stages=shared.stages(limits, path, [sys.executable, "-m", "levada"]))
+
+        def decided(done: Round) -> None:
+            shared.transport.views = tuple(each.view() for each in done.stages)
+            on_round(done)
+
+        async with open_control(whole, on_round=decided, hold=shared.transport.hold) as autoscaler:
+            await until_stopped(_both(shared.crawl, autoscaler), stop, seconds, shared.crawl.stop, autoscaler.stop)
+
+
+async def _both(crawl: Crawl, autoscaler: Autoscaler) -> None:
+    """Run both until one of them ends: neither is of use without the other."""
+    tasks: list[asyncio.Future[object]] = [
+        asyncio.ensure_future(crawl.run()),
+        asyncio.ensure_future(autoscaler.run()),
+    ]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        crawl.stop()
+        autoscaler.stop()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+
+
+@asynccontextmanager
+async def open_distributed_crawl(
+    folder: DataFolder, settings: Settings, start: Sequence[FoundUrl], url: str
+) -> AsyncIterator[DistributedCrawl]:
+    """Whoever handed out pages before is dead, for the lock is ours. What still waits to be fetched is taken back.
+
+    Workers of that one, if it ran in this folder, end by themselves, and what they had is free at once. Workers of
+    other machines go on: what they have in hand stays theirs until its lease ends.
+    """
+    clock, policy, fetcher = make_clock(settings.clock), make_policy(settings), make_fetcher(settings)
+    folder.make()
+    async with AsyncExitStack() as opened:
+        opened.push_async_callback(fetcher.close)
+        opened.enter_context(folder.locked())
+        commands = opened.enter_context(closing(open_commands(folder, settings)))
+        place_if_new(folder, settings.store)
+        share(folder, settings)
+        options = settings.plugins.get(settings.store.engine)
+        store = opened.enter_context(
+            closing(open_store(folder, settings.store, store_limits(settings), options=options))
+        )
+        folder.save_settings(settings)
+        executor = opened.enter_context(closing(StoreExecutor()))
+        names = QueueNames(make_collection_name(folder))
+        add_start(start, store, clock.now())
+        learn_from_sample(policy, store)
+        jobs = RabbitmqJobs(url, SystemClock(), queue_capacities(names))
+        opened.push_async_callback(jobs.close)
+        await jobs.open()
+        await _take_back(jobs, names, store)
+        if not is_shared(folder):
+            store.forget_leases()
+        limit_waits(store, settings, clock.now())
+
+        async def publish(queue: str, body: bytes) -> bool:
+            return await jobs.publish(queue, body, secrets.token_hex(8))
+
+        async def hear(job: QueueJob) -> None:
+            await transport.receive(job.body, job.again)
+
+        ports = CrawlPorts(clock, store, store, store, policy, store, fetcher, commands)
+        transport = RabbitmqTransport(names, publish)
+        opened.callback(folder.forget_live)
+        following = [each for each in open_followers(folder, settings) if each is not None]
+        crawl = Crawl(
+            ports,
+            settings,
+            transport,
+            executor=executor,
+            watch=_WATCH,
+            board=LiveStatusWriter(
+                os.getpid(), lambda status: folder.save_live(live_content(status)), lambda: following[-1].balance
+            ),
+            beside=(
+                partial(jobs.work, names.answers, hear, asyncio.Event()),
+                partial(_follow, store, executor, following),
+                partial(_learn, store, executor, policy),
+            ),
+        )
+        try:
+            yield DistributedCrawl(crawl, transport, names)
+        finally:
+            troubles = [trouble for each in following if (trouble := each.finish())]
+        if troubles:
+            raise StoreError(f"the pages are stored, but their index or counts are behind: {troubles[0]}")
+
+
+async def _take_back(jobs: RabbitmqJobs, names: QueueNames, store: Store) -> None:
+    for body in await jobs.drain(names.fetch):
+        order = read_message(ToFetch, body, names.collection)
+        if order is not None:
+            store.release(order.leases)
+
+
+async def _follow(store: Store, executor: StoreExecutor, following: Sequence[Following]) -> None:
+    """The index and the counts follow what the catalog workers commit, on whatever machine and shard."""
+
+    def newest() -> list[int]:
+        return [shard.newest_seq() for shard in store.shards]
+
+    last: list[int] = []
+    while True:
+        seen = await executor.run(newest)
+        if seen != last:
+            for each in following:
+                each.wake()
+        last = seen
+        await asyncio.sleep(_LOOK)
+
+
+async def _learn(store: Store, executor: StoreExecutor, policy: RevisitPolicy) -> None:
+    """What the workers stored meanwhile belongs to what is believed of all pages."""
+    while True:
+        await asyncio.sleep(_RELEARN)
+        await executor.run(learn_from_sample, policy, store)

@@ -1,0 +1,101 @@
+"""Search over a collection; the index is caught up first if a crawl was killed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from typing import TYPE_CHECKING
+
+from levada.core.errors import StoreError, StoreLocked
+from levada.core.folder import DataFolder
+from levada.core.protocols import Index
+from levada.follow.index import catch_up, open_index, open_writer
+from levada.store.opening import open_shard_reader, plan_of, reachable_folders, shard_folders, unreachable
+from levada.store.reading import OpenedCollection, open_collection
+
+if TYPE_CHECKING:
+    from levada.search.sharded import Counted
+
+
+@contextmanager
+def open_search(folder: DataFolder) -> Iterator[tuple[OpenedCollection, Index]]:
+    """The stored pages and their index, ready to be searched; snippets come from the stored text."""
+    with open_collection(folder) as collection:
+        _catch_up_if_alone(collection)
+        with ExitStack() as opened:
+            index = _opened(collection, opened)
+            opened.callback(index.close)
+            yield collection, index
+
+
+def _opened(collection: OpenedCollection, opened: ExitStack) -> Index:
+    plan = plan_of(collection.folder)
+    if plan is None:
+        engine = collection.settings.index.engine
+        return open_index(collection.folder, engine, lambda: collection.settings, text_of=_text_of(collection))
+    from levada.search.sharded import ShardedIndex
+    from levada.search.tantivy.reader import TantivyShard
+
+    opened.callback(plan.close)
+    shards = shard_folders(collection.folder)
+    indexes = [TantivyShard(shard.index) for shard in shards]
+    counted = None if unreachable(collection.store) else _counts(shards, opened)
+    return ShardedIndex(indexes, plan, text_of=_text_of(collection), counted=counted)
+
+
+def _counts(shards: Sequence[DataFolder], opened: ExitStack) -> Counted | None:
+    """How often words stand in each shard's documents, if all are counted up to date."""
+    from levada.search.term_counts.sqlite import SqliteTrends
+
+    every = []
+    for shard in shards:
+        if not shard.trends.exists():
+            return None
+        try:
+            trends = opened.enter_context(closing(SqliteTrends(shard.trends, read_only=True)))
+            with closing(open_shard_reader(shard)) as store:
+                if trends.position() < store.newest_seq():
+                    return None
+        except StoreError:
+            return None
+        every.append(trends)
+    return lambda place, word: every[place].frequency(word)
+
+
+def _catch_up_if_alone(collection: OpenedCollection) -> None:
+    """A running crawl keeps its index current by itself, a little behind the documents."""
+    try:
+        with collection.folder.locked():
+            for shard in reachable_folders(collection.folder, collection.store):
+                _catch_up(collection, shard)
+    except StoreError as error:
+        if not isinstance(error, StoreLocked) and _can_write(collection):
+            raise
+
+
+def _catch_up(collection: OpenedCollection, shard: DataFolder) -> None:
+    how = collection.settings.index
+    with (
+        closing(open_shard_reader(shard)) as store,
+        closing(open_writer(shard, how.heap, how.engine, lambda: collection.settings)) as index,
+    ):
+        catch_up(store, index, how.batch)
+
+
+def _can_write(collection: OpenedCollection) -> bool:
+    """Somebody else's collection may be read as it is."""
+    return os.access(collection.folder.path, os.W_OK)
+
+
+def _text_of(collection: OpenedCollection) -> Callable[[str], str]:
+    def text(url: str) -> str:
+        try:
+            document = collection.store.document(url)
+        except StoreError:
+            if unreachable(collection.store):
+                return ""  # a hit without an excerpt is better than none
+            raise
+        return document.text if document else ""
+
+    return text

@@ -1,0 +1,345 @@
+"""Shards of a collection: statistics, advice, and moving to other shards."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from itertools import islice
+from pathlib import Path
+from secrets import token_bytes
+
+import msgspec
+from msgspec.structs import replace
+
+from levada.core.errors import Refused, StoreLocked
+from levada.core.folder import DataFolder, only_mover
+from levada.core.protocols import Faults
+from levada.core.search_records import Query
+from levada.sharding.advice import Advice, advise
+from levada.sharding.candidates import Tried
+from levada.sharding.evaluation import Evaluator, PlacementFigures
+from levada.sharding.page_keys import KEYS, page_placement, page_values
+from levada.sharding.placement import Placement, Ranges
+from levada.sharding.queries import AllOf, AnyOf, Condition, Filter, NoneOf, QueryEntry, read_queries
+from levada.sharding.sample import Sample
+from levada.sharding.workload import LogStatistics, Workload
+from levada.store.base import Shard, StoreLimits
+from levada.store.opening import make_collection_name, open_shard, places_for, plan_of, writing_plan
+from levada.store.reading import OpenedCollection, open_collection
+from levada.store.sharded.plan import PlacementRecord, PlanFile, ShardPlace, ShardPlan, new_record
+from levada.store.sharded.resharding import Moved, begin_move, finish_move, move_pages, turn_back
+
+LEAST_ASKED = 20  # questions: fewer say nothing
+_MOST_QUERIES = 20_000
+_MOST_PAGES = 3_000
+_FIELDS = ("site", "section", "url")
+_AT_LEAST = 4  # shards that a key is advised for, where there is only one so far
+
+
+class OwnShard(msgspec.Struct, frozen=True):
+    number: int
+    where: str  # its folder, or its server without user and password
+    pages: int
+    bytes: int
+    trouble: str = ""
+
+
+class OwnShards(msgspec.Struct, frozen=True):
+    key: str
+    moving: bool
+    shards: tuple[OwnShard, ...]
+    ranges: tuple[tuple[float, int], ...]  # share of the hashed keys, and their shard, in order
+
+
+class OwnAdvice(msgspec.Struct, frozen=True):
+    questions: int
+    shards: int
+    present: PlacementFigures
+    present_key: str
+    advised: PlacementFigures
+    advised_key: str
+    why: tuple[str, ...]
+
+
+def own_shards(collection: OpenedCollection) -> OwnShards:
+    file = plan_of(collection.folder)
+    now = collection.clock.now()
+    if file is None:
+        stats = collection.store.stats(now)
+        only = OwnShard(0, "one file", stats.stored, stats.bytes)
+        return OwnShards("none: one shard", False, (only,), ((1.0, 0),))
+    record = file.read()
+    file.close()
+    trouble = collection.store.away
+    shards = []
+    for number, (place, shard) in enumerate(zip(record.shards, collection.store.shards, strict=False)):
+        where = place.server.rpartition("@")[2] or place.folder
+        if number in trouble:
+            shards.append(OwnShard(number, where, 0, 0, trouble[number]))
+        else:
+            stats = shard.stats(now)
+            shards.append(OwnShard(number, where, stats.stored, stats.bytes))
+    placement = record.plan.following or record.plan.current
+    return OwnShards(str(placement.key), record.plan.following is not None, tuple(shards), _ranges(placement))
+
+
+def _ranges(placement: Placement) -> tuple[tuple[float, int], ...]:
+    """By the first eight bytes of the hash; a bound within one hash is a range of no width."""
+    cuts = [int.from_bytes(bound[1:9].ljust(8, b"\0"), "big") / 2**64 for bound in placement.ranges.bounds]
+    ends = zip([0.0, *cuts], [*cuts, 1.0], placement.ranges.owners, strict=True)
+    return tuple((high - low, owner) for low, high, owner in ends)
+
+
+def own_advice(collection: OpenedCollection, log: Path) -> OwnAdvice | None:
+    """None where too little was asked, or nothing is stored."""
+    present = _present(collection)
+    shards = max(present.shards, 2)
+    looked = _look(collection, log)
+    if looked is None:
+        return None
+    asked, sample = looked
+    advice = advise(asked, LogStatistics.of(asked), sample, shards, immutable=_FIELDS, secret=present.key.secret)
+    chosen = _usable(advice)
+    figures = Evaluator(Workload(asked, sample), sample).figures(present)
+    return OwnAdvice(
+        len(asked), shards, figures, str(present.key), chosen.figures, str(chosen.placement.key), advice.why
+    )
+
+
+def own_placement(collection: OpenedCollection, log: Path, shards: int | None) -> Placement:
+    """Where the pages would lie best, by what was asked; `Refused` where too little was."""
+    looked = _look(collection, log)
+    if looked is None:
+        raise Refused(
+            f"too little was asked to advise a key: at least {LEAST_ASKED} questions are needed, and {_AT_LEAST} "
+            "pages. 'levada serve --capture' and 'levada search --capture' write down what is asked"
+        )
+    asked, sample = looked
+    present = _present(collection)
+    count = shards or max(len(set(present.ranges.owners)), 2)
+    secret = present.key.secret or token_bytes(16)
+    advice = advise(asked, LogStatistics.of(asked), sample, count, immutable=_FIELDS, secret=secret)
+    return _usable(advice).placement
+
+
+def _present(collection: OpenedCollection) -> Placement:
+    file = plan_of(collection.folder)
+    if file is None:
+        return page_placement("url", _AT_LEAST)
+    try:
+        return file.read().plan.current
+    finally:
+        file.close()
+
+
+def _look(collection: OpenedCollection, log: Path) -> tuple[list[QueryEntry], Sample] | None:
+    """What was asked, and some of the pages, those first that were found first; None if that is too little."""
+    asked = list(islice(_queries(log), _MOST_QUERIES))
+    one_in = 1 << max(0, (collection.store.live_pages() // _MOST_PAGES).bit_length())
+    drawn = sorted(collection.store.sample(one_in), key=lambda page: page.found_at)[:_MOST_PAGES]
+    if len(asked) < LEAST_ASKED or len(drawn) < _AT_LEAST:
+        return None
+    return asked, Sample([page_values(page.url) for page in drawn], _FIELDS, "url")
+
+
+def _usable(advice: Advice) -> Tried:
+    """The best that the store can use: outsiders pick the addresses, so what leads is hashed; no directory."""
+    usable = (
+        each
+        for each in advice.tried
+        if not each.refused and each.placement.key.parts[0].hashed and not each.placement.directory
+    )
+    return next(usable)  # the hashed address is always among them
+
+
+def _queries(log: Path) -> Iterator[QueryEntry]:
+    try:
+        with log.open("rb") as lines:
+            for query in read_queries(lines, collection="levada.pages"):
+                yield msgspec.structs.replace(query, filter=_placed(query.filter) if query.filter else None)
+    except OSError:
+        return
+
+
+def _placed(asked: Filter) -> Filter:
+    """Whoever names an address names its site and section too."""
+    if isinstance(asked, AllOf):
+        return AllOf(tuple(_placed(each) for each in asked.of))
+    if isinstance(asked, AnyOf):
+        return AnyOf(tuple(_placed(each) for each in asked.of))
+    if isinstance(asked, NoneOf) or asked.field != "url" or asked.operator != "eq" or len(asked.values) != 1:
+        return asked
+    values = page_values(str(asked.values[0]))
+    return AllOf(tuple(Condition(field, "eq", (values[field],)) for field in _FIELDS))
+
+
+_PAUSE = 0.2  # before pages that somebody visits are asked for again
+
+
+class ReshardOptions(msgspec.Struct, frozen=True):
+    """What is to be; None: as it is, or comes to be by the move under way."""
+
+    shards: int | None = None
+    key: str | None = None
+    servers: tuple[str, ...] = ()
+    placement: Placement | None = None  # instead of a key by name and a number, its shards numbered from 0
+    advised: bool = False  # the placement comes from the captured queries
+    back: bool = False  # nothing else: the move under way is taken back
+
+
+class Resharded(msgspec.Struct, frozen=True):
+    key: str
+    shards: int
+    pages: tuple[int, ...]  # on each shard
+    looked_at: int
+    moved: int
+    seconds: float
+
+
+def apply_shards(
+    folder: DataFolder,
+    reshard_options: ReshardOptions,
+    *,
+    on_progress: Callable[[Moved, int], None] = lambda moved, known: None,
+    faults: Faults | None = None,
+) -> Resharded:
+    """`on_progress` is told how far it is, and of how many pages; without a wish, what was begun is finished."""
+    folder.must_exist()
+    began = time.monotonic()
+    if reshard_options.advised:
+        wanted_shards = reshard_options.shards or len(reshard_options.servers) or None
+        with open_collection(folder) as collection:
+            advised = own_placement(collection, folder.queries, wanted_shards)
+        reshard_options = replace(reshard_options, placement=advised, advised=False)
+    with only_mover(folder), ExitStack() as opened:
+        _place_first(folder)
+        file = writing_plan(folder) or PlanFile(folder.placement)
+        opened.callback(file.close)
+        record = file.read()
+        wanted, places = _wanted(record, reshard_options, lambda: make_collection_name(folder))
+        named = places if record.plan.following is None else record.shards  # no more than a move under way needs
+        # Before the plan names them: a shard that cannot be opened would keep everybody from the collection.
+        shards = [_opened(folder, place, number, faults, opened) for number, place in enumerate(named)]
+        record = turn_back(file) if reshard_options.back else begin_move(file, wanted, places)
+        known = sum(shard.stats(0.0).known for shard in shards)
+        last = [Moved(0, 0)]
+
+        def told(moved: Moved) -> None:
+            last[0] = moved
+            on_progress(moved, known)
+
+        _forget_dead_leases(folder, record, shards)
+        move_pages(file, shards, wait=lambda: _wait(folder, record, shards), faults=faults, on_progress=told)
+        done = finish_move(file)
+        pages = tuple(shard.stats(0.0).known for shard in shards[: done.plan.shards])
+    seconds = time.monotonic() - began
+    used = len(set(done.plan.current.ranges.owners))
+    return Resharded(key_name(done.plan.current), used, pages, last[0].looked_at, last[0].moved, seconds)
+
+
+def shards_queried(folder: DataFolder, questions: Sequence[Query | str]) -> list[int]:
+    """The number of shards that each question is put to: a search, or the page at an address."""
+    from levada.collection.search import open_search
+    from levada.search.sharded import ShardedIndex
+
+    asked = []
+    plan = plan_of(folder)
+    with open_search(folder) as (collection, index):
+        if plan is None or not isinstance(index, ShardedIndex):
+            return [1] * len(questions)
+        for each in questions:
+            if isinstance(each, Query):
+                index.search(each)
+                asked.append(len(index.touched(each)))
+            else:
+                collection.store.document(each)
+                asked.append(len(plan.read().plan.places(each)))
+        plan.close()
+    return asked
+
+
+def key_name(placement: Placement) -> str:
+    """What the key is called on the command line."""
+    fields = placement.key.fields
+    return next((name for name, (first, _) in KEYS.items() if first == fields[0]), ", ".join(fields))
+
+
+def _place_first(folder: DataFolder) -> None:
+    """A collection in one file becomes one shard; a crawl that runs knows nothing of that, so it must end first."""
+    if folder.placement.exists():
+        return
+    try:
+        with folder.locked():
+            file = PlanFile(folder.placement)
+            file.replace(new_record(ShardPlan(page_placement("site", 1, token_bytes(16))), (ShardPlace("."),)))
+            file.close()
+    except StoreLocked:
+        raise StoreLocked(
+            f"a crawl is running in {folder.path}, and its collection is one file: stop it, run this command, and "
+            "start it again; it may run while the pages move"
+        ) from None
+
+
+def _wanted(
+    record: PlacementRecord, reshard_options: ReshardOptions, name: Callable[[], str]
+) -> tuple[Placement, Sequence[ShardPlace]]:
+    """The placement that was asked for, and where all its shards lie."""
+    base, there = record.plan.following or record.plan.current, len(record.shards)
+    if reshard_options in (ReshardOptions(), ReshardOptions(back=True)):
+        return base, record.shards
+    used = sorted(set(base.ranges.owners))
+    servers = list(dict.fromkeys(record.shards[number].server for number in used if record.shards[number].server))
+    named = name() if servers or reshard_options.servers else ""
+    count = (
+        reshard_options.placement.shards
+        if reshard_options.placement
+        else reshard_options.shards or max(len(reshard_options.servers), len(used))
+    )
+    key = reshard_options.key or key_name(base)
+    placement = reshard_options.placement or page_placement(key, count, base.key.secret)
+    if reshard_options.servers and _servers(record, used) != _in_turn(reshard_options.servers, count):
+        return _from(there, placement), (
+            *record.shards,
+            *places_for(there + count, reshard_options.servers, there, name=named),
+        )
+    first = used[0]  # an earlier move to servers may have left the first ones empty
+    if not {place.server for place in record.shards[first : first + count]} <= set(servers or [""]):
+        first = there  # those that follow lie elsewhere: a move to them was taken back
+    more = places_for(first + count, servers, first, name=named)[there - first :]
+    return _from(first, placement), (*record.shards, *more)
+
+
+def _from(first: int, placement: Placement) -> Placement:
+    """The same placement on shards from this number on: a number that other shards had is never given again."""
+    ranges = Ranges(placement.ranges.bounds, tuple(owner + first for owner in placement.ranges.owners))
+    zones = tuple(replace(zone, shards=tuple(shard + first for shard in zone.shards)) for zone in placement.zones)
+    return replace(placement, ranges=ranges, shards=placement.shards + first, zones=zones)
+
+
+def _servers(record: PlacementRecord, used: Sequence[int]) -> list[str]:
+    return [record.shards[number].server for number in used]
+
+
+def _in_turn(servers: Sequence[str], count: int) -> list[str]:
+    return [servers[number % len(servers)] for number in range(count)]
+
+
+def _opened(folder: DataFolder, place: ShardPlace, number: int, faults: Faults | None, opened: ExitStack) -> Shard:
+    shard = open_shard(folder, place, StoreLimits(shard=number), faults=faults)
+    opened.callback(shard.close)
+    return shard
+
+
+def _wait(folder: DataFolder, record: PlacementRecord, shards: Sequence[Shard]) -> None:
+    time.sleep(_PAUSE)
+    _forget_dead_leases(folder, record, shards)
+
+
+def _forget_dead_leases(folder: DataFolder, record: PlacementRecord, shards: Sequence[Shard]) -> None:
+    """Where no crawl runs, nobody visits the pages that a killed one had leased. On servers others may."""
+    if any(place.server for place in record.shards):
+        return
+    with suppress(StoreLocked), folder.locked():
+        for shard in shards:
+            shard.forget_leases()

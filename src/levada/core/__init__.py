@@ -1,0 +1,1 @@
+"""Errors, reasons, records, protocols, clock and settings, shared by every part."""

@@ -1,0 +1,188 @@
+"""Errors: each says what is wrong and what to do.
+
+```
+LevadaError                 exit 1: the work could not be done
+├── Refused                 exit 3: not allowed, or nothing there
+│   ├── NotFound            no such page, version or result
+│   ├── AddressRefused      the address guard refused the address
+│   └── TooMany             more than can be accepted now
+├── UsageError              exit 2: the command line, or a file named there, is wrong
+│   ├── SettingsError       a wrong key or value in levada.toml
+│   ├── PluginError         a plug-in that is not there, or cannot be used
+│   ├── BadUrl              not an http or https address
+│   ├── BadQuery            a query that cannot be parsed; says where
+│   └── MissingExtra        a package that this command needs is not installed
+├── StoreError              the data folder
+│   ├── StoreLocked         another process has it open
+│   ├── StoreFull           the disk is full; nothing of this batch was written
+│   ├── StoreDamaged        the database or index is not readable
+│   └── StoreTooNew         written by a newer Levada
+├── BrokerError             the message broker refused
+│   └── BrokerAway          it cannot be reached or does not confirm: unconfirmed messages were not sent
+└── ParserDied              a page killed the parser child
+```
+
+The adapter that meets an error translates it, the command line shows it as one line, and nothing in between
+swallows it. The API's error code is the class name.
+
+>>> issubclass(levada.errors.StoreFull, levada.StoreError)
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+
+class LevadaError(Exception):
+    """The base of every error that Levada reports; its text is for the user.
+
+    >>> try:
+    ...     news.page("https://nowhere.example/")
+    ... except levada.LevadaError as error:
+    ...     print(error.exit_code)
+    3
+    """
+
+    exit_code: ClassVar[int] = 1
+
+
+class Refused(LevadaError):
+    """Asked for, but not allowed, or nothing there.
+
+    >>> receipt = news.pause()
+    >>> news.check(start)
+    Traceback (most recent call last):
+    levada.core.errors.Refused: the crawl in news is paused: resume it first
+    """
+
+    exit_code = 3
+
+
+class NotFound(Refused):
+    """No such page, version, site or collection.
+
+    >>> levada.open("nothing-here", create=False)
+    Traceback (most recent call last):
+    levada.core.errors.NotFound: there is no collection in nothing-here: start one with 'levada crawl URL'
+    """
+
+
+class AddressRefused(Refused):
+    pass
+
+
+class TooMany(Refused):
+    """More is asked for than can be taken now.
+
+    >>> issubclass(levada.TooMany, levada.Refused)
+    True
+    """
+
+
+class UsageError(LevadaError):
+    """What was asked makes no sense; says what to write instead.
+
+    >>> news.close()
+    >>> news.stats()
+    Traceback (most recent call last):
+    levada.core.errors.UsageError: the collection in news is closed: open it again with levada.open()
+    """
+
+    exit_code = 2
+
+
+class SettingsError(UsageError):
+    """A wrong key or value in the settings.
+
+    >>> levada.Settings().replace({"budget.per_hours": 100})
+    Traceback (most recent call last):
+    levada.core.errors.SettingsError: settings, [budget]: unknown key 'per_hours'; did you mean 'per_hour'?
+    """
+
+
+class PluginError(UsageError):
+    pass
+
+
+class BadUrl(UsageError):
+    """Not an http or https address.
+
+    >>> try:
+    ...     news.add("ftp://example.org/")
+    ... except levada.BadUrl as error:
+    ...     print(error)
+    'ftp://example.org/' is not an http or https address: write it like https://example.org
+    """
+
+
+class BadQuery(UsageError):
+    """A search that cannot be understood; says where.
+
+    >>> try:
+    ...     news.search('"ferry')
+    ... except levada.BadQuery as error:
+    ...     print("quote" in str(error))
+    True
+    """
+
+
+class MissingExtra(UsageError):
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed: pip install 'levada[{extra}]'")
+
+
+class StoreError(LevadaError):
+    """The data folder cannot be read or written.
+
+    >>> issubclass(levada.StoreLocked, levada.StoreError)
+    True
+    """
+
+
+class StoreLocked(StoreError):
+    """Another process, or another crawl of this one, writes in the folder.
+
+    >>> count = news.add(other)
+    >>> events = news.events()
+    >>> event = next(events)
+    >>> try:
+    ...     news.check(start)
+    ... except levada.StoreLocked as error:
+    ...     print(str(error).partition(" (")[0])
+    news is in use by another crawl
+    >>> events.close()
+    """
+
+
+class StoreFull(StoreError):
+    pass
+
+
+class StoreDamaged(StoreError):
+    pass
+
+
+class StoreTooNew(StoreError):
+    pass
+
+
+class BrokerError(LevadaError):
+    pass
+
+
+class BrokerAway(BrokerError):
+    """The broker is away. `unconfirmed`: the places in the batch of the messages to send again."""
+
+    def __init__(self, message: str, unconfirmed: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.unconfirmed = tuple(unconfirmed)
+
+
+class ParserDied(LevadaError):
+    """A page killed the parser child. `cause` is the reason to record (`levada.core.reasons`)."""
+
+    def __init__(self, message: str, cause: str = "parser-died") -> None:
+        super().__init__(message)
+        self.cause = cause

@@ -1,0 +1,233 @@
+"""The data folder of a collection: its files and locks.
+
+    levada.db       frontier, sites, documents (SQLite): the store
+    index/          the search index; can be deleted at any time, it is rebuilt from the documents
+    trends.db       term counts of documents and of changes; can be deleted, and is counted again
+    orders.db       control commands, until the crawl has executed them
+    hooks.db        webhooks, and the position of each in the change log
+    placement.json  which shard holds what, if there are several: each then has its own levada.db, index/ and
+                    trends.db in a folder shard-0/, shard-1/ ... (or on a server)
+    maps/           the warm map of the server, and other maps that were loaded here
+    queries.jsonl   the queries of the server, if it records them
+    engine          the name of the plug-in that keeps the collection, if it is not levada.db
+    settings.json   the settings of the latest crawl, so that later commands use its clock
+    live.json       the live status of the running crawl; deleted when it ends
+    demo.json       says that levada demo made this collection, and may replace it
+    moving.lock     held while pages move between shards, or are exported
+    lock            held by the one crawl that writes here
+
+The locks are the kernel's: they end with their process, however that ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from levada.core.errors import NotFound, StoreError, StoreFull, StoreLocked, UsageError
+
+if TYPE_CHECKING:
+    from levada.core.settings import Settings
+
+
+@contextmanager
+def only_mover(folder: DataFolder) -> Iterator[None]:
+    """Hold the lock under which pages move between shards, alone."""
+    with _locked(
+        os.open(_lock(folder), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644),
+        fcntl.LOCK_EX,
+        f"pages are being moved or exported in {folder.path} already: wait until that has ended",
+    ):
+        yield
+
+
+@contextmanager
+def nobody_moves(folder: DataFolder) -> Iterator[None]:
+    """Keep each page on its shard: nobody moves pages in the meantime."""
+    try:
+        descriptor = os.open(_lock(folder), os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError:  # a collection of another user, of which no page was ever moved
+        yield
+        return
+    with _locked(
+        descriptor,
+        fcntl.LOCK_SH,
+        f"pages are being moved in {folder.path}, and some could be missed: wait until that has ended",
+    ):
+        yield
+
+
+@contextmanager
+def _locked(descriptor: int, how: int, otherwise: str) -> Iterator[None]:
+    try:
+        try:
+            fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreLocked(otherwise) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(folder: DataFolder) -> str:
+    return str(folder.path / "moving.lock")
+
+
+class DataFolder:
+    """The files of a collection."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.database = path / "levada.db"
+        self.index = path / "index"
+        self.trends = path / "trends.db"
+        self.commands = path / "orders.db"
+        self.hooks = path / "hooks.db"
+        self.queries = path / "queries.jsonl"
+        self.placement = path / "placement.json"
+        self._settings = path / "settings.json"
+        self.live_file = path / "live.json"
+        self.engine_file = path / "engine"
+        self._lock = path / "lock"
+        # strings: `identity` runs at every poll, and paths are too slow for it
+        self._names = str(path), str(self._settings)
+        self._written = 0, 0  # the inodes of the lock and the database that this process writes
+
+    def make(self) -> None:
+        self.must_be_folder()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _folder_error(self.path, error) from None
+
+    def exists(self) -> bool:
+        """Whether there is a collection in it."""
+        self.must_be_folder()
+        try:
+            return self.database.exists() or self.placement.exists() or self.engine_file.exists()
+        except OSError as error:
+            raise _unreadable(self.path, error) from None
+
+    def engine(self) -> str:
+        """Which kind of store holds the collection; a plug-in is noted here, SQLite and PostgreSQL need no note."""
+        try:
+            return self.engine_file.read_text(encoding="utf-8")
+        except OSError:
+            return "sqlite"
+
+    def must_be_folder(self) -> None:
+        """Raise if the path is something other than a folder; it may be missing."""
+        try:
+            is_other = self.path.exists() and not self.path.is_dir()
+        except OSError as error:
+            raise _unreadable(self.path, error) from None
+        if is_other:
+            raise UsageError(f"{self.path} is not a folder: name the one that holds the collection, or a new one")
+
+    def identity(self) -> tuple[int, ...]:
+        """Changes when the folder is made anew, or another crawl begins in it."""
+        return _inode(self._names[0]), _inode(self._names[1])
+
+    def must_exist(self) -> None:
+        if not self.exists():
+            raise NotFound(f"there is no collection in {self.path}: start one with 'levada crawl URL'")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Be the only writer."""
+        try:
+            descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise _folder_error(self._lock, error) from None
+        try:
+            self._take(descriptor)
+            self._written = os.fstat(descriptor).st_ino, 0
+            yield
+        finally:
+            self._written = 0, 0
+            os.close(descriptor)
+
+    def _take(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() or "unknown"
+            raise StoreLocked(
+                f"{self.path} is in use by another crawl (process {holder}): wait for it, or name another --data"
+            ) from None
+        try:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        except OSError as error:
+            raise _folder_error(self.path, error) from None
+
+    def save_settings(self, settings: Settings) -> None:
+        fresh = self._settings.with_suffix(".new")
+        try:
+            fresh.unlink(missing_ok=True)
+            fresh.touch(0o600 if settings.store.servers else 0o666)  # server addresses may hold passwords
+            fresh.write_bytes(msgspec.json.format(msgspec.json.encode(settings)))
+            fresh.replace(self._settings)
+        except OSError as error:
+            raise _folder_error(self.path, error) from None
+
+    def save_live(self, content: bytes) -> None:
+        """Write the live status, all or nothing. A full disk affects only those who watch it."""
+        self._must_be_written()
+        fresh = self.live_file.with_suffix(".new")
+        with suppress(OSError):
+            fresh.write_bytes(content)
+            fresh.replace(self.live_file)
+
+    def _must_be_written(self) -> None:
+        """Raise if the files were deleted: writing to them would go on for ever, and nobody could find the
+        content."""
+        lock, database = self._written
+        if not lock:
+            return
+        now = _inode(str(self._lock)), _inode(str(self.database))
+        if now[0] != lock or (database and now[1] != database):
+            what = self.path if now[0] != lock else self.database
+            raise StoreError(f"{what} was deleted or replaced while the crawl ran: start the crawl again")
+        self._written = now
+
+    def forget_live(self) -> None:
+        with suppress(OSError):
+            self.live_file.unlink(missing_ok=True)
+
+    def settings(self) -> Settings:
+        """The settings of the latest crawl; the defaults if there was none."""
+        from levada.core.settings import Settings, saved_settings
+
+        try:
+            return saved_settings(self._settings.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            return Settings()
+        except (OSError, msgspec.MsgspecError) as error:
+            raise StoreError(
+                f"{self._settings} cannot be read ({error}): delete it, and the next crawl writes it anew"
+            ) from None
+
+
+def _inode(path: str) -> int:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return 0
+
+
+def _folder_error(path: Path, error: OSError) -> StoreError:
+    if error.errno == errno.ENOSPC:
+        return StoreFull(f"the disk that holds {path} is full: make room and run the same command again")
+    return StoreError(f"cannot write in {path}: {error.strerror}")
+
+
+def _unreadable(path: Path, error: OSError) -> StoreError:
+    return StoreError(f"cannot read {path} ({error.strerror}): check its name, and who may read it")

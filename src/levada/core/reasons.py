@@ -1,0 +1,66 @@
+"""Reasons recorded with every refusal and failure.
+
+They are stored, counted, shown and documented (docs/reasons.md lists each with what to do); a test holds the
+two together.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why something was not fetched or not stored; docs/reasons.md lists each with what to do.
+
+    >>> news.check(start + "no-such-page").reason is levada.Reason.GONE
+    True
+    """
+
+    # The address guard and the URL itself
+    ADDRESS = "address"  # not a public unicast address
+    SCHEME = "scheme"  # neither http nor https
+    BAD_URL = "bad-url"
+    URL_LENGTH = "url-length"
+    # What the site asks for
+    ROBOTS = "robots"
+    ROBOTS_UNREACHABLE = "robots-unreachable"
+    NOFOLLOW = "nofollow"
+    NOINDEX = "noindex"
+    # Limits of one fetch
+    BYTES = "bytes"
+    BUFFERED_BYTES = "buffered-bytes"  # of all exchanges together
+    DECODED_BYTES = "decoded-bytes"
+    HEADER_BYTES = "header-bytes"
+    SECONDS = "seconds"
+    MIN_RATE = "min-rate"
+    REDIRECTS = "redirects"
+    # The network
+    DNS = "dns"
+    CONNECT = "connect"
+    TLS = "tls"
+    PROTOCOL = "protocol"
+    HTTP_4XX = "http-4xx"
+    HTTP_5XX = "http-5xx"
+    RETRY_AFTER = "retry-after"
+    GONE = "gone"
+    # What came back
+    CONTENT_TYPE = "content-type"
+    EMPTY = "empty"
+    PARSE_SECONDS = "parse-seconds"
+    PARSE_MEMORY = "parse-memory"
+    PARSER_DIED = "parser-died"
+    QUARANTINED = "quarantined"
+    NESTING = "nesting"
+    # Traps and bounds of a crawl
+    SCOPE = "scope"
+    DEPTH = "depth"
+    SITE_FULL = "site-full"
+    REPEATING_PATH = "repeating-path"
+    CALENDAR = "calendar"
+    PARAMETERS = "parameters"  # more in one address than a person would make
+    NEAR_DUPLICATES = "near-duplicates"
+    DUPLICATE = "duplicate"
+    REDIRECTED = "redirected"
+    PLUGIN = "plugin"  # a plug-in raised, hung or answered nonsense
+    # A fault of our own, logged with its trace
+    INTERNAL = "internal"

@@ -1,0 +1,146 @@
+"""Records of search and term counts: queries, hits, counted rounds.
+
+A term is a folded word (`levada.pages.folding`). Counts use its number (`levada.core.hashing.term_number`). The
+empty term is in every document and every change: its count is the number of documents or changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import pack, unpack
+from typing import Literal
+
+import msgspec
+
+
+class Query(msgspec.Struct, frozen=True):
+    """A query as the user typed it: words, "phrases", site:, lang:, since:, -word."""
+
+    text: str
+    limit: int = 10
+    offset: int = 0
+    now: float | None = None  # what `since:7d` counts back from
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """One page that was found.
+
+    >>> hit = news.search("termos").hits[0]
+    >>> hit.url.startswith("http") and hit.score > 0
+    True
+    """
+
+    url: str
+    site: str
+    title: str
+    score: float
+    language: str
+    changed_at: float
+    snippet: tuple[tuple[str, bool], ...] = ()  # pieces of text, and whether each matches the query
+
+    @property
+    def excerpt(self) -> str:
+        """The part of the page's text that was found."""
+        return "".join(text for text, _ in self.snippet)
+
+
+class Hits(msgspec.Struct, frozen=True):
+    """The answer to a search: how many pages match, and those that were asked for, the best first.
+
+    >>> hits = news.search("termos", limit=2)
+    >>> len(hits) == len(list(hits)) <= 2
+    True
+    """
+
+    total: int
+    hits: tuple[Hit, ...]
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+
+class Posting(msgspec.Struct, frozen=True):
+    """The paper's view of the inverted index: a word is `count` times in the `page`th URL of `site`."""
+
+    site: int
+    page: int
+    count: int
+    url: str
+
+
+EVERY = 0
+"""The number of the empty term."""
+FrequencyKey = tuple[str, int]  # language, term
+NewsKey = tuple[int, str, str, int]  # start of the window, site, language, term
+
+
+class PageTerms(msgspec.Struct, frozen=True):
+    """The counted version of a page and its terms; None while the page is not in search."""
+
+    version: int
+    language: str
+    terms: bytes | None
+
+
+class CountedRound(msgspec.Struct, frozen=True):
+    """The result of one round of counting: committed together, or not at all."""
+
+    after: int  # the position where it began
+    position: int  # the position in the change log up to which it counts
+    frequencies: dict[FrequencyKey, int]  # increase or decrease of the document count
+    news: dict[NewsKey, int]  # changes that added the term
+    words: dict[int, str]  # the words of the term numbers used here
+    pages: dict[int, PageTerms]  # the new counts
+
+
+class TrendQuery(msgspec.Struct, frozen=True):
+    """Compares the windows in [since, until) with those in [past, since); of one site or language, or all."""
+
+    past: float
+    since: float
+    until: float
+    site: str | None = None
+    language: str | None = None
+    least: int = 1  # changes since `since`: terms that fewer changes added are left out
+
+
+class TermGrowth(msgspec.Struct, frozen=True):
+    """How many changes added a term, now and in the past; for the term "" the number of changes."""
+
+    term: str
+    language: str
+    now: int
+    past: int
+    sites: int  # now
+
+
+def packed_terms(numbers: set[int]) -> bytes:
+    """Term numbers as bytes: eight each, ascending."""
+    return pack(f"<{len(numbers)}q", *sorted(numbers))
+
+
+def unpacked_terms(packed: bytes) -> set[int]:
+    count = len(packed) // 8
+    return set(unpack(f"<{count}q", packed[: 8 * count]))
+
+
+class Trend(msgspec.Struct, frozen=True):
+    """A term that pages gained more often than before.
+
+    >>> [trend.term for trend in news.trends("24h")]  # too little has changed yet
+    []
+    """
+
+    term: str
+    language: str
+    score: float
+    now: int  # changes in the window that added it
+    changes: int  # in the window, in all
+    past: int  # changes before, or documents, as `against` says
+    past_changes: int
+    against: Literal["changes", "documents"]
+    sites: int  # that added it
+    documents: int  # that hold it now, in this language

@@ -1,0 +1,373 @@
+"""Settings: the whole of levada.toml, typed, with a default for every key.
+
+Seconds are float, sizes are bytes. An unknown key is an error that names the nearest known one: a setting that
+is silently ignored is worse than none.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import msgspec
+from msgspec import Meta
+
+from levada.core.errors import PluginError, SettingsError
+from levada.core.plugins import check_names
+
+log = logging.getLogger(__name__)
+
+Positive = Annotated[float, Meta(gt=0, le=1e10)]  # three centuries of seconds: nothing is infinite
+NotNegative = Annotated[float, Meta(ge=0, le=1e10)]
+Count = Annotated[int, Meta(ge=1)]
+CountOrNone = Annotated[int, Meta(ge=0)]
+Name = Annotated[str, Meta(min_length=1)]  # of a plug-in, built in or installed
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+_MOST_CHARACTERS = 10_000_000  # of a settings file: whatever is longer is something else
+_PAIR = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9.]+):[0-9]{1,5}")
+_RENAMED = {  # old keys that are still read, for one version, by section
+    "parse": {"kills": "max_kills"},
+    "politeness": {
+        "at_once": "max_concurrent",
+        "max_rest": "max_backoff",
+        "rest": "backoff",
+        "rest_after": "backoff_after",
+        "robots_seconds": "robots_ttl",
+    },
+    "stages": {"fetch_least": "min_fetch", "parse_least": "min_parse"},
+}
+_KINDS = {  # what msgspec calls them, and people do
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text in quotes",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a section of keys",
+}
+
+
+class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class CrawlSettings(_Section, frozen=True):
+    """How far does the crawl go?"""
+
+    scope: Literal["sites", "any"] = "sites"  # the sites of the start URLs, or wherever links lead
+    sitemaps: bool = True
+    max_depth: Count = 20
+    max_redirects: CountOrNone = 5
+    max_url_length: Count = 2_000
+    max_pages_per_site: Count = 100_000
+    near_duplicate_run: Count = 20  # this many near-identical new pages of one URL pattern in a row are enough
+    hooks: tuple[Name, ...] = ()  # called after a page is stored
+
+
+class BudgetSettings(_Section, frozen=True):
+    """How many fetches may be spent? 0: no limit."""
+
+    per_hour: CountOrNone = 0
+    per_site_per_hour: CountOrNone = 0
+    per_page_per_day: Positive = 4.0  # visits that a page is worth on average, where per_hour sets no limit
+
+
+class PolitenessSettings(_Section, frozen=True):
+    """How gently is a site asked?"""
+
+    agent: Annotated[str, Meta(min_length=1)] = "levada"  # the name that robots.txt is read for
+    contact: str = ""  # an address that a site's owner may write to; goes into the User-Agent
+    delay: NotNegative = 1.0  # between two requests to a site, unless its robots.txt asks for more
+    max_concurrent: Count = 2  # requests to a site at the same time
+    robots_ttl: Positive = DAY  # how long a robots.txt is used before it is fetched again
+    robots_retry: Positive = 10 * MINUTE  # when one that failed is asked for again; nothing is fetched until then
+    backoff_after: Count = 5  # failures in a row after which a site is left alone for a while
+    backoff: Positive = 5 * MINUTE  # the first such pause; doubles up to max_backoff
+    max_backoff: Positive = DAY
+
+
+class FetchSettings(_Section, frozen=True):
+    """What may one exchange cost?"""
+
+    fetcher: Name = "curl"
+    slots: Annotated[int, Meta(ge=1, le=10_000)] = 64  # exchanges at the same time
+    max_bytes: Count = 5 * 1024 * 1024
+    max_decoded_bytes: Count = 10 * 1024 * 1024
+    max_header_bytes: Count = 64 * 1024
+    max_buffered_bytes: Annotated[int, Meta(ge=64 * 1024)] = 128 * 1024 * 1024  # of all exchanges together
+    seconds: Positive = 30.0
+    connect_seconds: Positive = 10.0
+    min_rate: NotNegative = 100.0  # bytes per second, over min_rate_seconds
+    min_rate_seconds: Positive = 8.0
+    ca_file: str = ""  # the authorities to trust, PEM; "": the machine's own
+    http2: bool = True
+
+
+class GuardSettings(_Section, frozen=True):
+    """Which addresses that are not public may be dialled all the same? Exact `ip:port` pairs only."""
+
+    allow: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for each in self.allow:  # whether the numbers make an address, the guard says
+            if not _PAIR.fullmatch(each):
+                raise ValueError(f'allow takes an exact "ip:port" such as "127.0.0.1:8080", not {each!r}')
+
+
+class ParseSettings(_Section, frozen=True):
+    """How are pages read?"""
+
+    children: CountOrNone = 0  # processes; 0: one per core, less one
+    memory: Count = 1024 * 1024 * 1024  # address space of a child
+    cpu_seconds: Positive = 5.0  # for one page
+    max_kills: Count = 3  # a page that ends its child this often is quarantined
+    main_text: Name = "builtin"
+    readers: tuple[Name, ...] = ()  # of content types beside those that are built in
+    change_filters: tuple[Name, ...] = ()  # in this order, on the text that is compared
+
+
+class StoreSettings(_Section, frozen=True):
+    """What is kept?"""
+
+    engine: Name = "sqlite"  # "postgresql" where there are servers
+    keep_versions: Count = 10
+    new_share: Annotated[float, Meta(ge=0, le=1)] = 0.5  # of the fetches, for pages never visited, while both wait
+    lease_seconds: Positive = 10 * MINUTE
+    batch: Count = 200  # visits that share a commit, at most
+    gather_seconds: NotNegative = 0.06  # that the first of them waits for others
+    shards: Annotated[int, Meta(ge=1, le=256)] = 1  # of a new collection; 'levada shard apply' changes an old one
+    key: Literal["site", "section", "url"] = "site"  # by which its pages are placed on them
+    servers: tuple[str, ...] = ()  # PostgreSQL servers that hold them, in turn; none: files in the data folder
+
+
+class IndexSettings(_Section, frozen=True):
+    """How is the search index written?"""
+
+    engine: Name = "tantivy"
+    batch: Count = 2_000  # documents that share a commit, at most
+    gather_seconds: NotNegative = 5.0  # that the first of them waits for others
+    heap: Annotated[int, Meta(ge=16 * 1024 * 1024, le=4_000_000_000)] = 64 * 1024 * 1024
+
+
+class RevisitSettings(_Section, frozen=True):
+    """When do we come back?"""
+
+    policy: Name = "learned"
+    first: Positive = HOUR
+    floor: NotNegative = 5 * MINUTE
+    ceiling: Positive = 30 * DAY
+    retry: Positive = 5 * MINUTE  # after a failure; doubles up to max_retry
+    max_retry: Positive = DAY
+    gone: Positive = DAY  # before a page that is gone or refused is looked at again; doubles up to the ceiling
+    importance: dict[str, Positive] = {}  # what a page counts beside 1, by the beginning of its address
+
+
+class TrendsSettings(_Section, frozen=True):
+    """How are terms counted?"""
+
+    live: bool = False  # while the crawl runs; else when somebody asks
+    workers: Annotated[int, Meta(ge=1, le=1_000)] = 4  # that share the counting
+    grouping: Name = "levelled"
+    batch: Count = 200  # changed documents that are counted in one round, at most
+    window: Annotated[float, Meta(ge=1, le=DAY)] = HOUR
+    keep: Annotated[float, Meta(ge=DAY, le=1e10)] = 30 * DAY  # how long news is kept
+    rare: CountOrNone = 2  # a term that fewer changes of a day added is forgotten two days later
+    page_terms: Annotated[int, Meta(ge=1, le=1_000_000)] = 10_000  # of one page that are counted, at most
+
+
+class StagesSettings(_Section, frozen=True):
+    """How many workers has each stage? At most `fetch.slots`, `parse.children`, and one that writes each index."""
+
+    controller: Name = "feed-forward"
+    period: Annotated[float, Meta(ge=0.05, le=60)] = 0.25  # seconds of the wall between two looks
+    min_fetch: Count = 4
+    min_parse: CountOrNone = 0
+    idle: Annotated[float, Meta(ge=0, le=DAY)] = 15.0  # seconds of the wall after which a process without work ends
+    budget: CountOrNone = 0  # workers of all stages together; 0: only their own limits count
+
+
+class NotifySettings(_Section, frozen=True):
+    """Which plug-ins are told of changes, by the server? Webhooks are asked for over its API."""
+
+    notifiers: tuple[Name, ...] = ()
+
+
+class ClockSettings(_Section, frozen=True):
+    """How fast does time go? Only the bundled web changes this."""
+
+    speed: Positive = 1.0
+    origin: NotNegative = 0.0  # world time at `started`
+    started: NotNegative = 0.0
+
+
+class Settings(_Section, frozen=True):
+    """All settings, by section; what is not named has its default.
+
+    >>> levada.Settings.load("levada.toml").politeness.agent
+    'levada'
+    >>> levada.Settings().replace({"budget.per_hour": 100, "crawl.scope": "any"}).budget.per_hour
+    100
+    """
+
+    crawl: CrawlSettings = CrawlSettings()
+    budget: BudgetSettings = BudgetSettings()
+    politeness: PolitenessSettings = PolitenessSettings()
+    fetch: FetchSettings = FetchSettings()
+    guard: GuardSettings = GuardSettings()
+    parse: ParseSettings = ParseSettings()
+    store: StoreSettings = StoreSettings()
+    index: IndexSettings = IndexSettings()
+    revisit: RevisitSettings = RevisitSettings()
+    trends: TrendsSettings = TrendsSettings()
+    stages: StagesSettings = StagesSettings()
+    notify: NotifySettings = NotifySettings()
+    clock: ClockSettings = ClockSettings()
+    plugins: dict[str, dict[str, Any]] = {}  # the options of plug-ins, by name
+
+    def __post_init__(self) -> None:
+        if not self.revisit.floor <= self.revisit.first <= self.revisit.ceiling:
+            raise ValueError("revisit needs floor <= first <= ceiling")
+        stages, slots, children = self.stages, self.fetch.slots, self.parse.children
+        if children and stages.min_parse > children:
+            raise ValueError("stages needs min_parse <= parse.children")
+        store = self.store
+        if store.engine == "postgresql" and not store.servers:
+            raise ValueError('store.engine = "postgresql" needs store.servers')
+        whole = store.shards == 1 and not store.servers
+        if not whole and (store.engine not in ("sqlite", "postgresql") or self.index.engine != "tantivy"):
+            raise ValueError("a plug-in as store.engine or index.engine needs store.shards = 1 and no store.servers")
+        if stages.budget and stages.budget < min(stages.min_fetch, slots) + stages.min_parse:
+            raise ValueError("stages needs budget >= min_fetch + min_parse")
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Settings:
+        """Read a levada.toml; `SettingsError` names the key that is wrong."""
+        return load_settings(Path(path))
+
+    def replace(self, values: Mapping[str, Any]) -> Settings:
+        """The same with other values, by `section.key`."""
+        sections: dict[str, Any] = msgspec.to_builtins(self)
+        for name, value in values.items():
+            section, dot, key = name.partition(".")
+            if not dot or not isinstance(sections.setdefault(section, {}), dict):
+                raise SettingsError(f"a setting is named section.key, such as budget.per_hour, not {name!r}")
+            sections[section][key] = value
+        return convert_settings(sections, "settings")
+
+
+def load_settings(path: Path) -> Settings:
+    """Read a levada.toml."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_MOST_CHARACTERS + 1)
+    except FileNotFoundError:
+        raise SettingsError(f"there is no settings file {path}") from None
+    except OSError as error:
+        raise SettingsError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"cannot read {path}: {error}") from None
+    if len(text) > _MOST_CHARACTERS:
+        raise SettingsError(f"{path} is too long to be a settings file: name a levada.toml")
+    return parse_settings(text, str(path))
+
+
+def parse_settings(text: str, where: str) -> Settings:
+    import tomllib  # here: most crawls have no settings file
+
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{where} is not TOML: {error}") from None
+    return convert_settings(values, where)
+
+
+def convert_settings(values: dict[str, Any], where: str) -> Settings:
+    """Settings from plain values; `SettingsError` names the key and what fits there.
+
+    Keys that were renamed are read under their old names too, with one warning that names the new ones.
+    """
+    values, renamed = _with_new_keys(values, where)
+    if renamed:
+        log.warning("%s: old keys, read until the next version: %s", where, ", ".join(renamed))
+    _refuse_unknown(values, where)
+    try:
+        settings = msgspec.convert(values, Settings, strict=True)
+        check_names(settings)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"{where}: {_readable(str(error))}") from None
+    except PluginError as error:
+        raise SettingsError(f"{where}: {error}") from None
+    return settings
+
+
+def saved_settings(content: bytes) -> Settings:
+    """Settings as a data folder or a server keeps them (JSON), also those that an older Levada wrote."""
+    values = msgspec.json.decode(content)
+    if isinstance(values, dict):
+        values, _ = _with_new_keys(values, "the saved settings")
+    return msgspec.convert(values, Settings)
+
+
+def _with_new_keys(values: dict[str, Any], where: str) -> tuple[dict[str, Any], list[str]]:
+    """The values under their new keys, and what was renamed, in words."""
+    renamed: list[str] = []
+    for name, keys in _RENAMED.items():
+        section = values.get(name)
+        if not isinstance(section, dict) or keys.keys().isdisjoint(section):
+            continue
+        for old in keys.keys() & section.keys():
+            if keys[old] in section:
+                raise SettingsError(f"{where}, [{name}]: {old} is the old name of {keys[old]}: remove one of them")
+        renamed += [f"{name}.{key} is now {name}.{keys[key]}" for key in section if key in keys]
+        values = {**values, name: {keys.get(key, key): value for key, value in section.items()}}
+    return values, renamed
+
+
+def _refuse_unknown(values: dict[str, Any], where: str) -> None:
+    sections = {field.name: field.type for field in msgspec.structs.fields(Settings)}
+    for name, section in values.items():
+        what = f"section {name!r}" if isinstance(section, dict) else f"key {name!r} outside the sections"
+        _refuse_key(name, list(sections), where, what)
+        if isinstance(section, dict) and name != "plugins":
+            known = [field.name for field in msgspec.structs.fields(sections[name])]
+            for key in section:
+                _refuse_key(key, known, f"{where}, [{name}]", f"key {key!r}")
+
+
+def _homes(key: str) -> list[str]:
+    """The sections that have this key, which may only stand in the wrong place."""
+    sections = msgspec.structs.fields(Settings)
+    return [f"[{each.name}]" for each in sections if key in getattr(each.type, "__struct_fields__", ())]
+
+
+def _refuse_key(key: str, known: list[str], where: str, what: str) -> None:
+    if key not in known:
+        raise SettingsError(f"{where}: unknown {what}; {_meant(key, known)}")
+
+
+def _meant(key: str, known: list[str]) -> str:
+    from difflib import get_close_matches
+
+    if homes := _homes(key):
+        return f"did you mean {key} in {' or '.join(homes)}?"
+    near = get_close_matches(key, known, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+
+
+def _readable(message: str) -> str:
+    """`Expected `int` >= 1 - at `$.fetch.slots`` -> `fetch.slots: expected a whole number >= 1`."""
+    said, _, place = message.partition(" - at `$.")
+    for kind, word in _KINDS.items():
+        said = said.replace(f"`{kind}`", word)
+    said, place = said.replace("`", ""), place.rstrip("`")
+    return f"{place}: {said[:1].lower()}{said[1:]}{_choices(place)}" if place else said
+
+
+def _choices(place: str) -> str:
+    """What fits, where that is one of a few words."""
+    section, _, key = place.partition(".")
+    kinds = {field.name: field.type for field in msgspec.structs.fields(getattr(Settings(), section, Settings()))}
+    return f"; it is one of {', '.join(get_args(kinds[key]))}" if get_origin(kinds.get(key)) is Literal else ""

@@ -1,0 +1,1 @@
+"""The crawl engine: one scheduler over two transports, in process and RabbitMQ."""

@@ -1,0 +1,77 @@
+"""Signals of servers, and change hints of sitemaps and feeds.
+
+The policy decides how far a source is trusted; the store only ever brings a visit forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from levada.core.protocols import ChangeHints, RevisitPolicy
+from levada.core.records import ChangeHint, PageKind, PageRecord, ParsedPage, Response, Signals
+from levada.crawl.executor import StoreExecutor
+
+_SIGNAL_SOURCE = {PageKind.SITEMAP: Signals.SITEMAP, PageKind.FEED: Signals.FEED}
+_ON_TIME = 0.9  # of the planned interval
+_CLOCKS_DIFFER = 3600.0  # seconds: a date further ahead than this is false
+_SLICE = 500  # pages at a time: commits of visits go in between
+
+
+def signals_of(page: PageRecord, response: Response, at: float) -> Signals:
+    """The hints before this visit and the signals of its answer, to be compared with the outcome."""
+    signals = page.told
+    if signals and page.interval and page.history and at < page.history[-1].at + _ON_TIME * page.interval:
+        signals |= Signals.EARLY
+    if response.status == 304:
+        return signals | Signals.NOT_MODIFIED
+    modified = response.header("last-modified")
+    if _same_validator(page, response.header("etag"), modified):
+        signals |= Signals.SAME_TAG
+    if modified:
+        signals |= Signals.DATED
+        if page.last_modified and modified != page.last_modified:
+            signals |= Signals.DATE_MOVED
+    return signals
+
+
+def _same_validator(page: PageRecord, etag: str | None, modified: str | None) -> bool:
+    """Whether a 304 was due: by the tag, or by the date if there is none (RFC 9110, 13.2.2)."""
+    held, sent = (page.etag, etag) if page.etag else (page.last_modified, modified)
+    return bool(held) and sent == held
+
+
+def hints_of(parsed: ParsedPage, now: float) -> tuple[ChangeHint, ...]:
+    """The dates that a sitemap or a feed states for its pages."""
+    source = _SIGNAL_SOURCE.get(parsed.kind)
+    if source is None:
+        return ()
+    return tuple(
+        ChangeHint(link.url, link.lastmod, source)
+        for link in parsed.marked
+        if link.lastmod is not None and 0.0 < link.lastmod <= now + _CLOCKS_DIFFER
+    )
+
+
+class ChangeHintStep:
+    """Brings the visits of pages forward that a sitemap or feed says changed."""
+
+    def __init__(self, hints: ChangeHints, policy: RevisitPolicy, executor: StoreExecutor) -> None:
+        self._hints = hints
+        self._policy = policy
+        self._executor = executor
+
+    async def __call__(self, hints: Sequence[ChangeHint]) -> int:
+        """Take the hints; returns how many of the pages are stored in an older version."""
+        outdated = 0
+        for start in range(0, len(hints), _SLICE):
+            part = hints[start : start + _SLICE]
+            signals = {hint.url: hint.said for hint in part}
+            pages = await self._executor.run(self._hints.outdated, part)
+            sooner = [
+                (page, signals[page.url], self._policy.visit_after_hint(page, page.told | signals[page.url]))
+                for page in pages
+            ]
+            if sooner:
+                await self._executor.run(self._hints.bring_forward, sooner)
+            outdated += len(sooner)
+        return outdated

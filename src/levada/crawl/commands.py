@@ -1,0 +1,151 @@
+"""Control commands: executes them on a running crawl.
+
+A command is marked as done after its execution: a crash in between repeats it, and a repetition changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import ParamSpec, TypeVar
+
+from levada.core.commands import AddSeeds, ChangeBudget, ControlCommand, DesiredState, DropSite, Pause, Resume
+from levada.core.errors import BadUrl, StoreError
+from levada.core.records import FOREVER, DiscoveredBy, FoundUrl, Lease
+from levada.core.settings import Settings
+from levada.crawl.commits import CrawlPorts
+from levada.crawl.executor import StoreExecutor
+from levada.crawl.in_flight import InFlightLeases
+from levada.crawl.link_filter import LinkFilter
+from levada.crawl.politeness import PolitenessQueue
+from levada.crawl.sites import SiteCache
+from levada.pages.urls import canonical, site_of
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_POLL_SECONDS = 0.4  # wall clock
+
+
+def desired_state_after(command: ControlCommand, state: DesiredState) -> DesiredState:
+    """The desired state after this command."""
+    match command:
+        case Pause():
+            return DesiredState(True, state.per_hour)
+        case Resume():
+            return DesiredState(False, state.per_hour)
+        case ChangeBudget(per_hour):
+            return DesiredState(state.paused, per_hour)
+        case _:
+            return state
+
+
+class CommandStep:
+    """Executes commands. The scheduler reads the desired state from `paused` and `per_hour`."""
+
+    def __init__(
+        self,
+        ports: CrawlPorts,
+        settings: Settings,
+        executor: StoreExecutor,
+        *,
+        politeness_queue: PolitenessQueue,
+        link_filter: LinkFilter,
+        sites: SiteCache,
+        open_leases: InFlightLeases,
+        on_news: Callable[[], None],
+    ) -> None:
+        self.paused = False
+        self.per_hour = settings.budget.per_hour
+        self._commands = ports.commands
+        self._budget = settings.budget
+        self._clock = ports.clock
+        self._pause = _POLL_SECONDS * settings.clock.speed
+        self._frontier = ports.frontier
+        self._policy = ports.policy
+        self._executor = executor
+        self._politeness_queue = politeness_queue
+        self._link_filter = link_filter
+        self._sites = sites
+        self._open = open_leases
+        self._on_news = on_news
+        self._desired_state = DesiredState()
+        self._trouble = ""
+
+    async def begin(self) -> None:
+        """Apply the stored desired state before the first fetch."""
+        if self._commands is not None:
+            await self._apply(await self._run(self._commands.desired_state) or DesiredState())
+            await self.poll()
+
+    async def run(self) -> None:
+        """Execute commands until cancelled."""
+        while self._commands is not None:
+            await self._clock.sleep(self._pause)
+            await self.poll()
+
+    async def poll(self) -> None:
+        """Execute the commands that wait."""
+        if self._commands is None:
+            return
+        for number, command in await self._run(self._commands.pending) or []:
+            if isinstance(command, AddSeeds):
+                await self._add(command.urls)
+            elif isinstance(command, DropSite):
+                await self._drop(command.site)
+            await self._apply(desired_state_after(command, self._desired_state))
+            await self._run(self._commands.mark_done, number, self._desired_state)
+            self._on_news()
+
+    async def _run(self, operation: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """Use the command queue. An error does not stop the crawl: it is logged once and tried again."""
+        try:
+            answer = await self._executor.run(operation, *args, **kwargs)
+        except StoreError as error:
+            if str(error) != self._trouble:
+                self._trouble = str(error)
+                log.warning("commands wait: %s", error)
+            return None
+        self._trouble = ""
+        return answer
+
+    async def _apply(self, state: DesiredState) -> None:
+        per_hour = self._budget.per_hour if state.per_hour is None else state.per_hour
+        if per_hour != self.per_hour:
+            self.per_hour = per_hour
+            self._politeness_queue.set_budget(per_hour)
+            self._policy.set_budget(per_hour)
+        if state.paused and not self.paused:
+            self.paused = True
+            await self._give_back(self._politeness_queue.drain())
+        self.paused = state.paused
+        self._desired_state = state
+
+    async def _add(self, urls: Iterable[str]) -> None:
+        found = [seed for url in urls if (seed := _seed(url)) is not None]
+        for site in {seed.site for seed in found}:
+            await self._sites.readmit(site)
+            self._politeness_queue.readmit(site)
+            self._link_filter.admitted.add(site)
+        await self._executor.run(self._frontier.add, found, [], self._clock.now())
+
+    async def _drop(self, site: str) -> None:
+        self._link_filter.admitted.discard(site)
+        await self._sites.drop(site)
+        await self._give_back(self._politeness_queue.hold(site, FOREVER))
+
+    async def _give_back(self, waiting: Iterable[Lease]) -> None:
+        leases = [self._open.let_go(lease) for lease in waiting]
+        if leases:
+            await self._executor.run(self._frontier.release, leases)
+
+
+def _seed(url: str) -> FoundUrl | None:
+    try:
+        address = canonical(url)
+    except BadUrl as error:
+        log.warning("a seed of a command is skipped: %s", error)
+        return None
+    return FoundUrl(address, site_of(address), how=DiscoveredBy.SEED, admit=True)

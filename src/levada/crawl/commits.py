@@ -1,0 +1,172 @@
+"""Commits of visits: decide the outcome, commit it, and follow up on what it means for other pages.
+
+A commit costs as much for one visit as for fifty, so visits are gathered for a moment; while one batch is written,
+the next one gathers. The number of leased pages bounds how many can gather.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+
+import msgspec
+
+from levada.core.errors import LevadaError
+from levada.core.protocols import (
+    ChangeHints,
+    Clock,
+    CommandQueue,
+    Fetcher,
+    Frontier,
+    PageSample,
+    RevisitPolicy,
+    Sites,
+)
+from levada.core.reasons import Reason
+from levada.core.records import ChangeHint, PageRecord, PageState, Signals, VisitResult
+from levada.core.settings import Settings
+from levada.crawl.change_hints import ChangeHintStep
+from levada.crawl.executor import StoreExecutor
+from levada.crawl.hooks import PageHooks
+from levada.crawl.link_filter import LinkFilter
+from levada.crawl.outcome import DuplicateTracker, OutcomeRules
+from levada.crawl.visits import Visited
+
+log = logging.getLogger(__name__)
+
+_HOLDS_NOTHING = frozenset({PageState.ELSEWHERE, PageState.GONE, PageState.REFUSED, PageState.FAILED})
+
+
+class CommitPorts(msgspec.Struct, frozen=True):
+    """What a process needs to commit visits."""
+
+    clock: Clock
+    frontier: Frontier
+    sites: Sites
+    hints: ChangeHints
+    policy: RevisitPolicy
+
+
+class CrawlPorts(CommitPorts, frozen=True):
+    """What a crawl needs of the outside world."""
+
+    page_sample: PageSample
+    fetcher: Fetcher
+    commands: CommandQueue | None = None
+
+
+class Commits:
+    """Decides and commits visits, in the process of the crawl or in a worker elsewhere.
+
+    `put` adds a visit result to the next commit; `on_committed` gets the results and whether each was accepted.
+    `hooks` get the visits that stored a page.
+    """
+
+    def __init__(
+        self,
+        ports: CommitPorts,
+        settings: Settings,
+        executor: StoreExecutor,
+        link_filter: LinkFilter,
+        on_committed: Callable[[Sequence[VisitResult], Sequence[bool]], None],
+        hooks: PageHooks | None = None,
+    ) -> None:
+        self._ports = ports
+        self._executor = executor
+        self._link_filter = link_filter
+        self._on_committed = on_committed
+        self._hooks = hooks
+        self._outcome_rules = OutcomeRules(settings, ports.policy, link_filter, DuplicateTracker(settings.crawl))
+        self._take_hints = ChangeHintStep(ports.hints, ports.policy, executor)
+        self._batch = settings.store.batch
+        self._gather_seconds = settings.store.gather_seconds * settings.clock.speed
+        self._gathered: deque[VisitResult] = deque()
+        self._news = asyncio.Event()
+        self._ending = False
+
+    def __len__(self) -> int:
+        return len(self._gathered)
+
+    async def decide(self, visited: Visited) -> VisitResult:
+        """The result of a visit; the record of the page that it names canonical is part of the decision."""
+        fetched = visited.fetched
+        try:
+            canonical = visited.parsed.canonical if visited.parsed is not None else None
+            rival = None
+            if canonical and canonical != fetched.lease.page.url:
+                rival = await self._executor.run(self._ports.frontier.page, canonical)
+            return self._outcome_rules.decide(visited, rival)
+        except LevadaError:
+            raise  # the store failed: this is not the fault of the page
+        except Exception:
+            log.exception("deciding on %s", fetched.lease.page.url)
+            return self._outcome_rules.trouble(fetched.lease, fetched.at, Reason.INTERNAL)
+
+    def put(self, result: VisitResult) -> None:
+        self._gathered.append(result)
+        self._news.set()
+
+    def finish(self) -> None:
+        """Commit what has gathered, then end `run`."""
+        self._ending = True
+        self._news.set()
+
+    async def run(self) -> None:
+        """Commit batches until `finish`. An error of the store ends the crawl."""
+        while self._gathered or not self._ending:
+            await self._news.wait()
+            if not self._ending and len(self._gathered) < self._batch:
+                await self._ports.clock.sleep(self._gather_seconds)
+            batch = [self._gathered.popleft() for _ in range(min(self._batch, len(self._gathered)))]
+            if not self._gathered:
+                self._news.clear()
+            if batch:
+                await self._commit(batch)
+        if self._hooks is not None:
+            await asyncio.to_thread(self._hooks.close)
+
+    async def _commit(self, batch: Sequence[VisitResult]) -> None:
+        accepted = await self._executor.run(self._ports.frontier.commit, batch)
+        for result, is_stored in zip(batch, accepted, strict=True):
+            if is_stored:
+                self._link_filter.stored(result.found)
+            else:
+                self._link_filter.withdraw(result.found)
+        if self._hooks is not None:
+            self._hooks.put([result for result, is_stored in zip(batch, accepted, strict=True) if is_stored])
+        self._on_committed(batch, accepted)
+
+    def follow_up(self, result: VisitResult, at: float) -> Coroutine[None, None, bool] | None:
+        """The work that a committed visit causes for other pages, whose rechecks are due at `at`.
+
+        None for most visits. Awaited, it returns whether a page is due earlier now.
+        """
+        was = result.lease.page
+        if result.state is not PageState.LIVE:
+            self._ports.policy.estimates.forget(was)
+        pages = self._outcome_rules.canonicals.after(result)
+        moved = was.version > 0 and was.state is PageState.LIVE
+        address = result.leads_to if moved else None
+        if result.hints or pages or address:
+            return self._follow(result.hints, pages, address, at)
+        return None
+
+    async def _follow(
+        self, hints: Sequence[ChangeHint], pages: Sequence[PageRecord], address: str | None, at: float
+    ) -> bool:
+        """Recheck the pages that were set aside for a canonical page without content.
+
+        If a stored page now leads to `address`, recheck that one too if it has no content: it may have moved there.
+        """
+        outdated = await self._take_hints(hints)
+        again = list(pages)
+        if address is not None:
+            there = await self._executor.run(self._ports.frontier.page, address)
+            if there is not None and there.state in _HOLDS_NOTHING:
+                again.append(there)
+        if again:
+            due = [(page, Signals.NOTHING, at) for page in again]
+            await self._executor.run(self._ports.hints.bring_forward, due)
+        return bool(outdated or again)

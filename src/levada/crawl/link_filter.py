@@ -1,0 +1,130 @@
+"""Link filter: which links of a page are kept, and their priority.
+
+Scope, depth, robots.txt, traps and nofollow are checked here, before a link reaches the frontier. A known link is
+skipped at once: a page has about fifty links, and nearly all of them are known. A link becomes known when it is on
+its way to the store; if the store refuses the visit, the link is withdrawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import chain, filterfalse
+
+from levada.core.reasons import Reason
+from levada.core.records import DiscoveredBy, FoundUrl, Link, PageKind, PageRecord, Refusal
+from levada.core.settings import CrawlSettings
+from levada.pages.urls import TrapLimits, front_page, site_of, trap
+
+# The urgency of a page never visited, besides its depth: a feed lists what is new, a sitemap everything.
+_URGENCY = {
+    DiscoveredBy.SEED: 0,
+    DiscoveredBy.FRONT: 0,
+    DiscoveredBy.REDIRECT: 1,
+    DiscoveredBy.CANONICAL: 1,
+    DiscoveredBy.FEED: 2,
+    DiscoveredBy.LINK: 5,
+    DiscoveredBy.SITEMAP: 8,
+}
+
+
+def priority(how: DiscoveredBy, depth: int, kind: PageKind = PageKind.PAGE) -> int:
+    """The lowest goes first: front pages, then lists of pages, then the near before the far."""
+    if kind is not PageKind.PAGE:
+        return 1
+    return _URGENCY[how] + 10 * depth
+
+
+class LinkFilter:
+    """Turns the links of a page into URLs for the frontier and refusals."""
+
+    def __init__(
+        self,
+        settings: CrawlSettings,
+        admitted: Iterable[str],
+        closes: Callable[[str], bool] = lambda url: False,
+        most_known: int = 200_000,
+    ) -> None:
+        self._settings = settings
+        self._limits = TrapLimits(max_length=settings.max_url_length, max_depth=settings.max_depth)
+        self.admitted = set(admitted)
+        self._closes = closes
+        self._fronts: set[str] = set()
+        self._known: set[str] = set()
+        self._reported: set[str] = set()  # refusals: the menu of every page may have the same ones
+        self._most_known = most_known
+
+    def select(
+        self, page: PageRecord, links: Iterable[str], marked: Iterable[Link], now: float, nofollow: bool
+    ) -> tuple[list[FoundUrl], list[Refusal]]:
+        """The new URLs and the refusals; a repeated refusal is reported once.
+
+        `links` and `marked` are those of a `ParsedPage`.
+        """
+        found: list[FoundUrl] = []
+        refused: list[Refusal] = []
+        known, reported = self._known, self._reported
+        # The feeds of a page go first, as in its head. Lookups are lazy: a link just taken is known.
+        new = chain(
+            (link for link in marked if link.url not in known), map(Link, filterfalse(known.__contains__, links))
+        )
+        for link in new:
+            reason = self._refuses(link, page, now, nofollow)
+            if reason is None:
+                known.add(link.url)
+                found.extend(self._hold(link, page))
+            elif link.url not in reported:
+                reported.add(link.url)
+                refused.append(Refusal(link.url, page.site, reason))
+        return found, refused
+
+    def accepts(self, page: PageRecord, link: Link, now: float) -> bool:
+        """Whether this link is known or would be kept."""
+        return link.url in self._known or self._refuses(link, page, now, nofollow=False) is None
+
+    def goes_to(self, site: str) -> bool:
+        return self._settings.scope == "any" or site in self.admitted
+
+    def stored(self, found: Iterable[FoundUrl]) -> None:
+        """Remember that these are committed."""
+        self._fronts.update(item.site for item in found if item.how is DiscoveredBy.FRONT)
+        for memory in (self._known, self._fronts, self._reported):
+            if len(memory) > self._most_known:
+                memory.clear()
+
+    def withdraw(self, found: Iterable[FoundUrl]) -> None:
+        """Forget these, which were not committed: the next page that links to them adds them."""
+        self._known.difference_update(item.url for item in found)
+
+    def _refuses(self, link: Link, page: PageRecord, now: float, nofollow: bool) -> Reason | None:
+        if nofollow or link.nofollow:
+            return Reason.NOFOLLOW
+        if not self._in_scope(link, page):
+            return Reason.SCOPE
+        if link.how is DiscoveredBy.REDIRECT and page.hops >= self._settings.max_redirects:
+            return Reason.REDIRECTS
+        if self._closes(link.url):  # saves a place in the frontier and a turn of the site
+            return Reason.ROBOTS
+        return trap(link.url, now, self._depth(link, page), self._limits)
+
+    def _in_scope(self, link: Link, page: PageRecord) -> bool:
+        if self.goes_to(site_of(link.url)):
+            return True
+        # A start URL that redirects (to https, to www) takes its scope along.
+        return link.how is DiscoveredBy.REDIRECT and page.how is DiscoveredBy.SEED
+
+    def _depth(self, link: Link, page: PageRecord) -> int:
+        return page.depth if link.how in (DiscoveredBy.REDIRECT, DiscoveredBy.CANONICAL) else page.depth + 1
+
+    def _hold(self, link: Link, page: PageRecord) -> Iterable[FoundUrl]:
+        site = site_of(link.url)
+        redirect = link.how is DiscoveredBy.REDIRECT
+        leads_on = redirect and page.how is DiscoveredBy.SEED
+        if leads_on:
+            self.admitted.add(site)
+        if site != page.site and site not in self._fronts:
+            yield FoundUrl(front_page(link.url), site, how=DiscoveredBy.FRONT, admit=leads_on)
+        kind = page.kind if redirect else link.kind
+        depth = self._depth(link, page)
+        how = DiscoveredBy.SEED if leads_on else link.how
+        hops = page.hops + 1 if redirect else 0
+        yield FoundUrl(link.url, site, kind, how, depth, hops, priority(how, depth, kind), admit=leads_on)

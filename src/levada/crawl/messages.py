@@ -1,0 +1,125 @@
+"""Messages between the scheduler and workers on other machines: MessagePack, bounded.
+
+A message is only a hint. It carries leases, and its results are committed under their write fence or not at all; so
+it may arrive twice, late or never. Messages that are too long, of another format or of another collection are not
+read.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from levada.core.reasons import Reason
+from levada.core.records import Lease, Response
+from levada.crawl.visits import Visited
+
+log = logging.getLogger(__name__)
+
+FORMAT = 1
+MOST_BYTES = 16 << 20
+MOST_PAGES = 1_000
+
+_Many = Meta(max_length=MOST_PAGES)
+
+
+class _Message(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    format: int = FORMAT
+    collection: Annotated[str, Meta(max_length=100)]
+
+
+class ToFetch(_Message, frozen=True, array_like=True, kw_only=True):
+    """Pages to fetch now."""
+
+    leases: Annotated[tuple[Lease, ...], _Many]
+
+
+class ToStore(_Message, frozen=True, array_like=True, kw_only=True):
+    """Visits without an outcome yet; without bodies, which are in the parsed pages."""
+
+    visits: Annotated[tuple[Visited, ...], _Many]
+
+
+class FetchAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """How a site answered, for the scheduler's politeness; `at` is None if it was not fetched."""
+
+    token: int
+    at: float | None
+    status: int = 0
+    reason: Reason | None = None
+    retry_after: Annotated[str, Meta(max_length=200)] = ""
+
+
+class FetchAnswers(_Message, frozen=True, array_like=True, kw_only=True):
+    answers: Annotated[tuple[FetchAnswer, ...], _Many]
+
+
+class QueueNames(msgspec.Struct, frozen=True):
+    """The queues of one collection."""
+
+    collection: str
+
+    @property
+    def fetch(self) -> str:
+        return f"levada.{self.collection}.fetch"
+
+    @property
+    def catalog(self) -> str:
+        return f"levada.{self.collection}.catalog"
+
+    @property
+    def answers(self) -> str:
+        return f"levada.{self.collection}.answers"
+
+
+M = TypeVar("M", bound=_Message)
+_decoders: dict[type[Any], msgspec.msgpack.Decoder[Any]] = {
+    kind: msgspec.msgpack.Decoder(kind) for kind in (ToFetch, ToStore, FetchAnswers)
+}
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def read_message(kind: type[M], body: bytes, collection: str) -> M | None:
+    """The message; None, with a warning, if it is not of this kind or not for this collection."""
+    try:
+        message: M | None = _decoders[kind].decode(body) if len(body) <= MOST_BYTES else None
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        message = None
+    if message is not None and message.format == FORMAT and message.collection == collection:
+        return message
+    log.warning("a message that is not of this collection and format was dropped")
+    return None
+
+
+def pack(collection: str, visits: Iterable[Visited]) -> Iterator[bytes]:
+    """These visits in as few messages as possible; a visit too large for any becomes a refusal."""
+    part: list[Visited] = []
+    size = 0
+    for visited in visits:
+        weight = len(_encode(visited))
+        if weight > MOST_BYTES - 1_000:
+            visited, weight = _too_large(visited), 10_000
+        if part and (size + weight > MOST_BYTES // 2 or len(part) == MOST_PAGES):
+            yield _encode(ToStore(collection=collection, visits=tuple(part)))
+            part, size = [], 0
+        part.append(visited)
+        size += weight
+    if part:
+        yield _encode(ToStore(collection=collection, visits=tuple(part)))
+
+
+def without_body(visited: Visited) -> Visited:
+    response = visited.fetched.response
+    if response is None or not response.body:
+        return visited
+    fetched = msgspec.structs.replace(visited.fetched, response=msgspec.structs.replace(response, body=b""))
+    return msgspec.structs.replace(visited, fetched=fetched)
+
+
+def _too_large(visited: Visited) -> Visited:
+    response = Response(visited.fetched.lease.page.url, 0, reason=Reason.BYTES)
+    return Visited(msgspec.structs.replace(visited.fetched, response=response))

@@ -1,0 +1,224 @@
+"""Politeness queue: which leased pages may be fetched now, by delay and budget."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from heapq import heappop, heappush
+
+from levada.core.records import FOREVER, Lease
+
+
+class BudgetPacer:
+    """Spreads `per_hour` fetches evenly, by the generic cell rate algorithm.
+
+    Unused fetches are not saved up, beyond a burst of `burst` fetches.
+    """
+
+    def __init__(self, per_hour: float, burst: float = 1.0) -> None:
+        self._gap = 3600.0 / per_hour if per_hour > 0 else 0.0
+        self._tolerance = self._gap * (burst - 1.0)
+        self._next = float("-inf")
+
+    def ready_at(self) -> float:
+        """The earliest time of the next fetch."""
+        return self._next - self._tolerance if self._gap else float("-inf")
+
+    def spend(self, now: float) -> None:
+        if self._gap:
+            self._next = max(self._next, now) + self._gap
+
+
+class _Line:
+    """The pages of one site that wait, and when the site may be fetched next."""
+
+    __slots__ = ("delay", "next_start", "pacer", "queued", "under_way", "waiting")
+
+    def __init__(self, delay: float, pacer: BudgetPacer) -> None:
+        self.waiting: deque[Lease] = deque()
+        self.delay = delay
+        self.pacer = pacer
+        self.under_way = 0
+        self.next_start = float("-inf")
+        self.queued = False  # it is in the heap
+
+    def ready_at(self) -> float:
+        return max(self.next_start, self.pacer.ready_at())
+
+
+class PolitenessQueue:
+    """The leased pages of each site, in order.
+
+    A site may be fetched when its delay has passed, fewer than `at_once` of its requests are under way, and both
+    budgets allow it. Of these sites, the one that has been ready longest goes first. Every operation takes
+    O(log sites).
+    """
+
+    def __init__(
+        self,
+        delay: float,
+        at_once: int,
+        *,
+        per_hour: float = 0,
+        per_site_per_hour: float = 0,
+        instant: float = 0.0,
+        most_idle: int = 10_000,
+    ) -> None:
+        self._delay = delay
+        self._at_once = at_once
+        self._instant = instant  # the burst of the budget, in seconds
+        self.set_budget(per_hour)
+        self._per_site_per_hour = per_site_per_hour
+        self._most_idle = most_idle
+        self._lines: dict[str, _Line] = {}
+        self._ready: list[tuple[float, int, str]] = []
+        self._order = 0
+        self._waiting = 0
+        self._stale: list[Lease] = []
+
+    def __len__(self) -> int:
+        return self._waiting
+
+    def put(self, lease: Lease) -> None:
+        line = self._line(lease.page.site)
+        line.waiting.append(lease)
+        self._waiting += 1
+        self._queue(lease.page.site, line)
+
+    def take(self, now: float) -> Lease | None:
+        """A page that may be fetched at `now`; the caller reports its end with `finished`."""
+        if self._budget.ready_at() > now:
+            return None
+        while self._ready and self._ready[0][0] <= now:
+            _, _, site = heappop(self._ready)
+            line = self._lines[site]
+            line.queued = False
+            if line.waiting and line.waiting[0].expires_at <= now:
+                self._drop_stale(now)
+            if not line.waiting:
+                continue
+            if line.ready_at() > now:  # its time was moved after it had been queued
+                self._queue(site, line)
+                continue
+            return self._start(site, line, now)
+        return None
+
+    def finished(self, site: str, now: float) -> None:
+        line = self._lines[site]
+        line.under_way -= 1
+        if line.waiting:
+            self._queue(site, line)
+        elif len(self._lines) > self._most_idle:
+            self._forget_idle(now)
+
+    def postpone(self, lease: Lease, now: float) -> None:
+        """Put a page back that was not fetched in its turn: it comes next, after the delay."""
+        site = lease.page.site
+        line = self._lines[site]
+        line.under_way -= 1
+        line.waiting.appendleft(lease)
+        self._waiting += 1
+        line.next_start = max(line.next_start, now + line.delay)
+        self._queue(site, line)
+
+    def stale(self) -> list[Lease]:
+        """The pages whose lease ended while they waited: another process may have them now."""
+        stale, self._stale = self._stale, []
+        return stale
+
+    def set_delay(self, site: str, delay: float | None) -> None:
+        """Set the delay that a site asks for; the delay of the settings is the minimum."""
+        line = self._line(site)
+        wanted = max(self._delay, delay or 0.0)
+        line.next_start += max(0.0, wanted - line.delay)
+        line.delay = wanted
+
+    def delay(self, site: str) -> float:
+        """Seconds between two requests to a site with a request under way."""
+        return self._lines[site].delay
+
+    def set_budget(self, per_hour: float) -> None:
+        """Set the budget of all sites together; 0: no limit."""
+        self._budget = BudgetPacer(per_hour, 1.0 + self._instant * per_hour / 3600.0)
+
+    def readmit(self, site: str) -> None:
+        """End the hold of a dropped site."""
+        line = self._line(site)
+        if line.next_start >= FOREVER:
+            line.next_start = float("-inf")
+            self._queue(site, line)
+
+    def hold(self, site: str, until: float) -> list[Lease]:
+        """Fetch nothing from a site for a while; returns its waiting pages."""
+        line = self._line(site)
+        line.next_start = max(line.next_start, until)
+        held = list(line.waiting)
+        line.waiting.clear()
+        self._waiting -= len(held)
+        return held
+
+    def next_ready(self) -> float | None:
+        """When `take` may succeed if nothing else happens; None if no page waits only for time."""
+        if not self._ready:
+            return None
+        return max(self._ready[0][0], self._budget.ready_at())
+
+    def startable(self, now: float) -> int:
+        """How many pages could be fetched now."""
+        if self._budget.ready_at() > now:
+            return 0
+        lines = (self._lines[site] for at, _, site in self._ready if at <= now)
+        return sum(min(len(line.waiting), 1 if line.delay else self._at_once - line.under_way) for line in lines)
+
+    def lengths(self) -> Iterator[tuple[str, int, int]]:
+        """Per site: the name, the pages that wait, the requests under way."""
+        for site, line in self._lines.items():
+            if line.waiting or line.under_way:
+                yield site, len(line.waiting), line.under_way
+
+    def drain(self) -> list[Lease]:
+        """Remove and return all pages that wait."""
+        leases = [lease for line in self._lines.values() for lease in line.waiting]
+        for line in self._lines.values():
+            line.waiting.clear()
+        self._waiting = 0
+        return leases
+
+    def _drop_stale(self, now: float) -> None:
+        """Drop all ended leases: where one has ended, others have, and they take the room of fresh ones."""
+        for line in self._lines.values():
+            while line.waiting and line.waiting[0].expires_at <= now:
+                self._stale.append(line.waiting.popleft())
+                self._waiting -= 1
+
+    def _line(self, site: str) -> _Line:
+        line = self._lines.get(site)
+        if line is None:
+            line = self._lines[site] = _Line(self._delay, BudgetPacer(self._per_site_per_hour))
+        return line
+
+    def _queue(self, site: str, line: _Line) -> None:
+        if not line.queued and line.under_way < self._at_once:
+            line.queued = True
+            self._order += 1
+            heappush(self._ready, (line.ready_at(), self._order, site))
+
+    def _start(self, site: str, line: _Line, now: float) -> Lease:
+        lease = line.waiting.popleft()
+        self._waiting -= 1
+        line.under_way += 1
+        line.next_start = now + line.delay
+        line.pacer.spend(now)
+        self._budget.spend(now)
+        if line.waiting:
+            self._queue(site, line)
+        return lease
+
+    def _forget_idle(self, now: float) -> None:
+        idle = [
+            site
+            for site, line in self._lines.items()
+            if not line.waiting and not line.under_way and not line.queued and line.ready_at() <= now
+        ]
+        for site in idle:
+            del self._lines[site]

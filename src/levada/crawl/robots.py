@@ -1,0 +1,195 @@
+"""Robots cache: the robots.txt of each origin, and the sitemaps that it names.
+
+A 4xx means that there is no robots.txt, so all is allowed. After a 5xx, an incomplete answer or none, nothing is
+fetched from the origin until its robots.txt could be read. At most 500 KiB are read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from levada.core.errors import BadUrl
+from levada.core.protocols import Clock, Fetcher
+from levada.core.reasons import Reason
+from levada.core.records import DiscoveredBy, FoundUrl, PageKind, Request, Response, RobotsRecord
+from levada.core.settings import PolitenessSettings
+from levada.crawl.link_filter import LinkFilter, priority
+from levada.crawl.sites import SiteCache, largest
+from levada.pages.robots import RobotsRules
+from levada.pages.urls import canonical, origin_of, scheme_of, site_of
+
+ROBOTS_BYTES = 500 * 1024
+_MAX_SITEMAPS = 50
+_REDIRECTS_FOLLOWED = 5
+_MOST_ALLOWED = 20_000  # URLs, about 4 MB
+# These reasons say more to a person than that robots.txt could not be read.
+_SPECIFIC = (Reason.DNS, Reason.CONNECT, Reason.TLS, Reason.ADDRESS)
+_REDIRECTS = (301, 302, 303, 307, 308)
+_UNENCODED = (("Accept-Encoding", "identity"),)
+
+
+def named_sitemaps(origin: str, rules: RobotsRules, link_filter: LinkFilter) -> list[FoundUrl]:
+    """The sitemaps of `origin` for the frontier, within the scope of the crawl."""
+    if not link_filter.goes_to(site_of(origin)):
+        return []
+    named = map(_canonical_or_none, rules.sitemaps()[:_MAX_SITEMAPS])
+    urls = [url for url in named if url] or [f"{origin}/sitemap.xml"]
+    urgency = priority(DiscoveredBy.SITEMAP, 0, PageKind.SITEMAP)
+    return [
+        FoundUrl(url, site_of(url), PageKind.SITEMAP, DiscoveredBy.SITEMAP, priority=urgency)
+        for url in urls
+        if link_filter.goes_to(site_of(url))
+    ]
+
+
+def _canonical_or_none(address: str) -> str | None:
+    try:
+        return canonical(address)
+    except BadUrl:
+        return None
+
+
+class RobotsVerdict(msgspec.Struct, frozen=True):
+    """Whether a page may be fetched: `reason` is None if so."""
+
+    reason: Reason | None
+    asked: bool = False  # robots.txt was fetched for it, or waited for
+    delay: float | None = None  # between two requests, if the site asks for one under any scheme
+
+
+class _Known(msgspec.Struct, frozen=True):
+    record: RobotsRecord
+    rules: RobotsRules
+    site: str
+    delay: float | None  # of the site at that time
+
+
+class RobotsCache:
+    """What each origin allows; `on_news` is called with each robots.txt that was fetched."""
+
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        sites: SiteCache,
+        clock: Clock,
+        settings: PolitenessSettings,
+        on_news: Callable[[str, RobotsRules], Awaitable[None]],
+        most_kept: int = 2_000,
+    ) -> None:
+        self._fetcher = fetcher
+        self._sites = sites
+        self._clock = clock
+        self._settings = settings
+        self._on_news = on_news
+        self._most_kept = most_kept
+        self._known: dict[str, _Known] = {}
+        self._delays: dict[str, float | None] = {}  # by site
+        self._allowed: dict[str, bool] = {}  # by URL: links are checked when found and again before the fetch
+        self._asking: dict[str, asyncio.Event] = {}
+
+    async def verdict(self, url: str) -> RobotsVerdict:
+        origin = origin_of(url)
+        known, asked = self._known.get(origin), False
+        while known is None or known.record.expires_at <= self._clock.now():
+            if waiting := self._asking.get(origin):
+                await waiting.wait()  # several callers wait for one fetch
+                known, asked = self._known.get(origin), True
+            else:
+                known, asked = await self._learn(origin)
+        delay = self._delays[known.site]
+        if known.record.trouble:
+            return RobotsVerdict(known.record.trouble, asked, delay)
+        return RobotsVerdict(None if self._allows(known, url) else Reason.ROBOTS, asked, delay)
+
+    def closes(self, url: str) -> bool:
+        """Whether a known robots.txt forbids this URL."""
+        known = self._known.get(origin_of(url))
+        return known is not None and not self._allows(known, url)
+
+    def _allows(self, known: _Known, url: str) -> bool:
+        """Whether the rules allow a URL; cached, because the menu of every page may have the same links."""
+        allowed = self._allowed.get(url)
+        if allowed is None:
+            if len(self._allowed) >= _MOST_ALLOWED:
+                self._allowed.clear()
+            allowed = self._allowed[url] = known.rules.allows(url, self._settings.agent)
+        return allowed
+
+    async def _learn(self, origin: str) -> tuple[_Known, bool]:
+        """Load the rules of an origin; True if robots.txt was fetched."""
+        done = self._asking[origin] = asyncio.Event()
+        try:
+            known, fetched = await self._read(origin)
+            if len(self._known) >= self._most_kept:
+                self._known.clear()
+                self._delays.clear()
+            if origin in self._known or not self._known:
+                self._allowed.clear()  # it came from rules that are replaced
+            self._known[origin] = known
+            self._delays[known.site] = known.delay
+            return known, fetched
+        finally:
+            del self._asking[origin]
+            done.set()
+
+    async def _read(self, origin: str) -> tuple[_Known, bool]:
+        scheme = origin.partition(":")[0]
+        site = site_of(origin)
+        record = dict((await self._sites.get(site)).robots).get(scheme)
+        fetched = record is None or record.expires_at <= self._clock.now()
+        if record is None or fetched:
+            record = self._record(await self._fetch(f"{origin}/robots.txt"))
+        rules = RobotsRules(record.text)
+        delay = rules.delay(self._settings.agent)
+        if fetched:
+            # The sitemaps come first: after a crash before the next line, robots.txt is read and names them again.
+            if record.trouble is None:
+                await self._on_news(origin, rules)
+            await self._sites.put_robots(site, scheme, record, delay)
+        kept = (await self._sites.get(site)).delay
+        return _Known(record, rules, site, largest(delay, kept)), fetched
+
+    async def _fetch(self, url: str) -> Response:
+        for _ in range(1 + _REDIRECTS_FOLLOWED):
+            response = await self._ask(url)
+            location = response.header("location")
+            if response.status not in _REDIRECTS or not location:
+                return response
+            try:
+                url = canonical(location, url)
+            except BadUrl:
+                break
+            if scheme_of(url) not in ("http", "https"):
+                break
+        return Response(url, 404)  # RFC 9309, 2.3.1.2: after five redirects it counts as absent
+
+    async def _ask(self, url: str) -> Response:
+        """Fetch; once more without an encoding if the body is not encoded as its header says."""
+        response = await self._fetcher.fetch(Request(url, keep_bytes=ROBOTS_BYTES))
+        is_undecoded = response.reason is Reason.PROTOCOL and response.header("content-encoding") is not None
+        if not is_undecoded or not 200 <= response.status < 300:
+            return response
+        plain = await self._fetcher.fetch(Request(url, _UNENCODED, keep_bytes=ROBOTS_BYTES))
+        return plain if _is_text(plain.body) else response
+
+    def _record(self, response: Response) -> RobotsRecord:
+        now = self._clock.now()
+        is_absent = 400 <= response.status < 500 and response.status != 429  # even if its body failed
+        if not is_absent and (response.reason is not None or not 200 <= response.status < 400):
+            trouble = response.reason if response.reason in _SPECIFIC else Reason.ROBOTS_UNREACHABLE
+            return RobotsRecord("", now, now + self._settings.robots_retry, trouble)
+        text = response.body.decode("utf-8", "replace") if response.status < 300 else ""
+        return RobotsRecord(text, now, now + self._settings.robots_ttl)
+
+
+def _is_text(body: bytes) -> bool:
+    """Whether it is UTF-8, as no compressed data is; the last letter may be cut."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(body)
+    except UnicodeDecodeError:
+        return False
+    return True

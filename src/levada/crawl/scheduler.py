@@ -1,0 +1,428 @@
+"""Scheduler: which pages are visited, and when.
+
+    frontier --lease--> politeness queue --> robots.txt --> transport --> answer --> the site's next turn
+
+One scheduler decides for a whole collection, so politeness holds for all workers together. It leases pages, queues
+them until their site may be fetched, checks robots.txt, and passes them to a `Transport`; the answer of a site
+decides when it is fetched next. It executes control commands too. Any part may stop at any instant: pages without a
+commit are leased again. An error of the store ends the crawl; a problem with a page never does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Iterable, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from levada.core.clock import first_of
+from levada.core.errors import LevadaError, StoreError
+from levada.core.reasons import Reason
+from levada.core.records import CollectionStats, Lease
+from levada.core.reports import StageSummary, StageView
+from levada.core.settings import Settings
+from levada.crawl.commands import CommandStep
+from levada.crawl.commits import CrawlPorts
+from levada.crawl.executor import StoreExecutor
+from levada.crawl.in_flight import InFlightLeases
+from levada.crawl.link_filter import LinkFilter
+from levada.crawl.politeness import PolitenessQueue
+from levada.crawl.progress import CrawlProgress
+from levada.crawl.robots import RobotsCache, RobotsVerdict, named_sitemaps
+from levada.crawl.sites import Backoff, SiteCache, SiteHealth
+from levada.crawl.visits import Fetched
+from levada.pages.robots import RobotsRules
+
+log = logging.getLogger(__name__)
+
+_INSTANT = 1.0  # wall-clock seconds
+_TICK = 0.02  # wall-clock seconds: nothing is polled more often
+_PATIENCE = 30.0  # wall-clock seconds to wait for a page that others hold
+
+
+class UnderWay(msgspec.Struct, frozen=True):
+    """Pages between the politeness queue and the store."""
+
+    fetching: int = 0
+    parsing: int = 0
+    to_commit: int = 0
+
+
+class Transport(ABC):
+    """How admitted pages reach a visitor, and how the answers come back.
+
+    For every page the scheduler calls `begin` when its turn comes, then either `visit` or `put_back`. The transport
+    reports the end with `answered`, `returned` or `lapsed`, and closes the lease.
+    """
+
+    poll = 60.0
+    """Seconds after which the frontier is asked again although there was no news of new pages."""
+
+    refill = 1
+    """Pages are leased when fewer than this many times the fetch slots wait."""
+
+    delay_from_answer = False
+    """Whether the delay of a site counts from its answer, because a request may leave long after its turn began."""
+
+    @property
+    @abstractmethod
+    def held(self) -> bool:
+        """Whether leasing waits because a queue is full."""
+
+    @abstractmethod
+    def attach(self, scheduler: Scheduler) -> None:
+        """Connect to the scheduler; called once, before anything else."""
+
+    @abstractmethod
+    def has_room(self) -> bool:
+        """Whether the turn of another page may begin."""
+
+    @abstractmethod
+    def begin(self) -> None: ...
+
+    @abstractmethod
+    def put_back(self) -> None:
+        """End a turn that was used for robots.txt."""
+
+    @abstractmethod
+    async def visit(self, lease: Lease, refused: Reason | None) -> None:
+        """Have this page visited, or its refusal committed."""
+
+    @abstractmethod
+    async def run(self) -> None:
+        """Run until `finish`; what has gathered is committed or sent first."""
+
+    @abstractmethod
+    def finish(self) -> None: ...
+
+    @abstractmethod
+    def under_way(self) -> UnderWay: ...
+
+    @abstractmethod
+    def stage_views(self) -> tuple[StageView, ...]: ...
+
+    async def summary(self) -> tuple[StageSummary, ...]:
+        return ()
+
+    def unsent(self, leases: list[Lease]) -> list[Lease]:
+        """Those of the leases that no worker elsewhere has: they are released when the crawl ends."""
+        return leases
+
+    def beside(self) -> Iterable[Coroutine[None, None, None]]:
+        """What else runs until the crawl ends; it is cancelled then."""
+        return ()
+
+
+class Scheduler:
+    """Schedules the visits of a collection; with `once`, until every page that was due at the start is visited.
+
+    With `only`, that page is visited once, whenever it is due, and no other. If it cannot be leased for a while,
+    the crawl ends without a visit.
+    """
+
+    def __init__(
+        self,
+        ports: CrawlPorts,
+        settings: Settings,
+        transport: Transport,
+        executor: StoreExecutor,
+        progress: CrawlProgress,
+        *,
+        once: bool = False,
+        max_pages: int | None = None,
+        only: str | None = None,
+    ) -> None:
+        self.ports = ports
+        self.settings = settings
+        self.executor = executor
+        self.progress = progress
+        self.open = InFlightLeases()
+        self.stopped = ""
+        self._clock = ports.clock
+        self._transport = transport
+        self._cutoff = progress.started if once else None
+        self._only = only
+        self._max_pages = 1 if only else max_pages
+        self._begun = 0  # visits
+        self._worth_waiting = 0.0  # until then, a crawl with `once` waits for a site that sent a Retry-After
+        polite, budget, self._speed = settings.politeness, settings.budget, settings.clock.speed
+        self._slots = settings.fetch.slots
+        self._lease_seconds = settings.store.lease_seconds * max(1.0, self._speed)
+        self.politeness_queue = PolitenessQueue(
+            polite.delay,
+            1 if polite.delay and transport.delay_from_answer else polite.max_concurrent,
+            per_hour=budget.per_hour,
+            per_site_per_hour=budget.per_site_per_hour,
+            # If time runs faster, one wall-clock second is many fetches of the budget, and none may be lost.
+            instant=_INSTANT * (self._speed - 1.0),
+        )
+        sites = ports.sites.sites()
+        admitted = (record.site for record in sites if record.admitted and not record.dropped)
+        self.link_filter = LinkFilter(settings.crawl, admitted, lambda url: self._robots.closes(url))
+        self._sites = SiteCache(ports.sites, executor, polite, self.link_filter.admitted)
+        self._site_health = SiteHealth(self._sites, polite.max_backoff)
+        self._robots = RobotsCache(ports.fetcher, self._sites, self._clock, polite, self._read_robots)
+        self._more_there = True  # the last lease call returned pages: another may return more
+        self._news = asyncio.Event()
+        self._execute = CommandStep(
+            ports,
+            settings,
+            executor,
+            politeness_queue=self.politeness_queue,
+            link_filter=self.link_filter,
+            sites=self._sites,
+            open_leases=self.open,
+            on_news=self._news.set,
+        )
+        self._turns: set[asyncio.Task[None]] = set()
+        self._alarm: asyncio.Task[None] | None = None
+        self._alarm_at = float("inf")
+        transport.attach(self)
+
+    @property
+    def paused(self) -> bool:
+        return self._execute.paused
+
+    @property
+    def per_hour(self) -> int:
+        """The current budget; 0: none."""
+        return self._execute.per_hour
+
+    def stop(self, why: str = "interrupted") -> None:
+        """End soon and in order: release the waiting leases, and commit or send what has gathered."""
+        self.stopped = self.stopped or why
+        self._news.set()
+
+    async def run(self, beside: Iterable[Coroutine[None, None, None]] = ()) -> None:
+        """Run until stopped or, with `once`, until every due page is visited."""
+        try:
+            await self._execute.begin()
+            async with asyncio.TaskGroup() as self._tasks:
+                self._tasks.create_task(self._transport.run())
+                work = (*beside, self._execute.run(), *self._transport.beside())
+                others = [self._tasks.create_task(each) for each in work]
+                await self._lease_until_done()
+                await _cancelled([*others, *self._turns])
+                self._transport.finish()  # last, so that finished visits are kept
+        except* LevadaError as group:
+            raise group.exceptions[0] from None
+        finally:
+            await self._give_back()
+
+    def start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Run a task until the crawl ends; its error ends the crawl."""
+        task = self._tasks.create_task(work)
+        self._turns.add(task)
+        task.add_done_callback(self._turns.discard)
+        return task
+
+    def look_again(self) -> None:
+        """Ask the frontier again: there may be pages to lease."""
+        self._news.set()
+
+    async def stats(self) -> CollectionStats:
+        return await self.executor.run(self.ports.frontier.stats, self._clock.now())
+
+    # Leasing
+
+    async def _lease_until_done(self) -> None:
+        poll = self._transport.poll
+        while not self.stopped:
+            self._news.clear()
+            room = self._room()
+            if self.paused or self._transport.held or (room <= 0 and self.open):
+                self._more_there = True
+                await first_of(self._news, self._clock.sleep(poll))
+                continue
+            leases = await self._lease(room)
+            self._more_there = bool(leases)
+            for lease in leases:
+                if self.open.take(lease):
+                    self.politeness_queue.put(lease)
+            self.pump()
+            if leases:
+                continue
+            if not self.open and await self._is_done():
+                self.stop("limit" if self._reached_limit else "done")
+            else:
+                await first_of(self._news, self._clock.sleep(await self._until_due()))
+
+    async def _lease(self, room: int) -> list[Lease]:
+        frontier, now, seconds = self.ports.frontier, self._clock.now(), self._lease_seconds
+        if self._only is None:
+            return await self.executor.run(frontier.lease, now, room, seconds, self._cutoff)
+        if room <= 0:
+            return []
+        lease = await self.executor.run(frontier.lease_url, self._only, now, seconds)
+        if lease is None and not self.open and now > self.progress.started + _PATIENCE * self._speed:
+            self.stop("limit")
+        return [lease] if lease is not None else []
+
+    def _room(self) -> int:
+        """How many pages to lease: enough to stay busy, no more than can be fetched before a lease ends."""
+        waiting, slots = len(self.politeness_queue), self._slots
+        if waiting >= self._transport.refill * slots or len(self.open) >= 6 * slots:
+            return 0
+        room = 4 * slots - waiting
+        if self.per_hour:
+            room = min(room, 1 + int(self.per_hour * self._lease_seconds / 3600) - waiting)
+        if self._max_pages is not None:
+            room = min(room, self._max_pages - self._begun - waiting)
+        return max(0, room)
+
+    @property
+    def _reached_limit(self) -> bool:
+        return self._max_pages is not None and self._begun >= self._max_pages
+
+    async def _is_done(self) -> bool:
+        """Whether nothing is left that this crawl should wait for."""
+        if self._reached_limit:
+            return True
+        if self._cutoff is None or self._clock.now() <= self._worth_waiting:
+            return False
+        stats = await self.executor.run(self.ports.frontier.stats, self._cutoff)
+        return not stats.workable
+
+    async def _until_due(self) -> float:
+        """Seconds until something can be leased if there is no news."""
+        poll, tick = self._transport.poll, _TICK * self._speed
+        if self._only is not None:
+            return tick  # its site's turn comes soon
+        if poll <= 25 * tick:
+            return poll  # short enough: the next due time does not matter
+        next_due, now = (await self.stats()).next_due, self._clock.now()
+        if next_due is not None and next_due <= now:
+            return 25 * tick  # due, but not for this crawl
+        return poll if next_due is None else min(poll, max(tick, next_due - now))
+
+    async def _give_back(self) -> None:
+        left = self._transport.unsent(self.open.drain())
+        self.politeness_queue.drain()
+        if left:
+            with suppress(StoreError):  # leases end by themselves, and the first error matters
+                await self.executor.run(self.ports.frontier.release, left)
+
+    # Turns
+
+    def pump(self) -> None:
+        """Begin every turn that may begin now, and set a timer for the next one."""
+        now = self._clock.now()
+        while self._has_room():
+            lease = self.politeness_queue.take(now)
+            if lease is None:
+                break
+            self._transport.begin()
+            self._begun += 1
+            self.start(self._turn(lease))
+        for lease in self.politeness_queue.stale():
+            self.close(lease)
+        if self._more_there and not (self._transport.held or self.paused) and self._room():
+            self._more_there = False
+            self._news.set()
+        self._arm(now)
+
+    def _has_room(self) -> bool:
+        return not self.stopped and not self.paused and self._transport.has_room()
+
+    def _arm(self, now: float) -> None:
+        ready = self.politeness_queue.next_ready()
+        if ready is None or not self._has_room():
+            return
+        if self._alarm is not None and not self._alarm.done():
+            if self._alarm_at <= ready:
+                return
+            self._alarm.cancel()
+        self._alarm_at = ready
+        self._alarm = self.start(self._ring(max(0.001, ready - now)))
+
+    async def _ring(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        self._alarm = None
+        self.pump()
+
+    async def _turn(self, lease: Lease) -> None:
+        """Take one page from the politeness queue to the transport."""
+        verdict = await self._verdict(lease)
+        if verdict.reason is None and verdict.asked:  # the turn of the site was used for its robots.txt
+            self._transport.put_back()
+            self.returned(lease)
+            self.pump()
+        else:
+            await self._transport.visit(lease, verdict.reason)
+
+    async def _verdict(self, lease: Lease) -> RobotsVerdict:
+        site, url = lease.page.site, lease.page.url
+        try:
+            verdict = await self._robots.verdict(url)
+        except StoreError:
+            raise
+        except Exception:
+            log.exception("reading the robots.txt for %s", url)
+            return RobotsVerdict(Reason.INTERNAL)
+        self.politeness_queue.set_delay(site, verdict.delay)
+        if verdict.delay and verdict.delay > self.settings.politeness.delay:
+            self.ports.policy.limit_site(site, 1.0 / verdict.delay)
+        return verdict
+
+    async def _read_robots(self, origin: str, rules: RobotsRules) -> None:
+        if self.settings.crawl.sitemaps:
+            found = named_sitemaps(origin, rules, self.link_filter)
+            await self.executor.run(self.ports.frontier.add, found, [], self._clock.now())
+            self._news.set()
+
+    # How turns end
+
+    async def answered(self, fetched: Fetched) -> None:
+        """Take the end of a visit or a refusal: it decides when the site is fetched next."""
+        site = fetched.lease.page.site
+        backoff = await self._site_health.after(fetched)
+        now = self._clock.now()
+        due = now
+        if self._transport.delay_from_answer and fetched.response is not None:
+            due = fetched.at + self.politeness_queue.delay(site)
+        if due > now:
+            self.start(self._finish(site, due - now))
+        else:
+            self.politeness_queue.finished(site, now)
+        if backoff is not None:
+            await self._back_off(site, backoff)
+
+    def returned(self, lease: Lease) -> None:
+        """Take back a page that was not fetched: it comes next."""
+        self._begun -= 1
+        self.politeness_queue.postpone(lease, self._clock.now())
+
+    def lapsed(self, lease: Lease) -> None:
+        """Take the end of a lease without an answer: it counts as answered."""
+        self.politeness_queue.finished(lease.page.site, self._clock.now())
+        self.close(lease)
+
+    def close(self, lease: Lease) -> None:
+        """Close a lease. If its page was leased to this process again, it waits for another turn."""
+        if renewed := self.open.renewed(lease):
+            self.politeness_queue.put(renewed)
+        self.open.close(lease)
+
+    async def _finish(self, site: str, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        self.politeness_queue.finished(site, self._clock.now())
+        self.pump()
+
+    async def _back_off(self, site: str, backoff: Backoff) -> None:
+        if backoff.was_asked_for and backoff.until - self._clock.now() <= self.settings.politeness.backoff:
+            self._worth_waiting = max(self._worth_waiting, backoff.until)
+        held = [self.open.let_go(lease) for lease in self.politeness_queue.hold(site, backoff.until)]
+        if held:
+            await self.executor.run(self.ports.frontier.release, held)
+        self._news.set()
+
+
+async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel tasks and wait for their end."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)

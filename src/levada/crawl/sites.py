@@ -1,0 +1,188 @@
+"""Site cache, site health and backoff.
+
+The health of a site is separate from that of its pages: the 404 of one page says nothing about the site, but five
+unanswered requests in a row do. A site that keeps failing gets a backoff, longer each time.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Container
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from zlib import crc32
+
+import msgspec
+
+from levada.core.protocols import Sites
+from levada.core.reasons import Reason
+from levada.core.records import FOREVER, RobotsRecord, SiteRecord
+from levada.core.settings import PolitenessSettings
+from levada.crawl.executor import StoreExecutor
+from levada.crawl.visits import Fetched
+from levada.pages.robots import RobotsRules
+
+
+def doubling(first: float, times: int, most: float, url: str) -> float:
+    """`first`, doubled `times` times, at most `most`, spread by up to a fifth.
+
+    The spread depends on the URL alone: pages that failed together do not come back together, and a rerun decides
+    the same.
+    """
+    spread = 0.9 + 0.2 * (crc32(url.encode()) / 2**32)
+    return float(min(first * 2 ** min(max(times, 0), 60), most)) * spread
+
+
+def retry_after(value: str | None, now: float, most: float) -> float | None:
+    """Seconds that a Retry-After header asks for; None if it cannot be parsed."""
+    if not value:
+        return None
+    value = value.strip()
+    if value.isascii() and value.isdigit():
+        return min(float(value[:12]), most)
+    moment = http_date(value)
+    return None if moment is None else min(max(moment - now, 0.0), most)
+
+
+def http_date(value: str | None) -> float | None:
+    """The time in a header; None if it cannot be parsed. No zone means UTC."""
+    if not value:
+        return None
+    try:
+        moment = parsedate_to_datetime(value)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def largest(*delays: float | None) -> float | None:
+    """The largest delay; None if there is none."""
+    return max((delay for delay in delays if delay is not None), default=None)
+
+
+class SiteCache:
+    """The records of the sites in use, written through to the store.
+
+    `admitted` grows while the crawl runs: saving a record that was read before must not undo an admission.
+    """
+
+    def __init__(
+        self,
+        sites: Sites,
+        executor: StoreExecutor,
+        settings: PolitenessSettings,
+        admitted: Container[str] = (),
+        most_kept: int = 5_000,
+    ) -> None:
+        self._sites = sites
+        self._executor = executor
+        self._settings = settings
+        self._admitted = admitted
+        self._most_kept = most_kept
+        self._kept: OrderedDict[str, SiteRecord] = OrderedDict()
+
+    async def get(self, site: str) -> SiteRecord:
+        record = self._kept.get(site)
+        if record is None:
+            stored = await self._executor.run(self._sites.site, site)
+            record = self._kept.get(site)  # another task may have read and changed it meanwhile
+            if record is None:
+                record = stored or SiteRecord(site)
+                self._keep(record)
+        return record
+
+    async def put_robots(self, site: str, scheme: str, robots: RobotsRecord, delay: float | None) -> None:
+        """Store a robots.txt and its `delay`; a site gets the largest delay of its schemes."""
+        record = await self.get(site)
+        others = tuple(entry for entry in record.robots if entry[0] != scheme)
+        if robots.trouble is None:
+            agent = self._settings.agent
+            delay = largest(delay, *(RobotsRules(other.text).delay(agent) for _, other in others))
+        else:
+            delay = record.delay
+        await self._save(msgspec.structs.replace(record, robots=(*others, (scheme, robots)), delay=delay))
+
+    async def answered(self, site: str) -> None:
+        """Forget the failures of a site that works. Its current backoff stays."""
+        record = self._kept.get(site)
+        if record is not None and record.failures:
+            await self._save(msgspec.structs.replace(record, failures=0))
+
+    async def failed(self, site: str, now: float) -> float | None:
+        """Count a failure; returns the end of the backoff, if there is one."""
+        record = await self.get(site)
+        if record.rest_until > now:
+            return record.rest_until  # the request began before the backoff: it says nothing new
+        failures = record.failures + 1
+        if failures < self._settings.backoff_after:
+            self._keep(msgspec.structs.replace(record, failures=failures))
+            return None
+        doublings = min(failures - self._settings.backoff_after, 30)
+        until = now + float(min(self._settings.backoff * 2**doublings, self._settings.max_backoff))
+        await self._save(msgspec.structs.replace(record, failures=failures, rest_until=until))
+        return until
+
+    async def back_off(self, site: str, until: float) -> None:
+        """Back off as a Retry-After of the site asks."""
+        record = await self.get(site)
+        await self._save(msgspec.structs.replace(record, rest_until=max(until, record.rest_until)))
+
+    async def drop(self, site: str) -> None:
+        """Take a site out of the crawl; its pages stay stored."""
+        record = await self.get(site)
+        await self._save(msgspec.structs.replace(record, admitted=False, rest_until=FOREVER))
+
+    async def readmit(self, site: str) -> None:
+        """Take a dropped site back into the crawl."""
+        record = await self.get(site)
+        if record.dropped:
+            await self._save(msgspec.structs.replace(record, rest_until=0.0))
+
+    async def _save(self, record: SiteRecord) -> None:
+        if not record.admitted and record.site in self._admitted:
+            record = msgspec.structs.replace(record, admitted=True)
+        self._keep(record)
+        await self._executor.run(self._sites.save, record)
+
+    def _keep(self, record: SiteRecord) -> None:
+        self._kept[record.site] = record
+        self._kept.move_to_end(record.site)
+        if len(self._kept) > self._most_kept:
+            self._kept.popitem(last=False)
+
+
+_NO_ANSWER = {Reason.DNS, Reason.CONNECT, Reason.TLS, Reason.PROTOCOL, Reason.SECONDS, Reason.MIN_RATE}
+SITE_TROUBLE = frozenset({*_NO_ANSWER, Reason.ROBOTS_UNREACHABLE})
+"""The reasons that say something about a site and not only about a page."""
+
+
+class Backoff(msgspec.Struct, frozen=True):
+    """A pause in fetching a site, after failures in a row or a Retry-After."""
+
+    until: float
+    was_asked_for: bool  # by a Retry-After
+
+
+class SiteHealth:
+    """What an answer, or the lack of one, says about its site; `max_backoff` also bounds a Retry-After."""
+
+    def __init__(self, sites: SiteCache, max_backoff: float) -> None:
+        self._sites = sites
+        self._max_backoff = max_backoff
+
+    async def after(self, fetched: Fetched) -> Backoff | None:
+        """Record how the site answered; returns the backoff that follows, if any."""
+        site, now = fetched.lease.page.site, fetched.at
+        response = fetched.response
+        trouble = fetched.refused if response is None else response.reason
+        if response is not None and response.status in (429, 503):
+            wait = retry_after(response.header("retry-after"), now, self._max_backoff)
+            if wait:  # a wait that is over does not say when the site works again
+                await self._sites.back_off(site, now + wait)
+                return Backoff(now + wait, was_asked_for=True)
+        if trouble in SITE_TROUBLE or (response is not None and (response.status >= 500 or response.status == 429)):
+            until = await self._sites.failed(site, now)
+            return None if until is None else Backoff(until, was_asked_for=False)
+        if response is not None and response.status:
+            await self._sites.answered(site)
+        return None

@@ -1,0 +1,1 @@
+"""Adapters to message brokers, stream processors, autoscalers and tracing."""

@@ -1,0 +1,1 @@
+"""RabbitMQ: connections, jobs, queue statistics and grouping."""

@@ -1,0 +1,268 @@
+"""Jobs in RabbitMQ queues: published, taken and acknowledged, with none lost.
+
+Queues are quorum queues; one with a capacity refuses messages when it is full, and the publisher is told. A job is
+acknowledged when it is done and its results are confirmed: after a crash before that, the job comes again. A broken
+connection is opened again, as often as needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from levada.core.errors import BrokerAway, BrokerError
+from levada.core.protocols import Clock
+from levada.engines.rabbitmq.connection import away, described, dial, hang_up, open_channel, passing, place, require
+from levada.engines.rabbitmq.queues import REPORTS
+
+if TYPE_CHECKING:
+    from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage, AbstractQueue
+
+log = logging.getLogger(__name__)
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+_CHECK = 5.0  # seconds between two checks of an idle worker that its queue still has it as a consumer
+
+
+class QueueJob(NamedTuple):
+    body: bytes
+    id: str
+    again: bool  # it was delivered before, to a worker that did not finish it
+
+
+class RabbitmqJobs:
+    """A client for publishers and workers.
+
+    `capacities` are the queues to declare, and the most messages that each may hold (0: any number). A worker gets
+    `prefetch` messages at a time; an answer of the broker may take `seconds`.
+    """
+
+    def __init__(
+        self, url: str, clock: Clock, capacities: dict[str, int], *, seconds: float = 10.0, prefetch: int = 1
+    ) -> None:
+        require()
+        self._where = place(url)
+        self._url = url
+        self._clock = clock
+        self._capacities = dict(capacities)
+        self._seconds = seconds
+        self._prefetch = prefetch
+        self._connection: AbstractConnection | None = None
+        self._publishing: AbstractChannel | None = None
+        self._opening = asyncio.Lock()
+        self._is_away = False
+
+    async def open(self) -> None:
+        """Declare all queues; `BrokerError` if that fails."""
+        try:
+            await self._publisher()
+        except passing() as error:
+            raise away(self._url, error) from error
+
+    async def close(self) -> None:
+        connection, self._connection, self._publishing = self._connection, None, None
+        await hang_up(connection)
+
+    async def publish(self, queue: str, body: bytes, id: str) -> bool:
+        """True when the broker has confirmed it, False if the queue is full; `BrokerAway` if that is unknown."""
+        from aio_pika import DeliveryMode, Message
+        from aio_pika.exceptions import DeliveryError, PublishError
+
+        message = Message(body, message_id=id, delivery_mode=DeliveryMode.PERSISTENT)
+        try:
+            async with _own_cancelling(self._where):
+                channel = await self._publisher()
+                await channel.default_exchange.publish(message, queue, timeout=self._seconds)
+        except PublishError:
+            self._publishing = None  # the queue was deleted; the next channel creates it again
+            await hang_up(channel)
+            return False
+        except DeliveryError:
+            return False
+        except passing() as error:
+            raise away(self._url, error) from error
+        return True
+
+    async def drain(self, queue: str) -> list[bytes]:
+        """Remove and return all messages that wait in a queue."""
+        bodies: list[bytes] = []
+        try:
+            channel = await self._publisher()
+            waiting = await channel.get_queue(queue, ensure=False)
+            while (message := await waiting.get(no_ack=True, fail=False, timeout=self._seconds)) is not None:
+                bodies.append(message.body)
+        except passing() as error:
+            raise away(self._url, error) from error
+        return bodies
+
+    async def put(self, queue: str, body: bytes, id: str) -> None:
+        """Publish; waits until the queue has room."""
+        pause = _FIRST_PAUSE
+        while not await self.publish(queue, body, id):
+            await self._clock.sleep(pause)
+            pause = min(_LONGEST_PAUSE, 2 * pause)
+
+    async def report(self, body: bytes) -> None:
+        """Publish a worker report; it is lost if nobody listens or the broker is away."""
+        from aio_pika import Message
+
+        with suppress(*passing(), BrokerError):
+            async with _own_cancelling(self._where):
+                channel = await self._publisher()
+                reports = await channel.get_exchange(REPORTS, ensure=False)
+                await reports.publish(Message(body), "", mandatory=False, timeout=self._seconds)
+
+    async def work(self, queue: str, job: Callable[[QueueJob], Awaitable[None]], stopping: asyncio.Event) -> None:
+        """Do one job after the other until `stopping`; `BrokerError` if the broker refuses for good.
+
+        Any number of workers may run this at the same time.
+        """
+        pause = _FIRST_PAUSE
+        passing_or_away: tuple[type[BaseException], ...] = (BrokerAway, *passing())
+        while not stopping.is_set():
+            try:
+                async with _own_cancelling(self._where):
+                    await self._publisher()  # declares the queues
+                    self._note("")
+                    await self._take(await self._consumer(), queue, job, stopping)
+                pause = _FIRST_PAUSE
+            except passing_or_away as error:
+                self._note(described(error))
+                await self._clock.sleep(pause)
+                pause = min(_LONGEST_PAUSE, 2 * pause)
+
+    def _note(self, trouble: str) -> None:
+        """Log once that the broker is away, and once when it is back, for all workers together."""
+        if bool(trouble) is self._is_away:
+            return
+        self._is_away = bool(trouble)
+        if trouble:
+            log.warning("RabbitMQ at %s does not answer (%s); trying again", self._where, trouble)
+        else:
+            log.info("RabbitMQ at %s answers again", self._where)
+
+    async def _take(
+        self,
+        channel: AbstractChannel,
+        name: str,
+        job: Callable[[QueueJob], Awaitable[None]],
+        stopping: asyncio.Event,
+    ) -> None:
+        """Take jobs until `stopping` or the end of the channel; unfinished ones then return to the queue."""
+        inbox = _Inbox()
+        ends = [asyncio.ensure_future(stopping.wait()), asyncio.ensure_future(_closed(channel))]
+        for end in ends:
+            end.add_done_callback(inbox.wake)
+        try:
+            queue = await channel.get_queue(name, ensure=False)
+            await queue.consume(inbox.put, timeout=self._seconds)
+            while not any(end.done() for end in ends):
+                if message := await inbox.next(_CHECK):
+                    await job(QueueJob(message.body, message.message_id or "", bool(message.redelivered)))
+                    # Last: a crash before this line repeats the job and never loses it.
+                    await message.ack()
+                elif not any(end.done() for end in ends) and not await self._is_known(channel, queue):
+                    raise ConnectionError("the queue was deleted and created again")
+        finally:
+            for end in ends:
+                end.cancel()
+            await hang_up(channel)
+
+    async def _is_known(self, channel: AbstractChannel, queue: AbstractQueue) -> bool:
+        """Whether the queue has consumers; one that was deleted is declared again and has none."""
+        declared = await self._declare(channel, queue.name)
+        return bool(declared.declaration_result.consumer_count)
+
+    async def _consumer(self) -> AbstractChannel:
+        """A channel for one worker, so that its errors do not reach the others."""
+        async with self._opening:
+            channel = await self._channel(confirms=False)
+        await channel.set_qos(self._prefetch, timeout=self._seconds)
+        return channel
+
+    async def _publisher(self) -> AbstractChannel:
+        async with self._opening:
+            if self._publishing is None or self._publishing.is_closed:
+                from aio_pika import ExchangeType
+
+                channel = await self._channel(confirms=True)
+                await channel.declare_exchange(REPORTS, ExchangeType.FANOUT, timeout=self._seconds)
+                for name in self._capacities:
+                    await self._declare(channel, name)
+                self._publishing = channel
+            return self._publishing
+
+    async def _channel(self, *, confirms: bool) -> AbstractChannel:
+        """A new channel, on a new connection if the old one is broken, which it does not always show."""
+        if self._connection is None or self._connection.is_closed:
+            await self.close()
+            self._connection = await dial(self._url, self._seconds)
+        try:
+            return await open_channel(self._connection, self._seconds, confirms=confirms)
+        except passing():
+            await self.close()
+            raise
+
+    async def _declare(self, channel: AbstractChannel, name: str) -> AbstractQueue:
+        from aio_pika.exceptions import ChannelPreconditionFailed
+
+        arguments: dict[str, Any] = {"x-queue-type": "quorum"}
+        if capacity := self._capacities.get(name):
+            arguments |= {"x-max-length": capacity, "x-overflow": "reject-publish"}
+        try:
+            return await channel.declare_queue(name, durable=True, arguments=arguments, timeout=self._seconds)
+        except ChannelPreconditionFailed as error:
+            raise BrokerError(
+                f"the queue {name} exists with other settings: delete it, or let it run empty first"
+            ) from error
+
+
+@asynccontextmanager
+async def _own_cancelling(where: str) -> AsyncIterator[None]:
+    """Turn the client's cancellations into `BrokerAway`.
+
+    When a connection or channel ends, the client cancels the tasks that wait on it, or raises a bare `Exception`.
+    Only a cancellation of our own ends a task.
+    """
+    try:
+        yield
+    except asyncio.CancelledError:
+        if (task := asyncio.current_task()) is not None and task.cancelling():
+            raise
+        raise BrokerAway(f"RabbitMQ at {where} closed the connection") from None
+    except Exception as error:
+        if type(error) is not Exception or error.args:
+            raise
+        raise BrokerAway(f"RabbitMQ at {where} closed the connection") from error
+
+
+class _Inbox:
+    """Messages that were delivered to a worker and that it has not begun."""
+
+    def __init__(self) -> None:
+        self._messages: deque[AbstractIncomingMessage] = deque()
+        self._news = asyncio.Event()
+
+    async def put(self, message: AbstractIncomingMessage) -> None:
+        self._messages.append(message)
+        self._news.set()
+
+    def wake(self, _: object) -> None:
+        self._news.set()
+
+    async def next(self, seconds: float) -> AbstractIncomingMessage | None:
+        """The next message; None after `seconds` or when woken for another reason."""
+        if not self._messages:
+            self._news.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), seconds)
+        return self._messages.popleft() if self._messages else None
+
+
+async def _closed(channel: AbstractChannel) -> None:
+    with suppress(*passing()):
+        await channel.closed()

@@ -1,0 +1,1 @@
+"""Exports of stored pages: one streaming module per format."""

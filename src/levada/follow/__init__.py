@@ -1,0 +1,1 @@
+"""Followers of the change log: index, term counts, feed, notifiers."""

@@ -1,0 +1,130 @@
+"""Change feed: reads the change log from any position, each change once.
+
+A position is one step per shard, written `12` or `12.7.40`; a reader that has come so far asks for what follows. A
+log stays on its shard when pages move to others, so a position is good for ever; shards that are added begin at 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import msgspec
+
+from levada.core.errors import BadQuery, UsageError
+from levada.core.protocols import Documents
+from levada.core.records import ChangeEvent, ChangeKind, ChangeSelection
+from levada.pages.folding import words
+from levada.search.query import host_named, site_names
+
+Place = tuple[int, ...]
+_AT_ONCE = 100
+_LOOKED_AT = 2_000  # entries of the log for one page of the feed, however few of them are wanted
+_LARGEST_STEP = 2**62
+
+
+_ANY = ChangeSelection()
+
+
+class FeedPage(msgspec.Struct, frozen=True):
+    changes: list[tuple[int, ChangeEvent]]  # the shard, and what happened there
+    after: Place  # where to read on
+    more: bool  # there is more already
+
+
+class Feed:
+    """The change log of each shard, read page by page."""
+
+    def __init__(self, logs: Sequence[Documents]) -> None:
+        self._logs = logs
+
+    def start(self) -> Place:
+        return (0,) * len(self._logs)
+
+    def read(self, after: Place, limit: int, wanted: ChangeSelection = _ANY) -> FeedPage:
+        """At most `limit` changes, shard by shard, each shard's in their order."""
+        steps = [*after, *self.start()][: len(self._logs)]
+        found: list[tuple[int, ChangeEvent]] = []
+        left = _LOOKED_AT
+        for shard, log in enumerate(self._logs):
+            while left > 0 and (batch := log.change_log(steps[shard], min(left, _AT_ONCE))):
+                for change in batch:
+                    if len(found) == limit:
+                        return FeedPage(found, tuple(steps), True)
+                    steps[shard] = change.seq
+                    if is_wanted(change, wanted, partial(self._text, change)):
+                        found.append((shard, self._titled(change)))
+                left -= len(batch)
+            if left <= 0:
+                break
+        return FeedPage(found, tuple(steps), left <= 0)
+
+    def newest(self) -> Place:
+        """The position after the newest change."""
+        return tuple(_last_step(log) for log in self._logs)
+
+    def place_at(self, at: float) -> Place:
+        """A place before the first change at that time or later; by halving, for a log is in the order of time."""
+        return tuple(_step_before(log, at, last) for log, last in zip(self._logs, self.newest(), strict=True))
+
+    def _titled(self, change: ChangeEvent) -> ChangeEvent:
+        """The change with its title: that of a page that moved to another shard is read there."""
+        if change.title or len(self._logs) == 1:
+            return change
+        known = (each for log in self._logs for each in log.versions(change.url) if each.version == change.version)
+        return msgspec.structs.replace(change, title=next((each.title for each in known), ""))
+
+    def _text(self, change: ChangeEvent) -> str:
+        asked = (log.document(change.url, version) for version in (change.version, None) for log in self._logs)
+        document = next((each for each in asked if each is not None), None)
+        return f"{document.title} {document.text}" if document else ""
+
+
+def is_wanted(change: ChangeEvent, wanted: ChangeSelection, text: Callable[[], str]) -> bool:
+    """Whether a change is selected; `text` is called only if the selection asks for words."""
+    if wanted.site and wanted.site not in site_names(change.site):
+        return False
+    if change.what is ChangeKind.CHANGED and 1.0 - change.similarity < wanted.least:
+        return False
+    return not wanted.words or set(words(wanted.words)) <= set(words(text()))
+
+
+def filter_of(site: str, typed: str, least: float) -> ChangeSelection:
+    """A selection from user input; `BadQuery` if the site can never match or the words hold no word."""
+    if typed and not words(typed):
+        raise BadQuery(f"there is no word in {typed!r}")
+    return ChangeSelection(host_named(site) if site else "", typed, least)
+
+
+def place_of(typed: str) -> Place:
+    """A position from its written form; `UsageError` if it is not one."""
+    parts = typed.split(".") if typed else ["0"]
+    if len(parts) > 1024 or not all(part.isdecimal() and len(part) < 20 for part in parts):
+        raise UsageError(f"'{typed[:50]}' is no place in the feed: use the 'next' of an earlier answer")
+    steps = tuple(int(part) for part in parts)
+    if max(steps) > _LARGEST_STEP:
+        raise UsageError(f"'{typed[:50]}' is no place in the feed: use the 'next' of an earlier answer")
+    return steps
+
+
+def _last_step(log: Documents) -> int:
+    """The last step of a log, by bisection: the log has few gaps, and reading one entry is cheap."""
+    low, high = 0, 1
+    while log.change_log(high, 1):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if log.change_log(middle, 1) else (low, middle)
+    return high if log.change_log(low, 1) else low
+
+
+def _step_before(log: Documents, at: float, last: int) -> int:
+    low, high = 0, last
+    while low < high:
+        middle = (low + high) // 2
+        following = log.change_log(middle, 1)
+        if following and following[0].at < at:
+            low = following[0].seq
+        else:
+            high = middle
+    return low

@@ -1,0 +1,113 @@
+"""Index follower: brings the search index up to the change log, in a process beside the crawl.
+
+The documents decide. The index stores its own position, so catching up after a crash, a rebuild and the ordinary
+step are the same loop. An index that cannot be read is built again from the documents.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from levada.core.errors import StoreDamaged, StoreLocked
+from levada.core.folder import DataFolder
+from levada.core.plugins import is_builtin, load, translating
+from levada.core.protocols import Documents, Index
+from levada.core.records import Change
+from levada.follow.process import Follower, begin_following, follow, run_child
+from levada.store.opening import collection_folder, open_shard_reader
+
+if TYPE_CHECKING:
+    from levada.core.settings import IndexSettings, Settings
+
+
+_READ_TOGETHER = 32  # documents: a commit may have thousands, and some of them may be long
+
+
+def catch_up(
+    documents: Documents, index: Index, batch: int, on_progress: Callable[[int], None] = lambda seq: None
+) -> int:
+    """Bring the index up to date, from the beginning if it is damaged; how many changes that took.
+
+    What is committed meanwhile may be left for the next time: it would make a small commit, and those are dear.
+    """
+    try:
+        return _follow(documents, index, batch, on_progress)
+    except StoreDamaged:
+        index.clear()  # nothing is lost: the documents are the truth
+        return _follow(documents, index, batch, on_progress)
+
+
+def _follow(documents: Documents, index: Index, batch: int, on_progress: Callable[[int], None]) -> int:
+    taken = 0
+    while newly := index.apply(_changes(documents, index.position(), batch)):
+        taken += newly
+        on_progress(index.position())
+        if newly < batch:
+            break
+    return taken
+
+
+def _changes(documents: Documents, after: int, most: int) -> Iterator[Change]:
+    """The changes after step `after`, up to the newest now."""
+    while wanted := min(most, _READ_TOGETHER):
+        changes = documents.changes(after, wanted)
+        yield from changes
+        if len(changes) < wanted:
+            return
+        after, most = changes[-1].seq, most - wanted
+
+
+_LOCK_SECONDS = 20.0
+
+
+class IndexerChild(Follower):
+    """The crawl's side: `wake` costs one byte, `finish` waits until everything is searchable."""
+
+    def __init__(self, folder: DataFolder, settings: IndexSettings) -> None:
+        how = (settings.batch, settings.heap, settings.gather_seconds)
+        engine = () if settings.engine == "tantivy" else (settings.engine,)
+        super().__init__("levada.follow.index", str(folder.path), *map(str, how), *engine)
+
+
+def open_index(folder: DataFolder, engine: str, settings: Callable[[], Settings], **given: Any) -> Index:
+    """The index of a folder by its engine; `settings` are only asked for the options of a plug-in."""
+    if is_builtin("levada.indexes", engine):
+        return load("levada.indexes", engine, path=folder.index, **given)  # type: ignore[no-any-return]
+    path = folder.path / f"index-{engine}"
+    made: Index = load("levada.indexes", engine, settings().plugins.get(engine), path=path, **given)
+    return translating("levada.indexes", engine, made)
+
+
+def open_writer(
+    folder: DataFolder, heap: int, engine: str = "tantivy", settings: Callable[[], Settings] | None = None
+) -> Index:
+    """The index to write to; waits for a dying writer that still holds it."""
+    root = settings or collection_folder(folder).settings
+    deadline = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            return open_index(folder, engine, root, writer=True, heap_bytes=heap)
+        except StoreLocked:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
+def main(arguments: list[str]) -> None:
+    path, batch, heap, gather_seconds, engine = (*arguments, "tantivy")[:5]
+    begin_following()
+    folder = DataFolder(Path(path))
+    store = open_shard_reader(folder)
+    try:
+        index = open_writer(folder, int(heap), engine)
+        follow(lambda on_progress: catch_up(store, index, int(batch), on_progress), float(gather_seconds))
+        index.close()
+    finally:
+        store.close()
+
+
+if __name__ == "__main__":
+    run_child(main)

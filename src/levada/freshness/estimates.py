@@ -1,0 +1,391 @@
+"""Estimates of the change rates, for each page and for all pages together.
+
+The evidence of a page is kept with the page (`PageRecord.memory`): two bytes per rate, 32 with 16 rates, then the
+row of the rule in use. A page sample, all pages while they are few, is in memory with its sums. So any number of
+pages needs the same memory, and a crawler that restarts reads its sample from the store.
+
+Each page of the sample has a share in the sums of all pages and in those of its site: the probabilities of its
+rates, and the visits per second that it is worth at each price. After a visit, its new share replaces the old one,
+so the cost per visit does not depend on the number of pages. The first part of the sums gives the prior (empirical
+Bayes: the average of the estimates), the second the price at which the pages together need as many visits as the
+budget has.
+
+The functions work on plain rows of floats in place, so that the laboratory can compile them.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterable, MutableSequence, Sequence
+
+from levada.core.hashing import drawn
+from levada.core.records import Outcome, PageKind, PageRecord, Signals, Visit
+from levada.freshness.rates import RATES, WORST, chance_unchanged, observe, observe_first, posterior
+from levada.freshness.signals import MANY, SignalSource, is_small, noise, tally, trust, unannounced
+from levada.freshness.value import Scale, profile
+
+_EVIDENCE = struct.Struct(f"<{len(RATES)}e")
+
+
+def packed(evidence: Sequence[float], row: Sequence[float] = ()) -> bytes:
+    return _EVIDENCE.pack(*evidence) + struct.pack(f"<{len(row)}d", *row)
+
+
+def evidence_of(memory: bytes) -> list[float]:
+    """The stored evidence; zeros if there is none or another version of Levada stored it."""
+    if len(memory) < _EVIDENCE.size:
+        return [0.0] * len(RATES)
+    return [max(WORST, min(0.0, value)) for value in _EVIDENCE.unpack_from(memory)]  # in this order also for nan
+
+
+def row_of(memory: bytes, width: int) -> list[float] | None:
+    """The stored row of a rule of this width; None if another rule stored it."""
+    if len(memory) != _EVIDENCE.size + 8 * width:
+        return None
+    return list(struct.unpack_from(f"<{width}d", memory, _EVIDENCE.size))
+
+
+# Tuned on seeds from 101 on of the laboratory's worlds; the results are flat around these values.
+KEEP = 0.97  # of a page's evidence, at each visit
+PAGES_BEFORE = 10.0  # the weight of the initial prior for the web, in pages
+PAGES_HERE = 10.0  # the weight of the web in the prior for a site, in pages
+EAGER = 1.25  # planned visits per possible visit: a page is always due, and no fetch is left over
+
+
+def imagined(rates: Sequence[float]) -> list[float]:
+    """The initial prior: what pages of the web are like before the first visit."""
+    return [0.3, *(0.7 / (len(rates) - 1) for _ in rates[1:])]
+
+
+def write_prior(
+    prior: MutableSequence[float],
+    everywhere: Sequence[float],
+    here: Sequence[float],
+    imagined: Sequence[float],
+) -> None:
+    """Write the prior of a page of a site."""
+    total = PAGES_BEFORE
+    at_site = PAGES_HERE
+    for k in range(len(prior)):
+        total += everywhere[k]
+        at_site += max(here[k], 0.0)
+    for k in range(len(prior)):
+        of_web = (PAGES_BEFORE * imagined[k] + max(everywhere[k], 0.0)) / total
+        prior[k] = (PAGES_HERE * of_web + max(here[k], 0.0)) / at_site
+
+
+def weigh(
+    evidence: Sequence[float],
+    prior: Sequence[float],
+    intervals: Sequence[float],
+    worths: Sequence[float],
+    prices: Sequence[float],
+    importance: float,
+    unannounced: float,
+    probabilities: MutableSequence[float],
+    share: MutableSequence[float],
+    everywhere: MutableSequence[float],
+    here: MutableSequence[float],
+) -> None:
+    """Write the probabilities and the demand of a page, and replace its old share in both sums by the new one.
+
+    A page without evidence needs visits like any other, but adds nothing to the prior: it would only repeat it.
+    """
+    withdraw(share, everywhere, here)
+    posterior(evidence, prior, probabilities)
+    profile(probabilities, len(prior), intervals, worths, prices, importance, unannounced)
+    counts = 0.0
+    for k in range(len(prior)):
+        if evidence[k] < 0.0:
+            counts = 1.0
+    for k in range(len(share)):
+        share[k] = probabilities[k] if k >= len(prior) else counts * probabilities[k]
+        everywhere[k] += share[k]
+        here[k] += share[k]
+
+
+def withdraw(share: MutableSequence[float], everywhere: MutableSequence[float], here: MutableSequence[float]) -> None:
+    """Remove the share of a page from both sums."""
+    for k in range(len(share)):
+        everywhere[k] -= share[k]
+        here[k] -= share[k]
+        share[k] = 0.0
+
+
+def price_for(sums: Sequence[float], kinds: int, prices: Sequence[float], visits: float) -> float:
+    """The price at which the pages together are worth `visits` per second: the more visits, the lower."""
+    last = len(prices) - 1
+    if visits >= sums[kinds]:
+        return prices[0]
+    if visits <= sums[kinds + last]:
+        return prices[last]
+    at = 1
+    while sums[kinds + at] > visits:
+        at += 1
+    more, less = sums[kinds + at - 1], sums[kinds + at]
+    part = (more - visits) / (more - less)
+    return prices[at - 1] * math.exp(part * math.log(prices[at] / prices[at - 1]))
+
+
+_ANOTHER_EVERY = 2  # visits: after this many, another page of the sample is weighed again, in turn
+_NEW_ALIKE = 16  # new pages of a site that share one computation
+_FEW = 500  # pages whose average is within a per cent of that of all
+_FRESHLY_MADE = 60.0  # seconds: a younger page was generated for the request, and its date says nothing
+_COMPARED = (Outcome.FIRST, Outcome.UNCHANGED, Outcome.CHANGED)
+
+
+class SiteSums:
+    """The sums over the sample's pages of one site."""
+
+    __slots__ = ("alike", "counts", "members", "new_page", "sums", "unannounced")
+
+    def __init__(self, width: int) -> None:
+        self.sums = [0.0] * width
+        self.counts = [0] * MANY
+        self.members = 0
+        self.unannounced = 1.0  # the share of changes without a hint
+        self.new_page: list[float] = []  # the probabilities of the last page without evidence
+        self.alike = 0  # how many more pages without evidence get the same
+
+    def count(self, new: Sequence[int], old: Sequence[int]) -> None:
+        self.counts = [total + more - less for total, more, less in zip(self.counts, new, old, strict=True)]
+        self.unannounced = unannounced(self.counts)
+
+
+class Member:
+    """A page of the sample: the probabilities of its rates, then the visits per second at each price."""
+
+    __slots__ = ("at", "counts", "evidence", "hinted", "importance", "place", "probabilities", "share", "site")
+
+    def __init__(self, site: SiteSums, importance: float, width: int, place: int) -> None:
+        self.site = site
+        self.importance = importance
+        self.place = place
+        self.evidence: Sequence[float] = ()
+        self.probabilities = [0.0] * width
+        self.share = [0.0] * width
+        self.counts = [0] * MANY
+        self.at = 0.0
+        self.hinted = 0.0  # the probability that it changed since, by a hint
+
+
+class PageEstimates:
+    """The estimates of the page sample. `importance` gives the weight of a page by its URL; 1 is normal."""
+
+    def __init__(self, scale: Scale, importance: Callable[[str], float] = lambda url: 1.0, size: int = 2_000) -> None:
+        self.scale = scale
+        self.importance = importance
+        self.one_in = 1
+        self._size = size
+        self._imagined = imagined(scale.rates)
+        self.kinds = len(scale.rates)
+        self._width = self.kinds + len(scale.prices)
+        self.sums = [0.0] * self._width
+        self._sites: dict[str, SiteSums] = {}
+        self._members: dict[int, Member] = {}
+        self._ring: list[int] = []
+        self._turn = 0
+
+    @property
+    def pages(self) -> int:
+        """About how many pages the sample represents."""
+        return len(self._ring) * self.one_in
+
+    def site(self, site: str) -> SiteSums:
+        """The sums of a site; empty ones if the sample has no page of it."""
+        return self._sites.get(site) or SiteSums(self._width)
+
+    def members(self) -> Iterable[Member]:
+        return self._members.values()
+
+    def sites(self) -> Iterable[tuple[str, SiteSums]]:
+        return self._sites.items()
+
+    def trust(self, page: PageRecord, signal_source: SignalSource) -> float:
+        """The trust in a source, from the site's pages in the sample or else from this page."""
+        site = self._sites.get(page.site)
+        return trust(site.counts if site and site.members else tally(page.history), signal_source)
+
+    def of(self, page: PageRecord) -> list[float]:
+        """The probability of each rate for this page."""
+        probabilities = [0.0] * self.kinds
+        posterior(evidence_of(page.memory), self._prior(page.site), probabilities)
+        return probabilities
+
+    def seen(self, page: PageRecord, visit: Visit, modified: float | None) -> tuple[list[float], list[float]]:
+        """Add a visit; returns the evidence of the page and the probability of each rate."""
+        evidence = self._evidence(page, visit, modified)
+        is_blank = not page.history and not any(evidence)
+        if page.kind is PageKind.PAGE and drawn(page.id, self.one_in):
+            probabilities = (
+                self._add_member(page, visit, evidence) if is_blank else self._weigh_member(page, visit, evidence)
+            )
+        elif is_blank and self.site(page.site).alike > 0:
+            probabilities = self._like_last_new(page.site)
+        else:
+            probabilities = [0.0] * self.kinds
+            posterior(evidence, self._prior(page.site), probabilities)
+        if page.visits % _ANOTHER_EVERY:
+            self._weigh_another()
+        return evidence, probabilities
+
+    def learn(self, pages: Iterable[PageRecord], one_in: int) -> None:
+        """Start from these pages, a sample of one in `one_in`; a second pass uses the sums of the first."""
+        self.one_in = one_in
+        for page in pages:
+            compared = [visit for visit in page.history if visit.outcome in _COMPARED]
+            if compared and drawn(page.id, self.one_in):
+                self._weigh_member(page, compared[-1], evidence_of(page.memory), before=compared[:-1])
+                if page.told:
+                    self.hinted(page, page.told)
+        for _ in self._ring[:]:
+            self._weigh_another()
+
+    def forget(self, page: PageRecord) -> None:
+        member = self._members.pop(page.id, None)
+        if member is not None:
+            self._drop(member)
+
+    def share(self, now: float) -> float | None:
+        if not self._ring:
+            return None
+        rates, kinds = self.scale.rates, self.kinds
+        pages = self._few()
+        current = 0.0
+        for member in map(self._members.__getitem__, pages):
+            silence = 1.0 if member.hinted else member.site.unannounced
+            elapsed = silence * max(0.0, now - member.at)
+            current += (1.0 - member.hinted) * chance_unchanged(member.probabilities[:kinds], rates, elapsed)
+        return current / len(pages)
+
+    def hinted(self, page: PageRecord, signals: Signals) -> float:
+        """Take a hint; returns the probability that the page changed since its last visit."""
+        hinted = max(
+            self.trust(page, SignalSource.SITEMAP) if signals & Signals.SITEMAP else 0.0,
+            self.trust(page, SignalSource.FEED) if signals & Signals.FEED else 0.0,
+        )
+        if member := self._members.get(page.id):
+            member.hinted = hinted
+        return hinted
+
+    def _few(self) -> list[int]:
+        """The sample or a part of it: their average is needed several times a second."""
+        one_in = self.one_in
+        while len(self._ring) * self.one_in > _FEW * one_in:
+            one_in *= 2
+        return [page_id for page_id in self._ring if drawn(page_id, one_in)] or self._ring
+
+    def _evidence(self, page: PageRecord, visit: Visit, modified: float | None) -> list[float]:
+        rates = self.scale.rates
+        age = -1.0 if modified is None or modified > visit.at else visit.at - modified
+        before = next((each for each in reversed(page.history) if each.outcome in _COMPARED), None)
+        if visit.outcome is Outcome.FIRST or before is None or not page.memory:
+            evidence = [0.0] * self.kinds
+            if age >= _FRESHLY_MADE:
+                observe_first(evidence, rates, age, self.trust(page, SignalSource.DATE))
+            return evidence
+        evidence, dated = evidence_of(page.memory), self.trust(page, SignalSource.DATE)
+        elapsed = max(1.0, visit.at - before.at)  # even if the clock was put back
+        if visit.said & Signals.EARLY and visit.outcome is Outcome.CHANGED:
+            # The visit came because the page had changed: once in this time, not at least once.
+            age, dated = elapsed, 1.0
+        blur = noise(self.site(page.site).counts) if is_small(visit) else 0.0
+        observe(evidence, rates, elapsed, visit.outcome is Outcome.CHANGED, KEEP, age, dated, blur)
+        return evidence
+
+    def _weigh_member(
+        self, page: PageRecord, visit: Visit, evidence: Sequence[float], before: Sequence[Visit] | None = None
+    ) -> list[float]:
+        member = self._members.get(page.id) or self._join(page)
+        member.evidence = evidence
+        member.at = visit.at
+        history = page.history if before is None else before
+        counts = tally((*history[-9:], visit))
+        member.site.count(counts, member.counts)
+        member.counts = counts
+        member.hinted = 0.0
+        self._weigh(member)
+        if len(self._ring) > self._size:
+            self._thin_out()
+        return member.probabilities
+
+    def _add_member(self, page: PageRecord, visit: Visit, evidence: Sequence[float]) -> list[float]:
+        """Add a page without evidence: it is like the last such page of its site."""
+        if page.id in self._members:
+            return self._weigh_member(page, visit, evidence)
+        member = self._join(page)
+        site = member.site
+        if site.alike <= 0 or member.importance != 1.0:
+            probabilities = self._weigh_member(page, visit, evidence)
+            if member.importance == 1.0:
+                site.new_page, site.alike = list(probabilities), _NEW_ALIKE
+            return probabilities
+        member.evidence, member.at = evidence, visit.at
+        member.probabilities = list(self._like_last_new(page.site))
+        for place in range(self.kinds, self._width):
+            demand = member.share[place] = member.probabilities[place]
+            self.sums[place] += demand
+            site.sums[place] += demand
+        if len(self._ring) > self._size:
+            self._thin_out()
+        return member.probabilities
+
+    def _like_last_new(self, site: str) -> list[float]:
+        sums = self._sites[site]
+        sums.alike -= 1
+        return sums.new_page
+
+    def _weigh_another(self) -> None:
+        if self._ring:
+            self._turn = (self._turn + 1) % len(self._ring)
+            self._weigh(self._members[self._ring[self._turn]])
+
+    def _weigh(self, member: Member) -> None:
+        scale = self.scale
+        prior = [0.0] * self.kinds
+        write_prior(prior, self.sums, member.site.sums, self._imagined)
+        weigh(
+            member.evidence,
+            prior,
+            scale.intervals,
+            scale.worths,
+            scale.prices,
+            member.importance,
+            member.site.unannounced,
+            member.probabilities,
+            member.share,
+            self.sums,
+            member.site.sums,
+        )
+
+    def _prior(self, site: str) -> list[float]:
+        prior = [0.0] * self.kinds
+        write_prior(prior, self.sums, self.site(site).sums, self._imagined)
+        return prior
+
+    def _join(self, page: PageRecord) -> Member:
+        site = self._sites.get(page.site)
+        if site is None:
+            site = self._sites[page.site] = SiteSums(self._width)
+        site.members += 1
+        member = Member(site, self.importance(page.url), self._width, len(self._ring))
+        self._members[page.id] = member
+        self._ring.append(page.id)
+        return member
+
+    def _drop(self, member: Member) -> None:
+        """Remove a page from the sums and the ring; the last of the ring takes its place."""
+        withdraw(member.share, self.sums, member.site.sums)
+        member.site.count([0] * MANY, member.counts)
+        member.site.members -= 1
+        last = self._ring.pop()
+        if member.place < len(self._ring):
+            self._ring[member.place] = last
+            self._members[last].place = member.place
+
+    def _thin_out(self) -> None:
+        self.one_in *= 2
+        for page_id in [each for each in self._members if not drawn(each, self.one_in)]:
+            self._drop(self._members.pop(page_id))
+        self._sites = {name: sums for name, sums in self._sites.items() if sums.members}

@@ -1,0 +1,323 @@
+"""Sitemaps and feeds: XML lists of URLs and dates, read in bounded memory.
+
+Two common mistakes are repaired: text before the XML declaration, such as the blank line of a PHP file, and
+unescaped ampersands in URLs. Entity declarations are refused before they take effect, so nothing is expanded or
+fetched. A list that breaks off gives the entries up to there, and `Listing.whole` is False.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import NamedTuple
+from xml.parsers import expat
+
+from levada.pages.charset import declared, decode
+
+# The groups are possessive: with backtracking, hostile input could make this slow.
+_PREAMBLE = re.compile(rb"(?:[^<]++|(?><!--.*?-->))*+(?=<\?xml\s)|(?:\s|\xef\xbb\xbf)++(?=<)", re.DOTALL)
+_MARK = re.compile(r"<!\[CDATA\[|\]\]>|&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
+_TORN_MARK = re.compile(r"(?:&[#A-Za-z0-9]{0,8}|<[!\[A-Z]{0,8}|\]{1,2})\Z")
+_TORN_LENGTH = 9
+
+
+def without_preamble(start: bytes) -> bytes:
+    """The beginning of a list, without the text before its declaration or, if it has none, white space."""
+    found = _PREAMBLE.match(start)
+    return start[found.end() :] if found else start
+
+
+class Ampersands:
+    """Escapes, piece by piece, the ampersands that begin no reference and are not in CDATA."""
+
+    def __init__(self) -> None:
+        self._held = ""  # a mark that may continue in the next piece
+        self._in_cdata = False
+
+    def __call__(self, text: str, final: bool) -> str:
+        text = self._held + text
+        torn = None if final else _TORN_MARK.search(text, max(0, len(text) - _TORN_LENGTH))
+        end = torn.start() if torn else len(text)
+        self._held = text[end:]
+        return _MARK.sub(self._mended, text[:end])
+
+    def _mended(self, found: re.Match[str]) -> str:
+        mark = found[0]
+        if mark == "&":
+            return "&" if self._in_cdata else "&amp;"
+        self._in_cdata = mark != "]]>"
+        return mark
+
+
+PIECE = 65_536
+MAX_TEXT = 4_096  # characters of one element that are kept
+MAX_DEPTH = 64
+EARLIEST, LATEST = 631_152_000.0, 7_258_118_400.0  # 1990 and 2200: the possible dates of a page
+Attributes = dict[str, str]
+
+
+class ListEntry(NamedTuple):
+    href: str
+    lastmod: float | None = None
+    is_list: bool = False  # another list, not a page
+
+
+class Listing(NamedTuple):
+    entries: tuple[ListEntry, ...]
+    whole: bool  # False: broken, refused or cut off at a limit
+
+
+class _StopReading(Exception):
+    """Raised in a callback to stop the parser."""
+
+
+def pieces_of(data: bytes, max_bytes: int) -> Iterator[bytes]:
+    """`data` in pieces, unpacked if it is gzip; a final `b""` says that it is complete."""
+    if not data.startswith(b"\x1f\x8b"):
+        kept = data[:max_bytes]
+        yield from (kept[start : start + PIECE] for start in range(0, len(kept), PIECE))
+        if len(data) <= max_bytes:
+            yield b""
+        return
+    yield from _unpack(data, max_bytes)
+
+
+def _unpack(data: bytes, max_bytes: int) -> Iterator[bytes]:
+    unpacker, given = zlib.decompressobj(wbits=31), 0
+    try:
+        for start in range(0, len(data), PIECE):
+            packed = data[start : start + PIECE]
+            while packed and not unpacker.eof:
+                piece = unpacker.decompress(packed, PIECE)
+                packed = unpacker.unconsumed_tail
+                given += len(piece)
+                if given > max_bytes:
+                    return
+                if piece:
+                    yield piece
+    except zlib.error:
+        return
+    if unpacker.eof:
+        yield b""
+
+
+def read_xml(
+    pieces: Iterator[bytes],
+    content_type: str,
+    on_start: Callable[[str, Attributes], None],
+    on_end: Callable[[str, str], bool],
+) -> bool:
+    """Report each element's local name, and at its end its text, until `on_end` returns False.
+
+    Returns True if the document was read to its end.
+    """
+    reader = _Reader(on_start, on_end)
+    decoder: codecs.IncrementalDecoder | None = None
+    escaped = Ampersands()
+    try:
+        for piece in pieces:
+            is_last = not piece
+            if decoder is None:
+                piece = without_preamble(piece)
+                decoder = _decoder_of(piece, content_type)
+            reader.feed(escaped(decoder.decode(piece, is_last), is_last), is_last)
+            if is_last:
+                return True
+    except (expat.ExpatError, _StopReading):
+        return False
+    return False
+
+
+def time_of(text: str) -> float | None:
+    """Epoch seconds of a W3C (ISO 8601) or mail (RFC 822) date; None if it is not plausible. No zone means UTC."""
+    text = text.strip()[:64]
+    padded = text + {4: "-01-01", 7: "-01"}.get(len(text), "")
+    moment = None
+    for read in (datetime.fromisoformat, _mail_date):
+        try:
+            moment = read(padded)
+            break
+        except (ValueError, TypeError, IndexError, OverflowError):
+            continue
+    if moment is None:
+        return None
+    try:
+        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (OverflowError, ValueError):
+        return None
+    return seconds if EARLIEST <= seconds <= LATEST else None
+
+
+def _mail_date(text: str) -> datetime:
+    from email.utils import parsedate_to_datetime  # here: few parser children ever need it
+
+    return parsedate_to_datetime(text)
+
+
+class _Reader:
+    """An expat parser with limits."""
+
+    def __init__(self, on_start: Callable[[str, Attributes], None], on_end: Callable[[str, str], bool]) -> None:
+        self._on_start = on_start
+        self._on_end = on_end
+        self._text: list[str] = []
+        self._length = 0
+        self._depth = 0
+        parser = expat.ParserCreate("utf-8")
+        parser.buffer_text = True
+        parser.StartDoctypeDeclHandler = self._doctype
+        parser.EntityDeclHandler = self._refuse
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+        self._parser = parser
+
+    def feed(self, text: str, final: bool) -> None:
+        self._parser.Parse(text.encode("utf-8", "replace"), final)
+
+    def _doctype(self, name: str, system: str | None, public: str | None, has_internal_subset: bool) -> None:
+        if has_internal_subset:
+            raise _StopReading
+
+    def _refuse(self, *declaration: object) -> None:
+        raise _StopReading
+
+    def _start(self, name: str, attributes: Attributes) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise _StopReading
+        self._text.clear()
+        self._length = 0
+        self._on_start(name.rpartition(":")[2].lower(), attributes)
+
+    def _end(self, name: str) -> None:
+        self._depth -= 1
+        text = "".join(self._text).strip()
+        self._text.clear()
+        if not self._on_end(name.rpartition(":")[2].lower(), text):
+            raise _StopReading
+
+    def _characters(self, text: str) -> None:
+        if self._length < MAX_TEXT:
+            self._text.append(text[:MAX_TEXT])
+            self._length += len(text)
+
+
+def _decoder_of(start: bytes, content_type: str) -> codecs.IncrementalDecoder:
+    codec = declared(start, content_type) or "utf-8"
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        codec = "utf-16"
+    elif codec == "utf-8":
+        codec = "utf-8-sig"
+    return codecs.getincrementaldecoder(codec)("replace")
+
+
+MAX_FEED_ENTRIES = 50_000
+MAX_BYTES = 50_000_000
+_ITEMS = frozenset(("item", "entry"))
+_DATES = frozenset(("pubdate", "updated", "published", "date", "modified", "issued"))
+
+
+def parse_feed(
+    data: bytes, content_type: str = "", *, max_entries: int = MAX_FEED_ENTRIES, max_bytes: int = MAX_BYTES
+) -> Listing:
+    """The URLs of a feed's entries, as written, each with its latest date."""
+    reader = _FeedReader(max_entries)
+    whole = read_xml(pieces_of(data, max_bytes), content_type, reader.start, reader.end)
+    return Listing(tuple(reader.entries), whole)
+
+
+class _FeedReader:
+    def __init__(self, max_entries: int) -> None:
+        self.entries: list[ListEntry] = []
+        self._max_entries = max_entries
+        self._inside = False
+        self._permalink = False
+        self._link = self._spare = ""
+        self._times: list[float] = []
+
+    def start(self, name: str, attributes: Attributes) -> None:
+        if name in _ITEMS:
+            self._clear()
+            self._inside = True
+            self._spare = attributes.get("rdf:about", "")
+        elif name == "link" and attributes.get("rel", "alternate") == "alternate":
+            self._link = self._link or attributes.get("href", "")
+        elif name == "guid":
+            self._permalink = attributes.get("isPermaLink", "true").lower() == "true"
+
+    def end(self, name: str, text: str) -> bool:
+        if not self._inside:
+            return True
+        if name == "link":
+            self._link = self._link or text
+        elif name == "guid" and self._permalink and text.startswith(("http://", "https://")):
+            self._spare = text
+        elif name in _DATES:
+            self._times.append(time_of(text) or 0.0)
+        elif name in _ITEMS:
+            return self._finish()
+        return True
+
+    def _finish(self) -> bool:
+        href = self._link or self._spare
+        if href and len(self.entries) < self._max_entries:
+            self.entries.append(ListEntry(href, max(self._times, default=0.0) or None))
+            href = ""
+        self._clear()
+        return not href
+
+    def _clear(self) -> None:
+        self._link = self._spare = ""
+        self._times = []
+        self._inside = False
+
+
+MAX_SITEMAP_ENTRIES = 50_000  # this and MAX_BYTES are the limits of the sitemap protocol
+
+
+def parse_sitemap(
+    data: bytes, content_type: str = "", *, max_entries: int = MAX_SITEMAP_ENTRIES, max_bytes: int = MAX_BYTES
+) -> Listing:
+    """The URLs of a sitemap, as written, with the dates that it states."""
+    start = next(pieces_of(data, max_bytes), b"")
+    if start.lstrip(b"\xef\xbb\xbf \t\r\n")[:8].startswith((b"http://", b"https://")):
+        return _read_lines(data, content_type, max_entries, max_bytes)
+    reader = _SitemapReader(max_entries)
+    whole = read_xml(pieces_of(data, max_bytes), content_type, reader.start, reader.end)
+    return Listing(tuple(reader.entries), whole)
+
+
+class _SitemapReader:
+    def __init__(self, max_entries: int) -> None:
+        self.entries: list[ListEntry] = []
+        self._max_entries = max_entries
+        self._loc = self._lastmod = ""
+
+    def start(self, name: str, attributes: Attributes) -> None:
+        if name in ("url", "sitemap"):
+            self._loc = self._lastmod = ""
+
+    def end(self, name: str, text: str) -> bool:
+        # An image or video in an entry has its own loc: the first is the page's.
+        if name == "loc":
+            self._loc = self._loc or text
+        elif name == "lastmod":
+            self._lastmod = self._lastmod or text
+        elif name in ("url", "sitemap") and self._loc:
+            if len(self.entries) >= self._max_entries:
+                return False
+            self.entries.append(ListEntry(self._loc, time_of(self._lastmod), name == "sitemap"))
+            self._loc = ""
+        return True
+
+
+def _read_lines(data: bytes, content_type: str, max_entries: int, max_bytes: int) -> Listing:
+    pieces = list(pieces_of(data, max_bytes))
+    whole = bool(pieces) and not pieces[-1]
+    lines = decode(b"".join(pieces), content_type).utf8.decode("utf-8", "replace").split()
+    hrefs = [line for line in lines if line.startswith(("http://", "https://"))]
+    return Listing(tuple(map(ListEntry, hrefs[:max_entries])), whole and len(hrefs) <= max_entries)

@@ -1,0 +1,1 @@
+"""Parser children: untrusted pages are read in processes with limits of CPU and memory."""

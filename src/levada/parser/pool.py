@@ -1,0 +1,244 @@
+"""Pool of parser children; no page can hurt the crawler.
+
+A child says that it is ready, then reads one page after another. If it dies, the page that it was reading is to
+blame (its progress marker tells which); those without an answer are read again by another child. If it dies before
+it was ready, no page is to blame.
+
+Children are started as they are needed, up to `children`, or as the autoscaler decides (`resize`). A child that is
+to end finishes its pages first; while pages wait there is always one child.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+
+from levada.core.errors import LevadaError, PluginError
+from levada.core.records import ParsedPage, RawPage
+from levada.parser.channel import ParserSetup, ProgressMarker, SharedPageBuffer
+from levada.parser.process import ParseJob, ParserProcess, death, spawn
+from levada.scale.statistics import InProcessStatistics
+
+_AHEAD = 32  # pages that a child is given before it has answered
+_BURST = 16  # pages that are handed out together
+_GATHER_SECONDS = 0.01  # that a page waits for others
+_STARTS = 3  # failed starts in a row after which no more are tried
+_SOCKET_BYTES = 1024 * 1024  # on their way to a child, or back: a burst goes out in one piece
+_CHILD = ("-m", "levada.parser.child")
+
+
+class ParserPool:
+    def __init__(
+        self,
+        children: int = 1,
+        *,
+        memory: int = 1024 * 1024 * 1024,
+        cpu_seconds: float = 5.0,
+        setup: ParserSetup = ParserSetup(),  # noqa: B008 - frozen
+        program: Sequence[str] = _CHILD,
+        capacity: float = float("inf"),
+    ) -> None:
+        self.most = children
+        self._wanted = children
+        self._program = program
+        self._arguments = (str(memory), str(cpu_seconds))
+        self._setup = setup
+        self._capacity = capacity  # pages that may wait before no more should come
+        self._children: list[ParserProcess] = []
+        self._leaving: list[ParserProcess] = []  # get no more pages, and end after those that they have
+        self._waiting: deque[ParseJob] = deque()
+        self._starting = 0
+        self._soon: asyncio.TimerHandle | None = None
+        self._failed_starts = 0
+        self._closed = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._arrived = self._done = 0
+        self._work = 0.0  # seconds of reading by children that have ended
+
+    async def parse(self, page: RawPage) -> ParsedPage:
+        if self._closed:
+            raise LevadaError("the parser is closed")
+        answer: asyncio.Future[ParsedPage] = asyncio.get_running_loop().create_future()
+        self._waiting.append(ParseJob(page, answer))
+        self._arrived += 1
+        if len(self._waiting) >= _BURST:
+            self._hand_out()
+        elif self._soon is None:
+            self._soon = asyncio.get_running_loop().call_later(_GATHER_SECONDS, self._hand_out_soon)
+        return await answer
+
+    async def close(self) -> None:
+        """End all children; pages that still wait fail."""
+        self._closed = True
+        if self._soon is not None:
+            self._soon.cancel()
+        self._fail_waiting(LevadaError("the parser is closed"))
+        await asyncio.gather(*self._tasks)
+        children = self._children + self._leaving
+        for child in children:
+            child.close()
+        await asyncio.gather(*(child.ended for child in children))
+
+    def pids(self) -> list[int]:
+        return [child.process.pid for child in self._children + self._leaving]
+
+    def poll(self) -> InProcessStatistics:
+        children = self._children + self._leaving
+        loads = [child.load() for child in children]
+        return InProcessStatistics(
+            queue=len(self._waiting) + sum(max(0, load - 1) for load in loads),
+            on=len(self._children) + self._starting,
+            busy=sum(load > 0 for load in loads),
+            starting=self._starting + sum(not child.is_ready for child in self._children),
+            arrived=self._arrived,
+            done=self._done,
+            work=self._work + sum(child.seconds() for child in children),
+            capacity=self._capacity,
+        )
+
+    def resize(self, wanted: int) -> None:
+        """Idle children end first; one that is leaving and still busy is kept before another is started."""
+        if self._closed:
+            return
+        self._wanted = min(max(0, wanted), self.most)
+        missing = self._wanted - len(self._children) - self._starting
+        while missing > 0 and (self._keep_one() or self._may_start()):
+            missing -= 1
+        surplus = len(self._children) + self._starting - max(self._wanted, bool(self._waiting))
+        for child in sorted(self._children, key=ParserProcess.load)[: max(0, surplus)]:
+            self._children.remove(child)
+            self._leaving.append(child)
+            self._end_if_idle(child)
+
+    def _keep_one(self) -> bool:
+        """Whether a child that was about to end stays."""
+        child = next((child for child in self._leaving if not child.has_left), None)
+        if child is None:
+            return False
+        self._leaving.remove(child)
+        self._children.append(child)
+        return True
+
+    def _may_start(self) -> bool:
+        """Start one, unless the last start failed and no page waits; whether it is started."""
+        if self._failed_starts and not self._waiting:
+            return False
+        self._begin_start()
+        return True
+
+    def _end_if_idle(self, child: ParserProcess) -> None:
+        if not child.jobs and not child.has_left and child in self._leaving:
+            child.leave()
+
+    def _hand_out_soon(self) -> None:
+        self._soon = None
+        self._hand_out()
+
+    def _hand_out(self) -> None:
+        self._divide()
+        for child in self._children:
+            child.send()
+
+    def _divide(self) -> None:
+        while self._waiting:
+            if not self._children and not self._starting:
+                self._keep_one()
+            child = (
+                min(self._children, key=ParserProcess.load, default=None)
+                if len(self._children) != 1
+                else self._children[0]
+            )
+            load = _AHEAD if child is None else len(child.jobs)
+            if load >= 2:
+                self._start_if_allowed()
+            if child is None or load >= _AHEAD:
+                return
+            job = self._waiting.popleft()
+            if job.answer.done():  # it was cancelled meanwhile
+                self._done += 1
+            else:
+                child.give(job)
+
+    def _start_if_allowed(self) -> None:
+        if not self._starting and not self._closed and len(self._children) < max(1, self._wanted):
+            self._begin_start()
+
+    def _begin_start(self) -> None:
+        self._starting += 1
+        task = asyncio.get_running_loop().create_task(self._start())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _start(self) -> None:
+        try:
+            with ExitStack() as if_it_fails:
+                child = await self._meet(if_it_fails)
+                if_it_fails.pop_all()
+        except OSError as error:
+            self._failed_starts += 1
+            self._fail_waiting(LevadaError(f"the parser child cannot be started: {error}"))
+            return
+        finally:
+            self._starting -= 1
+        if not child.ended.done():  # one that died on the way is counted as lost already
+            self._children.append(child)
+        self._hand_out()
+
+    async def _meet(self, if_it_fails: ExitStack) -> ParserProcess:
+        ours, theirs = map(if_it_fails.enter_context, socket.socketpair())
+        progress_marker = if_it_fails.enter_context(closing(ProgressMarker()))
+        page_buffer = if_it_fails.enter_context(closing(SharedPageBuffer()))
+        with theirs:
+            for end in (ours, theirs):
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BYTES)
+            shared = (theirs.fileno(), progress_marker.fileno(), page_buffer.fileno())
+            process = spawn(self._program, shared, self._arguments)
+        child = ParserProcess(process, progress_marker, page_buffer, self, self._setup)
+        await asyncio.get_running_loop().create_connection(lambda: child, sock=ours)
+        return child
+
+    def ready(self) -> None:
+        self._failed_starts = 0
+
+    def answered(self, child: ParserProcess, count: int) -> None:
+        self._done += count
+        if self._waiting:
+            self._hand_out()
+        if self._leaving:
+            self._end_if_idle(child)
+
+    def lost(self, child: ParserProcess, status: int) -> None:
+        """Blame the page that a dead child was reading, and hand its other pages out again."""
+        for pool in (self._children, self._leaving):
+            if child in pool:
+                pool.remove(child)
+        self._work += child.seconds()
+        jobs = list(child.jobs)
+        if self._closed:
+            self._fail(jobs, LevadaError("the parser is closed"))
+            return
+        if jobs and child.is_ready:
+            guilty = jobs.pop(child.reading())
+            self._fail([guilty], death(status, guilty.page.url))
+        elif not child.is_ready and not child.has_left:
+            self._failed_starts += 1
+        self._waiting.extendleft(reversed(jobs))
+        if child.refusal:
+            self._fail_waiting(PluginError(child.refusal))
+        elif self._failed_starts >= _STARTS:
+            failure = f"the parser child does not start (status {status}): raise parse.memory, or run levada doctor"
+            self._fail_waiting(LevadaError(failure))
+        self._hand_out()
+
+    def _fail_waiting(self, error: LevadaError) -> None:
+        self._fail(list(self._waiting), error)
+        self._waiting.clear()
+
+    def _fail(self, jobs: list[ParseJob], error: LevadaError) -> None:
+        self._done += len(jobs)
+        for job in jobs:
+            if not job.answer.done():
+                job.answer.set_exception(error)

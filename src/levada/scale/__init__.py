@@ -1,0 +1,1 @@
+"""The autoscaler, its worker pools, and the statistics that it decides by."""

@@ -1,0 +1,1 @@
+"""Search: query language, ranking, snippets, and the indexes behind them."""

@@ -1,0 +1,261 @@
+"""Query language: words, phrases, filters.
+
+    istanbul vapur            both words (each also in its other forms: vapurlar)
+    İstanbul'dan              this, or its longest part alone, in its other forms: İstanbul
+    "sea bus"                 these words in this order and form; "word": this form only
+    ferry OR vapur            either; OR binds closer than the space: a OR b c is (a or b) and c
+    -bridge  -"old town"      not this
+    site:example.org          of this host or one below it; site:example.org:8080 of this port
+    lang:tr                   in this language
+    since:7d  since:24h  since:2026-01-31     changed since then (m, h, d, w; a date is midnight UTC)
+
+Filters can be negated and joined by OR like words, except that OR takes no minus. Anything that is neither a word
+nor one of these forms (a lone dash, punctuation) is ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+import can_ada
+import msgspec
+
+from levada.core.clock import SystemClock
+from levada.core.errors import BadQuery, UsageError
+from levada.core.search_records import Query
+from levada.pages.folding import words
+
+LONGEST_QUERY = 1_000  # characters
+MOST_TERMS = 64
+DEEPEST_HIT = 10_000  # nobody reads further, and ranking that many costs memory
+
+
+class Words(msgspec.Struct, frozen=True):
+    """One word, or several consecutive ones (a phrase, or what folding split: e-mail)."""
+
+    folded: tuple[str, ...]
+    typed: str
+    quoted: bool = False  # only this form, not its stem
+
+
+class SiteFilter(msgspec.Struct, frozen=True):
+    host: str
+
+
+class Language(msgspec.Struct, frozen=True):
+    code: str
+
+
+class Since(msgspec.Struct, frozen=True):
+    at: float
+
+
+Term: TypeAlias = Words | SiteFilter | Language | Since
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """A parsed query: one of each group of `must`, and none of `must_not`."""
+
+    must: tuple[tuple[Term, ...], ...]
+    must_not: tuple[Term, ...] = ()
+
+    def words(self) -> tuple[Words, ...]:
+        """The words that a hit may contain."""
+        return tuple(term for group in self.must for term in group if isinstance(term, Words))
+
+    def languages(self) -> frozenset[str] | None:
+        """The languages that a hit can be in; None for any."""
+        groups = [group for group in self.must if all(isinstance(term, Language) for term in group)]
+        if not groups:
+            return None
+        return frozenset.intersection(
+            *(frozenset(term.code for term in group if isinstance(term, Language)) for group in groups)
+        )
+
+
+_PIECE = re.compile(
+    r"(?P<minus>-)?(?:"
+    r"(?P<field>(?ai:site|lang|since)):(?P<value>[^\s\"]*)"
+    r'|"(?P<phrase>[^"]*)"'
+    r'|(?P<open>")'
+    r'|(?P<word>[^\s"]+)'
+    r")"
+)
+_CURLY_QUOTES = str.maketrans(dict.fromkeys("“”„‟«»", '"'))
+_APOSTROPHE = re.compile("['’]")
+_SHORTEST_PART = 3  # letters: the "it" of "it's" says nothing
+_AGO = re.compile(r"(\d{1,6})([mhdw])", re.ASCII | re.IGNORECASE)
+_NOT_IN_HOSTS = frozenset("/\\?#@")
+_SECONDS = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_LANGUAGE = re.compile(r"([a-z]{2,3})(?:[-_][a-z0-9]+)*", re.ASCII | re.IGNORECASE)
+
+
+def parse_query(text: str, now: float) -> Ask:
+    """Parse `text` at the time `now`. `BadQuery` names the column (from 1) that cannot be understood."""
+    if len(text) > LONGEST_QUERY:
+        raise BadQuery(f"the query is {len(text)} characters long; {LONGEST_QUERY} are the limit")
+    reading = _Reading()
+    for piece in _PIECE.finditer(text.translate(_CURLY_QUOTES)):
+        column = piece.start() + 1
+        if piece["word"] == "OR" and not piece["minus"]:
+            reading.meet_or(column)
+        elif (term := _term(piece, now)) is not None:
+            reading.meet(term, column, negated=bool(piece["minus"]))
+    return reading.end()
+
+
+class _Reading:
+    """The parts of a query parsed so far, from left to right."""
+
+    def __init__(self) -> None:
+        self._must: list[tuple[Term, ...]] = []
+        self._must_not: list[Term] = []
+        self._terms = 0
+        self._open_or = 0  # the column of an OR that waits for its right side
+
+    def meet_or(self, column: int) -> None:
+        if self._open_or or not self._must:
+            raise BadQuery(f"column {column}: OR needs a word before it")
+        self._open_or = column
+
+    def meet(self, term: Term, column: int, negated: bool) -> None:
+        self._terms += 1
+        if self._terms > MOST_TERMS:
+            raise BadQuery(f"column {column}: more than {MOST_TERMS} terms")
+        if negated and self._open_or:
+            raise BadQuery(f"column {column}: OR cannot be followed by a minus")
+        if negated:
+            self._must_not.append(term)
+        elif self._open_or:
+            self._must[-1] = (*self._must[-1], *_alternatives(term))
+        else:
+            self._must.append(_alternatives(term))
+        self._open_or = 0
+
+    def end(self) -> Ask:
+        if self._open_or:
+            raise BadQuery(f"column {self._open_or}: OR needs a word after it")
+        if not self._terms:
+            raise BadQuery("column 1: there is no word to search for")
+        return Ask(tuple(self._must), tuple(self._must_not))
+
+
+def parse_page_of_hits(query: Query) -> Ask:
+    """Parse `query`, and check that an index can answer this part of the hits."""
+    if query.limit < 0 or query.offset < 0 or query.offset + query.limit > DEEPEST_HIT:
+        raise BadQuery(f"hits can be requested from number 1 to {DEEPEST_HIT}")
+    return parse_query(query.text, SystemClock().now() if query.now is None else query.now)
+
+
+def one_word(text: str) -> str:
+    """`text` folded, if it is a single word."""
+    folded = words(text)
+    if len(folded) != 1:
+        raise BadQuery(f"{text[:80]!r} is not one word")
+    return folded[0]
+
+
+def host_named(value: str) -> str:
+    """The host as a browser writes it (lower case, punycode), with its port if it is not the default."""
+    try:
+        host: str = can_ada.parse(f"ws://{value.strip('.')}").host
+    except (ValueError, TypeError):  # TypeError: an unpaired surrogate
+        host = ""
+    if not host or not _NOT_IN_HOSTS.isdisjoint(value):
+        raise BadQuery(f"{value!r} is not a host name, such as example.org")
+    return host
+
+
+def site_names(site: str) -> list[str]:
+    """What `site:` may name to mean this site: it and every host above it, with and without its port."""
+    host, colon, port = site.rpartition(":")
+    if not colon or not port.isdecimal():
+        host, port = site, ""
+    labels = host.split(".")
+    above = [".".join(labels[start:]) for start in range(len(labels))]
+    return above + [f"{name}:{port}" for name in above] if port else above
+
+
+def _term(piece: re.Match[str], now: float) -> Term | None:
+    if piece["open"]:
+        raise BadQuery(f"column {piece.end()}: this quote is never closed")
+    if piece["field"]:
+        return _filter(piece["field"].lower(), piece["value"], piece.start("value") + 1, now)
+    quoted = piece["phrase"] is not None
+    typed = piece["phrase"] if quoted else piece["word"]
+    folded = tuple(words(typed))
+    return Words(folded, typed, quoted) if folded else None
+
+
+def _alternatives(term: Term) -> tuple[Term, ...]:
+    """The term, and the word it is a form of: endings and articles are separated by an apostrophe."""
+    if not isinstance(term, Words) or term.quoted or len(term.folded) == 1:
+        return (term,)
+    *others, longest = sorted(_APOSTROPHE.split(term.typed), key=len)
+    folded = tuple(words(longest))
+    if len(folded) != 1 or len(longest) < _SHORTEST_PART or not all(len(part) < len(longest) for part in others):
+        return (term,)
+    return (term, Words(folded, longest))
+
+
+def _filter(field: str, value: str, column: int, now: float) -> Term:
+    if not value:
+        raise BadQuery(f"column {column}: {field}: needs a value, such as {_EXAMPLES[field]}")
+    if field == "site":
+        return SiteFilter(_host(value, column))
+    if field == "lang":
+        return Language(_language(value, column))
+    return Since(_moment(value, column, now))
+
+
+_EXAMPLES = {"site": "site:example.org", "lang": "lang:tr", "since": "since:7d, since:24h or since:2026-01-31"}
+
+
+def _host(value: str, column: int) -> str:
+    try:
+        return host_named(value)
+    except BadQuery as error:
+        raise BadQuery(f"column {column}: {error}") from error
+
+
+def _language(value: str, column: int) -> str:
+    match = _LANGUAGE.fullmatch(value)
+    if not match:
+        raise BadQuery(f"column {column}: {value!r} is not a language code, such as {_EXAMPLES['lang']}")
+    return match[1].lower()
+
+
+def _moment(value: str, column: int, now: float) -> float:
+    if ago := _AGO.fullmatch(value):
+        return now - int(ago[1]) * _SECONDS[ago[2].lower()]
+    try:
+        if _DATE.fullmatch(value):
+            return datetime.fromisoformat(value).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        pass
+    raise BadQuery(f"column {column}: {value!r} is not a time, such as {_EXAMPLES['since']}")
+
+
+def since_moment(typed: str, now: float) -> float:
+    """The time that `7d`, `24h` or `2026-01-31` means, as in `since:`."""
+    try:
+        (group,) = parse_query(f"since:{typed}", now).must
+    except (BadQuery, ValueError):
+        group = ()
+    if len(group) == 1 and isinstance(group[0], Since):
+        return group[0].at
+    raise UsageError(f"--since {typed!r} is not a time, such as 7d, 24h or 2026-01-31")
+
+
+def length_of_time(typed: str, name: str) -> float:
+    """The seconds of `90m`, `24h` or `7d`. `name` is the option that held it."""
+    try:
+        seconds = -since_moment(typed, 0.0) if typed[-1:].isalpha() else 0.0
+    except UsageError:
+        seconds = 0.0
+    if not 0.0 < seconds <= 1e9:
+        raise UsageError(f"{name} {typed[:50]!r} is not a duration, such as 90m, 24h, 7d or 2w")
+    return seconds

@@ -1,0 +1,179 @@
+"""Several indexes searched as one.
+
+First every index reports how often it holds the query's words; then those that can hold a hit are searched with the
+weights of all together. A query that names a site goes only to the shards with pages of it. The word statistics of
+the other shards can then come from the term counts (`Trends`), if these are up to date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heappop, heappush, merge
+
+from levada.core.errors import StoreError
+from levada.core.records import Change
+from levada.core.search_records import Hit, Hits, Posting, Query
+from levada.search.query import Ask, SiteFilter, one_word, parse_page_of_hits, site_names
+from levada.search.snippets import snippet
+from levada.search.stemming import same_stem
+from levada.search.tantivy.reader import Candidate, ScoredHit, TantivyShard
+from levada.search.tantivy.statistics import FIELDS, Forms, GlobalWeights, IndexTotals, TermStatistics
+from levada.sharding.page_keys import search_filter
+from levada.store.sharded.plan import PlanSource
+
+_MOST_POSTINGS = 1 << 24
+Counted = Callable[[int, str], int]
+"""The number of documents of a shard with a folded word; for "" the number of all its documents."""
+
+
+class ShardedIndex:
+    """`levada.core.protocols.Index` for reading. Each index is written by the follower of its shard. `counted` is
+    given where the term counts of all shards are up to date. `text_of(url)` gives the main text for snippets."""
+
+    def __init__(
+        self,
+        shards: Sequence[TantivyShard],
+        plan: PlanSource,
+        *,
+        text_of: Callable[[str], str] | None = None,
+        counted: Counted | None = None,
+    ) -> None:
+        self._shards = shards
+        self._plan = plan
+        self._text_of = text_of
+        self._counted = counted
+
+    def search(self, query: Query) -> Hits:
+        ask = parse_page_of_hits(query)
+        wanted = query.offset + query.limit
+        touched = self._touched(ask)
+        answers = [
+            self._shards[place].candidates(ask, wanted, weights)
+            for place, weights in self._weights(ask, touched).items()
+        ]
+        best, twice = _best([candidates for _, candidates in answers], wanted)
+        total = sum(count for count, _ in answers) - twice
+        hits = best[query.offset : wanted]
+        return Hits(total, tuple(self._hit(each, ask) for each in hits))
+
+    def postings(self, word: str, limit: int) -> list[Posting]:
+        """A site has the number that its first shard gives it; its pages take numbers from each shard in turn."""
+        folded = one_word(word)
+        numbers: dict[str, int] = {}
+        names: list[dict[int, str]] = []
+        for place, shard in enumerate(self._shards):
+            sites = shard.sites()
+            names.append({number: site for site, number in sites.items()})
+            for site, number in sites.items():
+                numbers.setdefault(site, (number - 1) * len(self._shards) + place + 1)
+        found: dict[str, Posting] = {}
+        for place, shard in enumerate(self._shards):
+            # A shard's own order of sites is not the order over all: it gives everything it has.
+            for each in shard.postings(folded, _MOST_POSTINGS):
+                number = numbers[names[place][each.site]]
+                found.setdefault(each.url, Posting(number, self._nth(each.page, place), each.count, each.url))
+        return sorted(found.values(), key=lambda each: (each.site, each.page))[: max(0, limit)]
+
+    def position(self) -> int:
+        """The position of the shard that is furthest behind."""
+        return min(shard.position() for shard in self._shards)
+
+    def apply(self, changes: Iterable[Change]) -> int:
+        raise StoreError("an index of several shards is written shard by shard")
+
+    def clear(self) -> None:
+        raise StoreError("an index of several shards is cleared shard by shard")
+
+    def close(self) -> None:
+        for shard in self._shards:
+            shard.close()
+
+    def touched(self, query: Query) -> list[int]:
+        """The shards that this query searches for hits."""
+        return self._touched(parse_page_of_hits(query))
+
+    def _touched(self, ask: Ask) -> list[int]:
+        groups = self._named_sites(ask)
+        if not all(groups):
+            return []  # no shard has a page of this site
+        with self._plan.steady() as plan:
+            return [place for place in plan.touched(search_filter(groups)) if place < len(self._shards)]
+
+    def _named_sites(self, ask: Ask) -> list[list[str]]:
+        """The known sites that each `site:` means, with those below the host."""
+        named = [
+            {term.host for term in group if isinstance(term, SiteFilter)}
+            for group in ask.must
+            if all(isinstance(term, SiteFilter) for term in group)
+        ]
+        known = {site for shard in self._shards for site in shard.sites()} if named else ()
+        return [[site for site in known if hosts & set(site_names(site))] for hosts in named]
+
+    def _weights(self, ask: Ask, touched: Sequence[int]) -> dict[int, GlobalWeights]:
+        queried = range(len(self._shards)) if self._counted is None else touched
+        forms = _union([self._shards[place].forms(ask) for place in queried])
+        counts = {place: self._shards[place].statistics(ask, forms) for place in queried}
+        every = [*counts.values(), *self._estimated(ask, list(counts.values()), touched)]
+        return {place: GlobalWeights(every, counts[place]) for place in touched}
+
+    def _estimated(self, ask: Ask, own: list[TermStatistics], touched: Sequence[int]) -> list[TermStatistics]:
+        """The statistics of the shards that are not searched, from the term counts. These count whole documents;
+        the share of words in titles and the length of pages are taken from the searched shards."""
+        if self._counted is None or not own:
+            return []
+        others = [place for place in range(len(self._shards)) if place not in touched]
+        return [_estimate(ask, own, place, self._counted) for place in others]
+
+    def _nth(self, page: int, place: int) -> int:
+        with self._plan.steady() as plan:
+            whole = plan.keeps_sites_whole
+        return page if whole else (page - 1) * len(self._shards) + place + 1
+
+    def _hit(self, found: ScoredHit, ask: Ask) -> Hit:
+        summary = found.summary
+        score = found.score if ask.words() else 0.0
+        text = self._text_of(summary.url) if self._text_of else ""
+        pieces = snippet(text, ask.words(), same_stem(summary.language)) if self._text_of else ()
+        return Hit(summary.url, summary.site, summary.title, score, summary.language, summary.changed_at, pieces)
+
+
+def _best(answers: list[Iterator[Candidate]], wanted: int) -> tuple[list[ScoredHit], int]:
+    """The best `wanted`, each page once, and how many were found twice: pages that move to another shard. Hits are
+    scored in the order of the highest score they can have, until none that is left can be among the best."""
+    found: dict[str, ScoredHit] = {}
+    best: list[float] = []  # a heap of the best scores
+    twice = 0
+    for at_most, weigh in merge(*answers, key=lambda each: -each[0]):
+        if len(best) >= wanted and (not wanted or best[0] >= at_most):
+            break
+        hit = weigh()
+        if hit.summary.url in found:
+            twice += 1
+            continue
+        found[hit.summary.url] = hit
+        heappush(best, hit.score)
+        if len(best) > wanted:
+            heappop(best)
+    return sorted(found.values(), key=lambda each: (-each.score, each.summary.url)), twice
+
+
+def _union(every: list[Forms]) -> Forms:
+    forms: dict[tuple[str, str], frozenset[str]] = {}
+    for each in every:
+        for typed, known in each.items():
+            forms[typed] = forms.get(typed, frozenset()) | known
+    return forms
+
+
+def _estimate(ask: Ask, own: list[TermStatistics], place: int, counted: Counted) -> TermStatistics:
+    documents = counted(place, "")
+    here = sum(each.totals.documents for each in own) or 1
+    lengths = {field: sum(each.totals.words.get(field, 0.0) for each in own) / here for field in FIELDS}
+    totals = IndexTotals(documents, documents, {field: length * documents for field, length in lengths.items()})
+    holders: dict[tuple[str, str], int] = {}
+    for word in {word for each in ask.words() for word in each.folded}:
+        known = {field: sum(each.holders.get((field, word), 0) for each in own) for field in FIELDS}
+        there = counted(place, word)
+        for field in FIELDS:
+            holders[field, word] = round(there * known[field] / (max(known.values()) or 1))
+    return TermStatistics(totals, holders, {})

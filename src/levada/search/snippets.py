@@ -1,0 +1,169 @@
+"""Snippets: the piece of a page's text that best shows why it matched.
+
+One regular expression finds words that begin like one of the query's, whatever their case and accents. Only these
+few are folded and compared, so the cost is one pass over the text. The window with the most different words wins,
+then the one with the most words, then the first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from levada.pages.folding import LONGEST_WORD, fold, words
+from levada.search.query import Words
+
+Pieces = tuple[tuple[str, bool], ...]
+
+# Accents, Hebrew and Arabic points, and joiners: they occur within words.
+_MARKS = (
+    "\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200d"
+)
+_LEAD = 3  # letters that the forms of a word share
+_BEFORE = 40  # characters of context before the first matching word
+_MOST_MATCHES = 100  # matches of one word
+_BLOCKS = ((0x30, 0x24F), (0x370, 0x52F), (0x620, 0x6FF), (0x1E00, 0x1FFF))
+_UNSPACED = "\u0e00"  # from here on scripts are (nearly) written without spaces
+_SPACES = re.compile(r"\s+")
+
+
+class _Match(NamedTuple):
+    start: int
+    end: int
+    number: int  # of the word in the query
+
+
+_NOWHERE = _Match(0, 0, 0)
+
+
+def snippet(
+    text: str,
+    words: Sequence[Words],
+    is_form: Callable[[str, str], bool] = lambda typed, found: False,
+    size: int = 200,
+) -> Pieces:
+    """About `size` characters of `text` in pieces, with True on the matching words. `is_form(typed, found)` says
+    whether a word of the page is another form of one that was typed."""
+    matches = _matches(text, words, is_form)
+    start, end = _window(text, matches, size)
+    pieces: list[tuple[str, bool]] = [("… ", False)] if start else []
+    here = start
+    for match in matches:
+        if here <= match.start and match.end <= end:
+            pieces += [(text[here : match.start], False), (text[match.start : match.end], True)]
+            here = match.end
+    pieces.append((text[here:end], False))
+    if end < len(text):
+        pieces.append((" …", False))
+    return tuple((_SPACES.sub(" ", piece), marked) for piece, marked in pieces if piece)
+
+
+def _matches(text: str, words: Sequence[Words], is_form: Callable[[str, str], bool]) -> list[_Match]:
+    found = [match for number, each in enumerate(words) for match in _matches_of(text, each, number, is_form)]
+    found.sort()
+    return [match for before, match in zip([_NOWHERE, *found], found, strict=False) if match.start >= before.end]
+
+
+def _matches_of(text: str, each: Words, number: int, is_form: Callable[[str, str], bool]) -> list[_Match]:
+    found: list[_Match] = []
+    seen: dict[str, bool] = {}
+    for candidate in _pattern(each.folded, each.quoted).finditer(text):
+        start, end = candidate.span()
+        if start and text[start] < _UNSPACED and text[start - 1].isalnum():
+            continue  # begins inside a word
+        word = candidate[0]
+        if word not in seen:
+            may_be_form = not each.quoted and len(word) <= LONGEST_WORD
+            seen[word] = tuple(words(word)) == each.folded or (may_be_form and is_form(each.typed, word))
+        if seen[word]:
+            found.append(_Match(start, end, number))
+            if len(found) == _MOST_MATCHES:
+                break
+    return found
+
+
+def _window(text: str, matches: list[_Match], size: int) -> tuple[int, int]:
+    best = _best_start(matches, size - _BEFORE)
+    start = _word_start(text, max(0, best - _BEFORE), best)
+    end = start + size
+    return start, len(text) if end >= len(text) else _word_end(text, end)
+
+
+def _best_start(matches: list[_Match], width: int) -> int:
+    """The start of the window of `width` with the most different words, then the most words, then the first."""
+    best, best_worth = 0, (0, 0)
+    inside: Counter[int] = Counter()
+    last = 0
+    for first, match in enumerate(matches):
+        while last < len(matches) and matches[last].end <= match.start + width:
+            inside[matches[last].number] += 1
+            last += 1
+        worth = (len(inside), last - first)
+        if worth > best_worth:
+            best, best_worth = match.start, worth
+        if last > first:
+            inside[match.number] -= 1
+            if not inside[match.number]:
+                del inside[match.number]
+        last = max(last, first + 1)
+    return best
+
+
+def _word_start(text: str, start: int, before: int) -> int:
+    if start == 0:
+        return 0
+    space = _SPACES.search(text, start, before)
+    return space.end() if space else start
+
+
+def _word_end(text: str, end: int) -> int:
+    space = max(text.rfind(" ", end - 40, end), text.rfind("\n", end - 40, end))
+    return space if space > 0 else end
+
+
+@cache
+def _spellings() -> dict[str, str]:
+    """The characters that fold to each letter or pair of letters, as the inside of a character class."""
+    spellings: dict[str, str] = {}
+    for first, last in _BLOCKS:
+        for code in range(first, last + 1):
+            folded = fold(chr(code)).strip()
+            if 1 <= len(folded) <= 2:
+                spellings[folded] = spellings.get(folded, "") + re.escape(chr(code))
+    return spellings
+
+
+def _letters(word: str) -> str:
+    spellings = _spellings()
+    parts: list[str] = []
+    place = 0
+    while place < len(word):
+        pair = word[place : place + 2]
+        if len(pair) == 2 and pair in spellings:  # ß is ss, œ is oe
+            parts.append(f"(?:{_letter(pair)}|{_letter(pair[0])}{_letter(pair[1])})")
+            place += 2
+        else:
+            parts.append(_letter(pair[0]))
+            place += 1
+    return "".join(parts)
+
+
+def _letter(folded: str) -> str:
+    # Possessive: a hostile page of marks must not make the engine try every way to divide them.
+    return f"[{_spellings().get(folded, re.escape(folded))}][{_MARKS}]*+"
+
+
+@lru_cache(maxsize=256)
+def _pattern(folded: tuple[str, ...], quoted: bool) -> re.Pattern[str]:
+    if len(folded) == 1 and not quoted and folded[0] < _UNSPACED:
+        cuts_a_pair = len(folded[0]) > _LEAD and folded[0][_LEAD - 1 : _LEAD + 1] in _spellings()
+        return re.compile(_letters(folded[0][: _LEAD - cuts_a_pair]) + _rest(folded[0]))
+    return re.compile(r"[\W_]{0,8}".join(map(_letters, folded)) + _rest(folded[-1]))
+
+
+def _rest(word: str) -> str:
+    """The rest of the word, where the script separates words."""
+    return rf"[\w{_MARKS}\u0900-\u0dff]*+" if word[-1] < _UNSPACED else ""

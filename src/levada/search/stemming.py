@@ -1,0 +1,88 @@
+"""Stemming by language, with tantivy's Snowball stemmers.
+
+A word is stemmed as its language writes it, and folded afterwards: Turkish endings follow the vowels before them,
+so "kitaplari" without its ı has no ending that the stemmer knows. Stemming a word costs more than indexing it, and
+words repeat, so an index stems each form once, when it first sees it, and remembers its stem.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache, lru_cache
+from itertools import islice, product
+
+import tantivy
+
+from levada.pages.folding import is_indexed, lowercase, words
+
+LANGUAGES = {
+    "ar": "arabic",
+    "da": "danish",
+    "de": "german",
+    "el": "greek",
+    "en": "english",
+    "es": "spanish",
+    "fi": "finnish",
+    "fr": "french",
+    "hu": "hungarian",
+    "it": "italian",
+    "nb": "norwegian",
+    "nl": "dutch",
+    "nn": "norwegian",
+    "no": "norwegian",
+    "pt": "portuguese",
+    "ro": "romanian",
+    "ru": "russian",
+    "sv": "swedish",
+    "ta": "tamil",
+    "tr": "turkish",
+}
+
+_NUMBER = re.compile(r"[\W\d_]*")
+_MOST_PAIRS = 64  # in a chunk whose stems and words cannot be matched one to one
+
+
+def word_forms(language: str, chunk: str) -> set[tuple[str, str]]:
+    """Each stem in a chunk of text (between two spaces) with the folded word that is a form of it."""
+    if _NUMBER.fullmatch(chunk):  # a number has no other forms
+        return set()
+    stems = _stems(language, lowercase(chunk, language))
+    forms = [word for word in words(chunk) if is_indexed(word)]
+    if len(stems) == len(forms):
+        return set(zip(stems, forms, strict=True))
+    # The stemmer divides words differently (it ends one at a virama), so any word may be a form of any stem.
+    return set(islice(product(dict.fromkeys(stems), dict.fromkeys(forms)), _MOST_PAIRS))
+
+
+@lru_cache(maxsize=1 << 14)
+def word_stems(language: str, word: str) -> frozenset[str]:
+    """The stems to search for a typed `word`, with or without a Turkish keyboard."""
+    lowered = lowercase(word, language)
+    stems = {*_stems(language, lowered), *_stems(language, lowercase(word, ""))}
+    if language == "tr":
+        # "vapurlari" on an ASCII keyboard: the stemmer needs the ı that the vowels before it demand, and folding
+        # turns it into i again.
+        stems.update(_stems(language, lowered.replace("i", "ı")))
+    # People mostly type the plain form, even where a stemmer cuts it ("ısı" to "ıs").
+    return frozenset(stem for stem in stems if len(stem) > 1).union(words(word))
+
+
+def same_stem(language: str) -> Callable[[str, str], bool]:
+    """Whether two words are forms of one word in `language`."""
+    if language not in LANGUAGES:
+        return lambda one, other: False
+    return lambda one, other: not word_stems(language, one).isdisjoint(word_stems(language, other))
+
+
+def _stems(language: str, lowered: str) -> list[str]:
+    # An unpaired surrogate is no letter, and not UTF-8 either.
+    clean = lowered.encode("utf-8", "replace").decode()
+    return [word for stem in _analyzer(language)(clean) for word in words(stem) if is_indexed(word)]
+
+
+@cache
+def _analyzer(language: str) -> Callable[[str], list[str]]:
+    build = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+    analyze: Callable[[str], list[str]] = build.filter(tantivy.Filter.stemmer(LANGUAGES[language])).build().analyze
+    return analyze

@@ -1,0 +1,1 @@
+"""Term counts: how many documents hold each term, and how often terms were added."""

@@ -1,0 +1,1 @@
+"""HTTP API, dashboard, change feed and metrics."""

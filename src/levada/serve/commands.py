@@ -1,0 +1,197 @@
+"""Control of the crawl over HTTP: start URLs, sites, pause, budget; and webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import msgspec
+
+from levada.collection.changes import change_filter, new_webhook
+from levada.collection.starts import seeds
+from levada.core.commands import AddSeeds, ChangeBudget, ControlCommand, DropSite, Pause, Resume
+from levada.core.errors import NotFound, TooMany
+from levada.core.records import Webhook
+from levada.serve.changes import Least, Site, Words
+from levada.serve.facts import SiteAsk
+from levada.serve.operations import Nothing, Operation
+from levada.serve.view import View
+
+_MOST_SEEDS = 1_000
+_Address = Annotated[str, msgspec.Meta(max_length=4096)]
+
+
+class SeedsAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    urls: Annotated[list[_Address], msgspec.Meta(min_length=1, max_length=_MOST_SEEDS)]
+
+
+class BudgetAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    per_hour: Annotated[int, msgspec.Meta(ge=0, le=10**9)]  # fetches; 0: no limit
+
+
+class OrderAnswer(msgspec.Struct, frozen=True):
+    """The command is kept; the crawl that runs, or the next one, carries it out."""
+
+    order: int
+    waiting: int  # commands that no crawl has carried out yet
+    crawling: bool  # a crawl runs now
+
+
+class WishesAnswer(msgspec.Struct, frozen=True):
+    paused: bool
+    per_hour: int  # fetches; 0: no limit
+
+
+def _give(view: View, order: ControlCommand) -> OrderAnswer:
+    receipt = view.submit(order)
+    return OrderAnswer(receipt.number, receipt.waiting, receipt.crawling)
+
+
+def _add(view: View, ask: SeedsAsk) -> OrderAnswer:
+    start = seeds(ask.urls)
+    collection = view.collection()
+    most = collection.settings.crawl.max_pages_per_site
+    for site in {each.site for each in start}:
+        record = collection.store.site(site)
+        if record is not None and record.pages >= most:
+            raise TooMany(f"{site} has {record.pages:,} pages already, and more than {most:,} are not taken")
+    return _give(view, AddSeeds(tuple(each.url for each in start)))
+
+
+def _drop(view: View, ask: SiteAsk) -> OrderAnswer:
+    if view.collection().store.site(ask.site.lower()) is None:
+        raise NotFound(f"no site {ask.site[:200]} is known")
+    return _give(view, DropSite(ask.site.lower()))
+
+
+def _pause(view: View, _ask: Nothing) -> OrderAnswer:
+    return _give(view, Pause())
+
+
+def _resume(view: View, _ask: Nothing) -> OrderAnswer:
+    return _give(view, Resume())
+
+
+def _spend(view: View, ask: BudgetAsk) -> OrderAnswer:
+    return _give(view, ChangeBudget(ask.per_hour))
+
+
+def _desired_state(view: View, _ask: Nothing) -> WishesAnswer:
+    settings = view.collection().settings
+    desired = view.desired_state()
+    return WishesAnswer(desired.paused, settings.budget.per_hour if desired.per_hour is None else desired.per_hour)
+
+
+def _order(
+    method: str,
+    path: str,
+    summary: str,
+    handle: Callable[[View, Any], OrderAnswer],
+    asks: type[msgspec.Struct] = Nothing,
+    *,
+    in_body: bool = False,
+) -> Operation:
+    return Operation(
+        method,
+        path,
+        summary,
+        handle,
+        OrderAnswer,
+        asks=asks,
+        in_body=in_body,
+        status=202,
+        errors=(404, 409, 429),
+        slow=True,
+    )
+
+
+CONTROLLING = [
+    _order("POST", "/seeds", "Visit these addresses too, and their sites", _add, SeedsAsk, in_body=True),
+    _order("DELETE", "/sites", "Visit a site no more", _drop, SiteAsk),
+    _order("POST", "/pause", "Stop fetching; what is under way finishes", _pause),
+    _order("POST", "/resume", "Fetch on", _resume),
+    _order("PUT", "/budget", "Have so many fetches per hour", _spend, BudgetAsk, in_body=True),
+    Operation(
+        "GET",
+        "/budget",
+        "How many fetches there are, and whether the crawl is paused",
+        _desired_state,
+        WishesAnswer,
+        errors=(404,),
+        slow=True,
+    ),
+]
+
+
+class HookAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    url: Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
+    site: Site = ""
+    words: Words = ""
+    least: Least = 0.0
+    from_beginning: bool = False  # tell of everything in the log, not only of what is to come
+
+
+class HookId(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+
+
+class HookFacts(msgspec.Struct, frozen=True):
+    id: str
+    url: str
+    site: str
+    words: str
+    least: float
+    told: int  # changes, in all
+    failures: int  # in a row
+    trouble: str  # at the last try
+
+
+class NewHookAnswer(msgspec.Struct, frozen=True):
+    hook: HookFacts
+    secret: str  # shown only now: requests are signed with it
+
+
+class HooksAnswer(msgspec.Struct, frozen=True):
+    hooks: list[HookFacts]
+
+
+def _facts(hook: Webhook) -> HookFacts:
+    wanted = hook.wanted
+    return HookFacts(hook.id, hook.url, wanted.site, wanted.words, wanted.least, hook.told, hook.failures, hook.trouble)
+
+
+def _list(view: View, _ask: Nothing) -> HooksAnswer:
+    return HooksAnswer([_facts(hook) for hook in view.hooks().hooks()])
+
+
+def _add_webhook(view: View, ask: HookAsk) -> NewHookAnswer:
+    wanted = change_filter(ask.site, ask.words, ask.least)
+    hook = new_webhook(view.hooks(), view.changes(), ask.url, wanted, from_beginning=ask.from_beginning)
+    view.hooks(create=True).add(hook)
+    return NewHookAnswer(_facts(hook), hook.secret)
+
+
+def _remove(view: View, ask: HookId) -> HooksAnswer:
+    if not view.hooks().remove(ask.id):
+        raise NotFound(f"there is no hook {ask.id}")
+    return _list(view, Nothing())
+
+
+HOOKING = [
+    Operation("GET", "/webhooks", "Who is told of changes", _list, HooksAnswer, errors=(404,), slow=True),
+    Operation(
+        "POST",
+        "/webhooks",
+        "Tell this address of changes",
+        _add_webhook,
+        NewHookAnswer,
+        asks=HookAsk,
+        in_body=True,
+        status=201,
+        errors=(404, 429),
+        slow=True,
+    ),
+    Operation(
+        "DELETE", "/webhooks", "Tell this one no more", _remove, HooksAnswer, asks=HookId, errors=(404,), slow=True
+    ),
+]

@@ -1,0 +1,257 @@
+"""Sites, shards, loads and the laboratory over HTTP."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Annotated, Literal
+
+import msgspec
+
+from levada.bulk.loads import KnownLoad, LoadInstance, LoadTasks, PublishedMap
+from levada.collection.addresses import as_planned
+from levada.collection.shards import LEAST_ASKED, OwnAdvice, OwnShards, own_advice, own_shards
+from levada.core.durations import iso
+from levada.core.errors import NotFound
+from levada.core.records import Outcome, PageRecord, SiteRecord
+from levada.serve.lab_runs import PartFacts
+from levada.serve.operations import Nothing, Operation
+from levada.serve.pages import Limit
+from levada.serve.view import View
+
+_SHOWN_PAGES = 200
+_DAY = 86_400.0
+
+
+class SitesAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    after: Annotated[str, msgspec.Meta(max_length=300, description="The 'next' of an earlier answer.")] = ""
+    limit: Limit = 50
+
+
+class SiteAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    site: Annotated[str, msgspec.Meta(min_length=1, max_length=300, description="Host, and port if it has one.")]
+
+
+class RefusedFacts(msgspec.Struct, frozen=True):
+    reason: str
+    count: int
+    example: str
+
+
+class SiteFacts(msgspec.Struct, frozen=True):
+    site: str
+    admitted: bool  # one that the user asked for
+    pages: int
+    failures: int  # in a row
+    dropped: bool  # visited no more, until it is added again
+    rests_until: str | None
+    delay: float  # seconds between two requests
+    robots: str  # ok, none yet, or why it could not be had
+    refused: list[RefusedFacts]
+
+
+class SitesAnswer(msgspec.Struct, frozen=True):
+    sites: list[SiteFacts]
+    next: str | None
+
+
+class SitePage(msgspec.Struct, frozen=True):
+    url: str
+    state: str
+    visits: int
+    changes: int  # among the remembered visits
+    interval: float | None
+    next_visit: str | None
+
+
+class SiteAnswer(msgspec.Struct, frozen=True):
+    site: SiteFacts
+    changes_per_day: float | None  # of one of these pages, by what their remembered visits met
+    pages: list[SitePage]  # the first ones, by address
+
+
+def _sites(view: View, ask: SitesAsk) -> SitesAnswer:
+    """By name, so that a page of the list is the same wherever the crawl is."""
+    names = sorted((record for record in view.collection().store.sites() if record.site > ask.after), key=_name)
+    shown = list(islice(names, ask.limit))
+    more = shown[-1].site if len(names) > len(shown) else None
+    return SitesAnswer([_facts(view, record) for record in shown], more)
+
+
+def _site(view: View, ask: SiteAsk) -> SiteAnswer:
+    store = view.collection().store
+    record = store.site(ask.site.lower())
+    if record is None:
+        raise NotFound(f"no site {ask.site[:200]} is known")
+    fronts = [f"{scheme}://{record.site}/" for scheme in ("https", "http")]
+    urls = [url for front in fronts for url in store.urls_like(front, _SHOWN_PAGES)]
+    pages = [page for url in urls[:_SHOWN_PAGES] if (page := store.page(url)) is not None]
+    shown = [_page(as_planned(page, record)) for page in pages]
+    return SiteAnswer(_facts(view, record), _changes_per_day(pages), shown)
+
+
+def _changes_per_day(pages: list[PageRecord]) -> float | None:
+    """Changes met, by the time that the remembered visits look back on: at least so many."""
+    watched = sum(page.history[-1].at - page.history[0].at for page in pages if len(page.history) > 1)
+    met = sum(visit.outcome is Outcome.CHANGED for page in pages for visit in page.history[1:])
+    return met / (watched / _DAY) if watched > 0 else None
+
+
+def _name(record: SiteRecord) -> str:
+    return record.site
+
+
+def _facts(view: View, record: SiteRecord) -> SiteFacts:
+    collection = view.collection()
+    trouble = [str(each.trouble) for _, each in record.robots if each.trouble]
+    rests = record.rest_until > collection.clock.now()
+    return SiteFacts(
+        site=record.site,
+        admitted=record.admitted,
+        pages=record.pages,
+        failures=record.failures,
+        dropped=record.dropped,
+        rests_until=iso(record.rest_until) if rests else None,
+        delay=collection.settings.politeness.delay if record.delay is None else record.delay,
+        robots=trouble[0] if trouble else "ok" if record.robots else "not read yet",
+        refused=[RefusedFacts(reason, count, example) for reason, count, example in record.refused],
+    )
+
+
+def _page(page: PageRecord) -> SitePage:
+    changes = sum(visit.outcome is Outcome.CHANGED for visit in page.history)
+    return SitePage(page.url, page.state, page.visits, changes, page.interval, iso(page.next_visit))
+
+
+SITES = [
+    Operation("GET", "/sites", "The sites, by name", _sites, SitesAnswer, asks=SitesAsk, slow=True, errors=(404,)),
+    Operation(
+        "GET", "/site", "One site and its first pages", _site, SiteAnswer, asks=SiteAsk, slow=True, errors=(404,)
+    ),
+]
+
+
+_SECONDS = 30.0
+
+
+class ShardsAnswer(msgspec.Struct, frozen=True):
+    shards: OwnShards
+    advice: OwnAdvice | None
+    capturing: bool  # what is asked here is written down, so that a key can be advised
+    asked_for_advice: int  # questions that are needed
+
+
+def _shards(view: View, _ask: Nothing) -> ShardsAnswer:
+    collection = view.collection()
+    advice = view.remembered("advice", _SECONDS, lambda: (own_advice(collection, view.folder.queries),))[0]
+    return ShardsAnswer(own_shards(collection), advice, view.capturing, LEAST_ASKED)
+
+
+SHARDS = [
+    Operation(
+        "GET",
+        "/shards",
+        "Where pages lie, and which key would suit what is asked",
+        _shards,
+        ShardsAnswer,
+        errors=(404,),
+        slow=True,
+    )
+]
+
+
+class PublishedFacts(msgspec.Struct, frozen=True):
+    generation: int
+    layers: int  # generations that make up the map
+    keys: int  # of the newest of them
+    at: str
+
+
+class LoadFacts(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    state: str  # running, published, cancelled, failed, or unknown
+    trouble: str  # "" if there is none
+    source: str
+    table: str
+    target: str
+    generation: int | None
+    rows: int
+    rows_per_second: float
+    share: float | None
+    seconds_left: float | None
+    started_at: str | None
+    tasks: LoadTasks
+    instances: tuple[LoadInstance, ...]
+    published: PublishedFacts | None
+
+
+class LoadsAnswer(msgspec.Struct, frozen=True):
+    loads: list[LoadFacts]
+    folders: list[str]  # where loads are looked for
+
+
+def _loads(view: View, _ask: Nothing) -> LoadsAnswer:
+    return LoadsAnswer(
+        [_load_facts(each) for each in view.loads.poll()], [str(folder) for folder in view.loads.folders]
+    )
+
+
+def _load_facts(known: KnownLoad) -> LoadFacts:
+    fields = {name: getattr(known, name) for name in LoadFacts.__struct_fields__}
+    return LoadFacts(**fields | {"started_at": iso(known.started_at), "published": _published(known.published)})
+
+
+def _published(known: PublishedMap | None) -> PublishedFacts | None:
+    if known is None:
+        return None
+    return PublishedFacts(known.generation, known.layers, known.keys, str(iso(known.at)))
+
+
+LOADS = [
+    Operation(
+        "GET",
+        "/loads",
+        "The loads into maps: tasks, instances, and what is published",
+        _loads,
+        LoadsAnswer,
+        slow=True,
+    )
+]
+
+
+Part = Literal["freshness", "grouping", "stages", "sharding"]
+
+
+class PartAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    part: Part
+
+
+class LabAnswer(msgspec.Struct, frozen=True):
+    parts: list[PartFacts]
+
+
+def _lab(view: View, _ask: Nothing) -> LabAnswer:
+    return LabAnswer(view.laboratory.parts())
+
+
+def _run(view: View, ask: PartAsk) -> LabAnswer:
+    if not view.folder.path.is_dir():
+        raise NotFound(f"there is no folder {view.folder.path} to keep the figures in: start a crawl first")
+    view.laboratory.start(ask.part)
+    return LabAnswer(view.laboratory.parts())
+
+
+LABORATORY = [
+    Operation("GET", "/lab", "What the sources printed, beside ours", _lab, LabAnswer, slow=True),
+    Operation(
+        "POST",
+        "/lab",
+        "Run a part of the laboratory, in the background",
+        _run,
+        LabAnswer,
+        asks=PartAsk,
+        in_body=True,
+        status=202,
+        errors=(404, 409),
+        slow=True,
+    ),
+]

@@ -1,0 +1,204 @@
+"""Table of API operations, from which routes, checks and OpenAPI are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from levada import __version__
+from levada.core.errors import LevadaError, UsageError
+from levada.serve.responses import ErrorAnswer, json_answer, refusal_answer, refusal_of, what_is_wrong
+from levada.serve.view import View
+
+API = "/api/v1"
+Asked = TypeVar("Asked", bound=msgspec.Struct)
+
+
+class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Nothing is asked besides the path."""
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """`handle(view, asked)` answers; `asked` is read from the query, or from the body where there is one."""
+
+    method: str
+    path: str
+    summary: str
+    handle: Callable[[View, Any], Any]
+    answer: Any
+    asks: type[msgspec.Struct] = Nothing
+    in_body: bool = False
+    status: int = 200
+    errors: tuple[int, ...] = ()  # besides 400, and 503 where the data folder cannot be read
+    slow: bool = False  # not on the loop that serves everybody
+
+    @property
+    def is_change(self) -> bool:
+        return self.method != "GET"
+
+
+def routes_of(operations: list[Operation], view: View) -> list[Route]:
+    return [
+        Route(API + each.path, _endpoint(each, view), methods=[each.method], name=each.summary) for each in operations
+    ]
+
+
+def _endpoint(operation: Operation, view: View) -> Callable[[Request], Any]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            asked = await _parameters(operation, request)
+            if operation.slow:
+                told = await run_in_threadpool(operation.handle, view, asked)
+            else:
+                told = operation.handle(view, asked)
+        except LevadaError as error:
+            return refusal_answer(refusal_of(error))
+        return json_answer(request, told, operation.status)
+
+    return endpoint
+
+
+async def _parameters(operation: Operation, request: Request) -> msgspec.Struct:
+    if not operation.in_body:
+        return query_of(request, operation.asks)
+    if "application/json" not in request.headers.get("content-type", ""):
+        raise UsageError("send a body of JSON, with 'Content-Type: application/json'")
+    return _body_of(await request.body(), operation.asks)
+
+
+def _body_of(body: bytes, asks: type[Asked]) -> Asked:
+    text = _text_of(body)
+    try:
+        return msgspec.json.decode(text, type=asks)
+    except msgspec.MsgspecError as error:
+        raise UsageError(what_is_wrong(str(error), _sent(text), asks.__struct_encode_fields__)) from None
+
+
+def _text_of(body: bytes) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the body is no JSON: it is not UTF-8 (byte {error.start})") from None
+
+
+def _sent(body: str) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.MsgspecError, RecursionError):
+        return msgspec.UNSET
+
+
+def query_of(request: Request, asks: type[Asked]) -> Asked:
+    """What the query asks for; `UsageError` says what is wrong with it."""
+    sent = _single(request)
+    try:
+        return msgspec.convert(sent, asks, strict=False)
+    except msgspec.ValidationError as error:
+        raise UsageError(what_is_wrong(str(error), sent, asks.__struct_encode_fields__)) from None
+
+
+def _single(request: Request) -> dict[str, str]:
+    asked: dict[str, str] = {}
+    for name, value in parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True):
+        if name in asked:
+            raise UsageError(f"'{name[:50]}' is given twice")
+        asked[name] = value
+    return asked
+
+
+_REF = "#/components/schemas/{name}"
+_ALWAYS = (400, 401, 403, 413, 429, 503)
+_WORDS = {
+    304: "As the one that you have (If-None-Match)",
+    400: "What was asked is not understood; the sentence says where",
+    401: "A token is needed",
+    403: "Not allowed with this token, from this page, or under this host name",
+    404: "There is no such thing",
+    405: "This path does not know that method",
+    409: "Not now: another process works on it",
+    413: "The body is too large",
+    429: "Too much at once: try again later",
+    501: "A package that this needs is not installed",
+    503: "The data folder cannot be read or written just now",
+}
+
+
+def document(operations: list[Operation], others: dict[str, Any] | None = None) -> dict[str, Any]:
+    """`others` are the paths that do not answer in JSON, written out."""
+    types = [type_ for each in operations for type_ in (each.asks, each.answer)]
+    schemas, components = msgspec.json.schema_components([*types, ErrorAnswer], ref_template=_REF)
+    for component in components.values():
+        if "description" in component:  # without its example, which is for Python
+            component["description"] = component["description"].partition(">>>")[0].rstrip()
+    asked, told, error = schemas[0:-1:2], schemas[1:-1:2], schemas[-1]
+    paths: dict[str, Any] = {}
+    for each, ask, tell in zip(operations, asked, told, strict=True):
+        paths.setdefault(API + each.path, {})[each.method.lower()] = _operation(
+            each, _resolved(ask, components), ask, tell, error
+        )
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Levada",
+            "version": __version__,
+            "description": "Pages kept fresh and searchable within a budget. Errors have a code and a sentence.",
+        },
+        "paths": paths | (others or {}),
+        "components": {"schemas": components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "security": [{}, {"token": []}],
+    }
+
+
+def _operation(each: Operation, fields: dict[str, Any], ask: Any, tell: Any, error: Any) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "summary": each.summary,
+        "operationId": _name(each),
+        "responses": {
+            str(each.status): {"description": "Done", "content": {"application/json": {"schema": tell}}},
+            **({"304": {"description": _WORDS[304]}} if not each.is_change else {}),
+            **{str(status): _failure(status, error) for status in sorted({*_ALWAYS, *each.errors})},
+        },
+    }
+    if each.in_body:
+        told["requestBody"] = {"required": True, "content": {"application/json": {"schema": ask}}}
+    elif fields.get("properties"):
+        told["parameters"] = [_parameter(name, schema, fields) for name, schema in fields["properties"].items()]
+    return told
+
+
+def _name(each: Operation) -> str:
+    return "_".join([each.method.lower(), *each.path.strip("/").replace(".", "/").split("/")])
+
+
+def _failure(status: int, error: Any) -> dict[str, Any]:
+    return {"description": _WORDS[status], "content": {"application/json": {"schema": error}}}
+
+
+def _parameter(name: str, schema: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
+    words = schema.get("description", "")
+    return {
+        "name": name,
+        "in": "query",
+        "required": name in fields.get("required", ()),
+        "schema": _without_null(schema),
+        **({"description": words} if words else {}),
+    }
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A parameter that may be left out is not `null` when it is there."""
+    kinds = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    return kinds[0] if len(kinds) == 1 else schema
+
+
+def _resolved(schema: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
+    name = schema.get("$ref", "").rpartition("/")[2]
+    found: dict[str, Any] = components.get(name, schema)
+    return found

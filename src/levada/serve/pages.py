@@ -1,0 +1,225 @@
+"""Search, pages, versions, differences and explanations over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from levada.collection.addresses import known_page, spellings
+from levada.collection.diff import Hunk, diff_of
+from levada.collection.explain import why
+from levada.core.durations import iso
+from levada.core.errors import NotFound, UsageError
+from levada.core.records import VersionInfo
+from levada.core.search_records import Hit, Query
+from levada.serve.operations import Operation
+from levada.serve.view import View
+
+Url = Annotated[str, msgspec.Meta(min_length=1, max_length=4096, description="The page; https:// may be left out.")]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=100, description="How many at most.")]
+Version = Annotated[int, msgspec.Meta(ge=1, le=2**62, description="A number of a stored version.")]
+Offset = Annotated[int, msgspec.Meta(ge=0, le=10_000, description="How many to leave out first.")]
+
+
+class SearchAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    q: Annotated[str, msgspec.Meta(max_length=2_000, description='Words, "phrases", site:, lang:, since:, -word.')]
+    limit: Limit = 10
+    offset: Offset = 0
+
+
+class Piece(msgspec.Struct, frozen=True):
+    text: str
+    asked: bool  # the words that were searched for
+
+
+class HitFacts(msgspec.Struct, frozen=True):
+    url: str
+    site: str
+    title: str
+    language: str
+    score: float
+    changed_at: str
+    snippet: list[Piece]
+
+
+class SearchAnswer(msgspec.Struct, frozen=True):
+    total: int
+    hits: list[HitFacts]
+    next_offset: int | None
+
+
+class PageAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    url: Url
+
+
+class TextAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    url: Url
+    version: Version | None = None  # by default the newest
+
+
+class PageAnswer(msgspec.Struct, frozen=True):
+    url: str
+    site: str
+    kind: str
+    state: str
+    reason: str | None
+    leads_to: str | None  # where its content lives instead
+    title: str
+    words: int
+    version: int  # 0: nothing is stored
+    fetched_at: str | None  # when this version was stored
+    checked_at: str | None  # the last remembered visit that met it
+    next_visit: str | None
+    visits: int
+
+
+class TextAnswer(msgspec.Struct, frozen=True):
+    url: str
+    version: int
+    title: str
+    language: str
+    fetched_at: str
+    text: str
+
+
+class VersionFacts(msgspec.Struct, frozen=True):
+    version: int
+    fetched_at: str
+    title: str
+    words: int
+    similarity: float
+
+
+class VersionsAnswer(msgspec.Struct, frozen=True):
+    url: str
+    versions: list[VersionFacts]  # newest first
+
+
+class DiffAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    url: Url
+    before: Version | None = None  # by default the one before `after`
+    after: Version | None = None  # by default the newest
+    context: Annotated[int, msgspec.Meta(ge=0, le=100)] = 3
+
+
+class DiffAnswer(msgspec.Struct, frozen=True):
+    url: str
+    before: VersionFacts
+    after: VersionFacts
+    removed: int  # lines
+    added: int
+    hunks: list[Hunk]
+
+
+def _search(view: View, ask: SearchAsk) -> SearchAnswer:
+    if not ask.q.strip():
+        raise UsageError("q is empty: write the words to look for")
+    now = view.collection().clock.now()
+    query = Query(ask.q, ask.limit, ask.offset, now)
+    found = view.index().search(query)
+    if capture := view.capture():
+        capture.search(query)
+    seen = ask.offset + len(found.hits)
+    more = seen if found.hits and seen < found.total else None
+    return SearchAnswer(found.total, [_hit(hit) for hit in found.hits], more)
+
+
+def _hit(hit: Hit) -> HitFacts:
+    pieces = [Piece(text, asked) for text, asked in hit.snippet]
+    return HitFacts(hit.url, hit.site, hit.title, hit.language, hit.score, str(iso(hit.changed_at)), pieces)
+
+
+def _page(view: View, ask: PageAsk) -> PageAnswer:
+    url, summary = view.page_summary(spellings(ask.url))
+    if capture := view.capture():
+        capture.page(url, view.collection().clock.now())
+    return PageAnswer(
+        url=url,
+        site=summary.site,
+        kind=summary.kind,
+        state=summary.state,
+        reason=summary.reason,
+        leads_to=summary.leads_to,
+        title=summary.title,
+        words=summary.words,
+        version=summary.version,
+        fetched_at=iso(summary.fetched_at),
+        checked_at=iso(summary.checked_at),
+        next_visit=iso(summary.next_visit),
+        visits=summary.visits,
+    )
+
+
+def _text(view: View, ask: TextAsk) -> TextAnswer:
+    collection = view.collection()
+    page = known_page(collection, spellings(ask.url))
+    stored = collection.store.document(page.url, ask.version)
+    if stored is None:
+        raise NotFound(f"no such version of {page.url} is kept")
+    return TextAnswer(page.url, stored.version, stored.title, stored.language, str(iso(stored.fetched_at)), stored.text)
+
+
+def _versions(view: View, ask: PageAsk) -> VersionsAnswer:
+    page = known_page(view.collection(), spellings(ask.url))
+    return VersionsAnswer(page.url, [_version(each) for each in view.collection().store.versions(page.url)])
+
+
+def _diff(view: View, ask: DiffAsk) -> DiffAnswer:
+    collection = view.collection()
+    diff = diff_of(collection.store, known_page(collection, spellings(ask.url)), ask.before, ask.after, ask.context)
+    if diff.old is None:
+        raise NotFound(f"{diff.url} has no two versions to compare; kept: {diff.new.version}")
+    return DiffAnswer(diff.url, _version(diff.old), _version(diff.new), diff.removed, diff.added, list(diff.hunks))
+
+
+def _version(each: VersionInfo) -> VersionFacts:
+    return VersionFacts(each.version, str(iso(each.fetched_at)), each.title, each.words, each.similarity)
+
+
+def _why(view: View, ask: PageAsk) -> dict[str, Any]:
+    return why(view.collection(), known_page(view.collection(), spellings(ask.url))).facts()
+
+
+READING = [
+    Operation("GET", "/search", "Search the pages", _search, SearchAnswer, asks=SearchAsk, slow=True, errors=(404,)),
+    Operation("GET", "/page", "What is known of a page", _page, PageAnswer, asks=PageAsk, errors=(404,)),
+    Operation(
+        "GET",
+        "/page/text",
+        "The main text of a page, now or in an earlier version",
+        _text,
+        TextAnswer,
+        asks=TextAsk,
+        errors=(404,),
+    ),
+    Operation(
+        "GET",
+        "/page/versions",
+        "The stored versions of a page",
+        _versions,
+        VersionsAnswer,
+        asks=PageAsk,
+        errors=(404,),
+    ),
+    Operation(
+        "GET",
+        "/page/diff",
+        "What changed between two versions",
+        _diff,
+        DiffAnswer,
+        asks=DiffAsk,
+        slow=True,
+        errors=(404,),
+    ),
+    Operation(
+        "GET",
+        "/why",
+        "Why a page is visited again just then",
+        _why,
+        dict[str, Any],
+        asks=PageAsk,
+        slow=True,
+        errors=(404,),
+    ),
+]

@@ -1,0 +1,136 @@
+"""From settings to a listening server."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+
+from levada.collection.changes import notifications
+from levada.collection.components import make_fetcher
+from levada.core.errors import UsageError
+from levada.serve.access import Access, Tokens, is_loopback
+from levada.serve.app import make_app
+from levada.serve.changes import change_facts
+from levada.serve.gateway import PatientProtocol
+from levada.serve.streaming import EventStreams
+from levada.serve.view import View
+
+_WAITING_CONNECTIONS = 256
+_AT_ONCE = 1_000
+_LOOK = 1.0  # seconds between two looks at whether the parent is still there
+
+
+def listen(host: str, port: int, tokens: Tokens) -> socket.socket:
+    """A bound socket; `UsageError` where others could connect without a token."""
+    if not tokens and not is_loopback(host):
+        raise UsageError(
+            f"beyond this machine ({host}) a token is needed: set LEVADA_TOKEN, or name a file with --token-file"
+        )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_WAITING_CONNECTIONS)
+    except OSError as error:
+        raise UsageError(f"cannot listen at {host}:{port}: {_why_not(error)}") from None
+
+
+def _why_not(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "another program listens there: name another --port, or 0 for any free one"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return "this machine does not have that address"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "ports below 1024 are for root: name another --port"
+    return (error.strerror or str(error)).partition(" (while ")[0]
+
+
+def serve(
+    data: Path,
+    door: socket.socket,
+    tokens: Tokens,
+    names: frozenset[str] = frozenset(),
+    on_ready: Callable[[], None] = lambda: None,
+    *,
+    capture: bool = False,
+    beside: int | None = None,
+) -> None:
+    """Serve until Ctrl-C or SIGTERM, or until the process `beside` has ended."""
+    view = View(data, capturing=capture)
+    access = Access(tokens, names, view.clock.monotonic)
+
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
+
+    async def run() -> None:
+        fetcher = make_fetcher(view.folder.settings())
+        sender = notifications(view, fetcher, change_facts)
+        streams = EventStreams()
+        server = _Server(
+            uvicorn.Config(
+                make_app(view, access, sender.run, streams=streams),
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                http=PatientProtocol,
+                limit_concurrency=_AT_ONCE,
+                timeout_keep_alive=15,
+                timeout_graceful_shutdown=2,
+                loop="uvloop",
+            ),
+            streams,
+        )
+        on_ready()
+        watching = asyncio.create_task(_end_with(beside, server))
+        try:
+            await server.serve(sockets=[door])
+        finally:
+            watching.cancel()
+            await fetcher.close()
+
+    with asyncio.Runner(loop_factory=_loop) as runner:
+        runner.run(run())
+
+
+async def _end_with(parent: int | None, server: uvicorn.Server) -> None:
+    """End when the parent has: a parent that was killed cannot say so."""
+    while parent is None or os.getppid() == parent:  # noqa: ASYNC110 -- the kernel has no event for it
+        await asyncio.sleep(_LOOK)
+    server.should_exit = True
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, streams: EventStreams) -> None:
+        super().__init__(config)
+        self._streams = streams
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the event streams first: uvicorn would wait for them until its timeout."""
+        self._streams.end()
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle signals without raising them again, which would make a regular end look like a failure."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        yield
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    import uvloop
+
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether to log it: an answer that was cut off because the server ends is not an error."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))

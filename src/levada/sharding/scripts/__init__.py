@@ -1,0 +1,1 @@
+"""Scripts that make a database shard by an advised key."""

@@ -1,0 +1,326 @@
+"""Opening the store of a data folder: one SQLite file, or several shards according to its placement.
+
+The folder's file `collection` holds a random name, made once, which queues, messages and the schemas on servers
+carry. A lease of one collection means nothing in another, so workers read the name first and ignore messages with
+another one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from math import ceil
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec.structs import replace
+
+from levada.core.errors import NotFound, SettingsError, StoreError
+from levada.core.folder import DataFolder
+from levada.core.plugins import is_builtin, load, translating
+from levada.core.protocols import Faults
+from levada.store.base import Shard, Store, StoreLimits
+from levada.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from levada.core.settings import Settings, StoreSettings
+    from levada.store.sharded.plan import PlanFile, PlanStore, ShardPlace
+
+
+_NAME = re.compile(r"[0-9a-f]{16}")
+
+
+def store_limits(settings: Settings) -> StoreLimits:
+    """The store limits that the settings imply. A lease takes no more pages of a site than its delay and budget
+    allow."""
+    per_hour = settings.budget.per_site_per_hour
+    return StoreLimits(
+        keep_versions=settings.store.keep_versions,
+        max_pages_per_site=settings.crawl.max_pages_per_site,
+        new_share=settings.store.new_share,
+        delay=max(settings.politeness.delay, 3600.0 / per_hour if per_hour else 0.0),
+    )
+
+
+def open_store(
+    folder: DataFolder,
+    settings: StoreSettings,
+    limits: StoreLimits,
+    faults: Faults | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Store:
+    """Open the store for writing; create it as the settings say if there is none. The caller holds the folder's lock.
+
+    `options` are those of a plug-in. Which engine a folder has stays in its file `engine`.
+    """
+    there, is_plugin = folder.engine(), not is_builtin("levada.stores", settings.engine)
+    if there != settings.engine and folder.exists() and (is_plugin or not is_builtin("levada.stores", there)):
+        raise SettingsError(
+            f"the collection in {folder.path} is kept by {there}, and store.engine is {settings.engine}: "
+            "name another --data, or change the setting"
+        )
+    if is_plugin:
+        store = _plugin_store(folder, settings.engine, options, limits=limits, faults=faults)
+        folder.engine_file.write_text(settings.engine, encoding="utf-8")
+        return store
+    place_if_new(folder, settings)
+    plan = writing_plan(folder)
+    if plan is None:
+        if settings.servers:
+            raise SettingsError(_not_on_servers(folder, settings))
+        if settings.shards > 1:
+            raise SettingsError(_other_shards(folder, settings, 1))
+        return SqliteStore(folder.database, limits=limits, faults=faults)
+    try:
+        placed = plan.read().plan
+        asked = (settings.shards, _wanted_shards(settings))
+        if settings.shards > 1 and placed.used not in asked and placed.following is None:
+            raise SettingsError(_other_shards(folder, settings, placed.used))
+        return sharded_store(plan, limits, lambda place, own: open_shard(folder, place, own, faults=faults))
+    except BaseException:
+        plan.close()
+        raise
+
+
+def open_reading_store(folder: DataFolder) -> Store:
+    """Open the store for reading, beside a running crawl or alone."""
+    if not is_builtin("levada.stores", engine := folder.engine()):
+        return _plugin_store(folder, engine, folder.settings().plugins.get(engine), read_only=True)
+    file = plan_of(folder)
+    if file is None:
+        return SqliteStore.open_reader(folder.database)
+    from levada.store.sharded import ShardedStore
+
+    def open_numbered(number: int) -> Shard:
+        return _open_or_away(folder, file.read().shards[number], number)
+
+    opened = [open_numbered(number) for number in range(len(file.read().shards))]
+    return ShardedStore(opened, file, more=open_numbered)
+
+
+def _plugin_store(folder: DataFolder, engine: str, options: Mapping[str, Any] | None, **given: Any) -> Store:
+    made: Store = load("levada.stores", engine, options, path=folder.path / f"store-{engine}", **given)
+    return translating("levada.stores", engine, made)
+
+
+def unreachable(store: Store) -> list[str]:
+    """Why shards cannot be reached, one sentence each: what is shown is only a part."""
+    return list(store.away.values())
+
+
+def reachable_folders(folder: DataFolder, store: Store) -> list[DataFolder]:
+    """The `shard_folders` of the shards that can be reached."""
+    return [shard for number, shard in enumerate(shard_folders(folder)) if number not in store.away]
+
+
+def _open_or_away(folder: DataFolder, place: ShardPlace, number: int) -> Shard:
+    from levada.store.sharded.absent import UnreachableShard
+
+    try:
+        return open_shard(folder, place, StoreLimits(), read_only=True)
+    except StoreError as error:
+        if not place.server:
+            raise
+        return cast("Shard", UnreachableShard(number, error))
+
+
+def open_shard(
+    folder: DataFolder,
+    place: ShardPlace,
+    limits: StoreLimits,
+    *,
+    faults: Faults | None = None,
+    read_only: bool = False,
+) -> Shard:
+    """Open one shard by itself."""
+    if place.server:
+        from levada.store.postgresql import PostgresqlStore
+
+        return PostgresqlStore(place.server, schema=place.schema, limits=limits, faults=faults, read_only=read_only)
+    path = DataFolder(folder.path / place.folder).database
+    return SqliteStore(path, limits=limits, faults=faults, read_only=read_only)
+
+
+def open_shard_reader(shard: DataFolder) -> Shard:
+    """The store that the index and the term counts in this folder follow."""
+    root = collection_folder(shard)
+    if not is_builtin("levada.stores", root.engine()):
+        return cast("Shard", open_reading_store(root))
+    if root is shard:
+        return SqliteStore.open_reader(shard.database)
+    place = next(each for each in shard_places(root) if (root.path / each.folder) == shard.path)
+    return open_shard(root, place, StoreLimits(), read_only=True)
+
+
+def plan_of(folder: DataFolder) -> PlanFile | None:
+    """The plan file of a sharded collection; None where the collection is one file."""
+    if not folder.placement.exists():
+        return None
+    from levada.store.sharded.plan import PlanFile
+
+    return PlanFile(folder.placement)
+
+
+def writing_plan(folder: DataFolder) -> PlanStore | None:
+    """The plan for writers. If a server holds a copy, that copy decides."""
+    file = plan_of(folder)
+    if file is None or not file.read().home:
+        return file
+    from levada.store.postgresql.shared_plan import SharedPlan
+    from levada.store.sharded.plan import MirroredPlan
+
+    return MirroredPlan(file, SharedPlan(file.read().home, collection_name(folder)))
+
+
+def shard_places(folder: DataFolder) -> Sequence[ShardPlace]:
+    """The places of the shards, in order; empty where the collection is one file."""
+    file = plan_of(folder)
+    if file is None:
+        return ()
+    try:
+        return file.read().shards
+    finally:
+        file.close()
+
+
+def shard_folders(folder: DataFolder) -> list[DataFolder]:
+    """The folders with the index and term counts of each shard; the data folder itself if the collection is one
+    file."""
+    return [DataFolder(folder.path / each.folder) for each in shard_places(folder)] or [folder]
+
+
+def collection_folder(shard: DataFolder) -> DataFolder:
+    """The data folder that this folder is a shard of; the folder itself if it is none."""
+    root = DataFolder(shard.path.parent)
+    if shard.placement.exists() or not root.placement.exists():
+        return shard
+    try:
+        places = shard_places(root)
+    except StoreError:  # another file of that name: the parent folder is not a collection
+        return shard
+    return root if any(root.path / each.folder == shard.path for each in places) else shard
+
+
+def sharded_store(
+    file: PlanStore, limits: StoreLimits, open_place: Callable[[ShardPlace, StoreLimits], Shard]
+) -> Store:
+    """Open all shards of the plan as one store for writing, and deliver what an earlier process left
+    undelivered."""
+    from levada.store.sharded import ShardedStore
+
+    plan = file.read().plan
+
+    def open_numbered(number: int) -> Shard:
+        own = replace(_shared_out(limits, plan.used, whole=plan.keeps_sites_whole), shard=number)
+        return open_place(file.read().shards[number], own)
+
+    opened: list[Shard] = []
+    try:
+        for number in range(plan.shards):
+            opened += [open_numbered(number)]
+        store = ShardedStore(opened, file, more=open_numbered)
+        store.deliver()
+    except BaseException:
+        for shard in opened:
+            shard.close()
+        raise
+    return store
+
+
+def _shared_out(limits: StoreLimits, shards: int, *, whole: bool) -> StoreLimits:
+    """Limits of one shard: where a site's pages lie on every shard, each holds and leases only its share of
+    them."""
+    if whole:
+        return limits
+    return replace(limits, max_pages_per_site=ceil(limits.max_pages_per_site / shards), delay=limits.delay * shards)
+
+
+def place_if_new(folder: DataFolder, settings: StoreSettings) -> None:
+    """Write the placement of a new collection, unless it is one file."""
+    if folder.exists() or (settings.shards == 1 and not settings.servers):
+        return
+    from secrets import token_bytes
+
+    from levada.sharding.page_keys import page_placement
+    from levada.store.sharded.plan import PlanFile, ShardPlan, new_record
+
+    shards = _wanted_shards(settings)
+    plan = ShardPlan(page_placement(settings.key, shards, token_bytes(16)))
+    name = make_collection_name(folder) if settings.servers else ""
+    file = PlanFile(folder.placement)
+    try:
+        file.replace(new_record(plan, places_for(shards, settings.servers, name=name)))
+    finally:
+        file.close()
+
+
+def places_for(shards: int, servers: Sequence[str] = (), first: int = 0, *, name: str = "") -> tuple[ShardPlace, ...]:
+    """The places of the shards from `first` until before `shards`: on these servers in turn, or in folders. Schemas
+    carry the collection's `name`, so that two collections in one database share no table."""
+    from levada.store.sharded.plan import ShardPlace
+
+    numbers = range(first, shards)
+    if not servers:
+        return tuple(ShardPlace(f"shard-{number}") for number in numbers)
+    return tuple(
+        ShardPlace(f"shard-{number}", servers[(number - first) % len(servers)], f"levada_{name[:8]}_{number}")
+        for number in numbers
+    )
+
+
+def make_collection_name(folder: DataFolder) -> str:
+    """The name of the collection, made now if there is none. Concurrent callers all get the same one."""
+    with suppress(NotFound):
+        return collection_name(folder)
+    import secrets  # imported here: a collection is named once in its life
+
+    path = folder.path / "collection"
+    name = secrets.token_hex(8)
+    fresh = path.with_suffix(f".{name}")
+    try:
+        fresh.write_text(name, encoding="ascii")
+        with suppress(FileExistsError):
+            os.link(fresh, path)
+        fresh.unlink()
+    except OSError as error:
+        raise StoreError(f"cannot write in {folder.path}: {error.strerror}") from None
+    return collection_name(folder)
+
+
+def collection_name(folder: DataFolder) -> str:
+    path = folder.path / "collection"
+    try:
+        name = path.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        raise NotFound(
+            f"nobody hands out pages of {folder.path}: start 'levada control --data {folder.path}'"
+        ) from None
+    except (OSError, UnicodeError) as error:
+        raise StoreError(f"cannot read {path}: {error}") from None
+    if not _NAME.fullmatch(name):
+        raise StoreError(f"{path} does not hold a collection's name: delete it, and start 'levada control' again")
+    return name
+
+
+def _wanted_shards(settings: StoreSettings) -> int:
+    """The number of shards of a new collection."""
+    return max(settings.shards, len(settings.servers))
+
+
+def _not_on_servers(folder: DataFolder, settings: StoreSettings) -> str:
+    """The message, without the servers' addresses, which may hold a password."""
+    shards = f" --shards {settings.shards}" if settings.shards > 1 else ""
+    return (
+        f"the collection in {folder.path} lies in a file, and the settings ask for servers: "
+        f"move it with 'levada shard apply --server ADDRESS{shards}', or leave store.servers out"
+    )
+
+
+def _other_shards(folder: DataFolder, settings: StoreSettings, there: int) -> str:
+    asked = _wanted_shards(settings)
+    shards = "1 shard" if there == 1 else f"{there} shards"
+    return (
+        f"the collection in {folder.path} has {shards}, and the settings ask for {asked}: "
+        f"move it with 'levada shard apply --shards {asked}', or leave store.shards out"
+    )

@@ -1,0 +1,192 @@
+"""The shared plan: a row in PostgreSQL by which machines find a collection, its shard plan and its settings.
+
+An advisory lock of the session holds the plan steady: shared by all workers, exclusive for the process that
+replaces it. So every process on every machine knows that pages move before the first one does. The session, and
+with it the lock, ends with its process, however that ends.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from levada.core.errors import NotFound, StoreError
+from levada.store.base import StoreLimits
+from levada.store.postgresql.connection import Address, connect, is_away, translated
+from levada.store.sharded.plan import PlacementRecord, ShardPlan, read_record
+
+if TYPE_CHECKING:
+    import psycopg
+
+T = TypeVar("T")
+
+SCHEMA = "levada_shared"
+_THERE = "SELECT to_regclass('levada_shared.collections') IS NOT NULL"
+_ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('levada_shared', 0))"
+_MAKE = """CREATE SCHEMA IF NOT EXISTS levada_shared;
+    CREATE TABLE IF NOT EXISTS levada_shared.collections (
+        name text COLLATE "C" PRIMARY KEY, revision bigint NOT NULL, placement bytea NOT NULL, settings bytea)"""
+_PUBLISH = """INSERT INTO levada_shared.collections (name, revision, placement) VALUES (%s, 1, %s)
+    ON CONFLICT (name) DO UPDATE SET revision = collections.revision + 1, placement = excluded.placement"""
+_REPLACE = "UPDATE levada_shared.collections SET revision = revision + 1, placement = %s WHERE name = %s"
+_REVISION = "SELECT revision FROM levada_shared.collections WHERE name = %s"
+_PLACEMENT = "SELECT revision, placement FROM levada_shared.collections WHERE name = %s"
+_SETTINGS = "SELECT settings FROM levada_shared.collections WHERE name = %s"
+_SET_SETTINGS = "UPDATE levada_shared.collections SET settings = %s WHERE name = %s"
+_NAMES = "SELECT name FROM levada_shared.collections WHERE settings IS NOT NULL ORDER BY name"
+_HOLD, _LET_GO = "SELECT pg_advisory_lock_shared(%s)", "SELECT pg_advisory_unlock_shared(%s)"
+_TAKE = "SELECT pg_advisory_xact_lock(%s)"
+
+
+def shared_names(dsn: str) -> list[str]:
+    """The collections whose pages this server leases out."""
+    line = _Session(dsn)
+    try:
+        return line.run(lambda session: [name for (name,) in session.execute(_NAMES)] if _is_there(session) else [])
+    finally:
+        line.close()
+
+
+class SharedPlan:
+    """The row of one collection. Threads may share an instance: they take turns."""
+
+    def __init__(self, dsn: str, name: str) -> None:
+        self._line = _Session(dsn)
+        self._name = name
+        self._key = int.from_bytes(sha256(f"levada plan {name}".encode()).digest()[:8], "big", signed=True)
+        self._turn = threading.RLock()
+        self._depth = 0
+        self._revision = 0
+        self._record: PlacementRecord | None = None
+
+    def close(self) -> None:
+        with self._turn:
+            self._line.close()
+
+    def publish(self, record: PlacementRecord) -> None:
+        """Create the row. Until now another copy decided, so whatever an earlier try left there does not count."""
+
+        def make(session: psycopg.Connection[Any]) -> None:
+            with session.transaction():
+                session.execute(_ONE_AT_A_TIME)
+                if not _is_there(session):
+                    for statement in _MAKE.split(";"):
+                        session.execute(statement.encode())
+                session.execute(_PUBLISH, (self._name, msgspec.json.encode(record)))
+
+        with self._turn:
+            self._line.run(make)
+
+    def replace(self, record: PlacementRecord) -> None:
+        """Wait until no process holds the old plan steady; durable when it returns."""
+
+        def write(session: psycopg.Connection[Any]) -> None:
+            with session.transaction():
+                session.execute(_TAKE, (self._key,))
+                session.execute(_REPLACE, (msgspec.json.encode(record), self._name))
+
+        with self._turn:
+            self._line.run(write)
+
+    def read(self) -> PlacementRecord:
+        with self.steady():
+            assert self._record is not None
+            return self._record
+
+    @contextmanager
+    def steady(self) -> Iterator[ShardPlan]:
+        with self._turn:
+            if self._depth == 0:
+                self._line.run(self._hold)
+            self._depth += 1
+            try:
+                assert self._record is not None
+                yield self._record.plan
+            finally:
+                self._depth -= 1
+                if self._depth == 0:
+                    self._line.let_go(_LET_GO, self._key)
+
+    def settings(self) -> bytes | None:
+        """The settings of the last scheduler; None if there never was one."""
+        with self._turn:
+            row = self._line.run(lambda session: session.execute(_SETTINGS, (self._name,)).fetchone())
+        return None if row is None or row[0] is None else bytes(row[0])
+
+    def put_settings(self, content: bytes) -> None:
+        with self._turn:
+            self._line.run(lambda session: session.execute(_SET_SETTINGS, (content, self._name)))
+
+    def _hold(self, session: psycopg.Connection[Any]) -> None:
+        """Lock the plan, then read it: one round trip unless it changed. A read before the lock could be
+        outdated."""
+        with session.pipeline():
+            session.execute(_HOLD, (self._key,))
+            looked = session.execute(_REVISION, (self._name,))
+        try:
+            self._take_in(session, looked.fetchone())
+        except BaseException:
+            self._line.let_go(_LET_GO, self._key)
+            raise
+
+    def _take_in(self, session: psycopg.Connection[Any], row: tuple[int] | None) -> None:
+        if row is None:
+            raise NotFound(
+                f"{self._line.place} does not know the collection {self._name}: start 'levada control' again"
+            )
+        if self._record is None or row[0] != self._revision:
+            revision, content = session.execute(_PLACEMENT, (self._name,)).fetchone() or (0, b"")
+            self._record = read_record(bytes(content), f"the plan of {self._name} in {self._line.place}")
+            self._revision = revision
+
+
+class _Session:
+    """A session that is opened when it is needed, and once more if it was lost."""
+
+    def __init__(self, dsn: str) -> None:
+        self._address = Address(dsn, SCHEMA)
+        self.place = self._address.place
+        self._session: psycopg.Connection[Any] | None = None
+
+    def run(self, ask: Callable[[psycopg.Connection[Any]], T]) -> T:
+        """Run a query that may be repeated."""
+        import psycopg
+
+        for is_last in (self._session is None, True):
+            try:
+                return ask(self._opened())
+            except psycopg.Error as error:
+                lost = self._session is None or self._session.closed or is_away(error)
+                self.close()  # and with it its locks
+                if not lost or is_last:
+                    raise translated(error, self.place) from error
+        raise StoreError(f"{self.place} is away")
+
+    def let_go(self, sql: str, key: int) -> None:
+        """Release a lock. A lost session has released everything."""
+        import psycopg
+
+        if self._session is not None:
+            try:
+                self._session.execute(sql.encode(), (key,))
+            except psycopg.Error:
+                self.close()
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def _opened(self) -> psycopg.Connection[Any]:
+        if self._session is None or self._session.closed:
+            self._session = connect(self._address, StoreLimits(), read_only=False)
+        return self._session
+
+
+def _is_there(session: psycopg.Connection[Any]) -> bool:
+    return bool((session.execute(_THERE).fetchone() or (False,))[0])

@@ -1,0 +1,191 @@
+"""Reading an SQL store: pages, documents, sites, the page sample, statistics and page summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Generic
+
+from levada.core.records import Change, ChangeEvent, CollectionStats, Document, PageRecord, SiteRecord, VersionInfo
+from levada.store.base import StoreLimits
+from levada.store.rows import CHANGE_KINDS, Row, change_record, document_record, page_record, site_record
+from levada.store.rules import DUE_COUNTED, checked_one_in, plain_text
+from levada.store.sql.base import Database, KnownUrls, Parameters, Write, WriteT
+from levada.store.sql.statements import Statements
+from levada.store.summaries import PageSummary, SummaryVersion, summary_of
+
+_SITES_COUNTED = 2_000
+_PAGES_AT_ONCE = 500
+_SITES_AT_ONCE = 200
+_DOCUMENTS_AT_ONCE = 32
+_LAST = "\U0010ffff"
+
+
+class SqlReader(Generic[WriteT]):
+    """The read-only queries of a store, on either database."""
+
+    sql: ClassVar[Statements]
+
+    def __init__(self, database: Database[WriteT], limits: StoreLimits) -> None:
+        self._database = database
+        self._limits = limits
+        self._known = KnownUrls(limits.known_urls)
+
+    def close(self) -> None:
+        self._database.close()
+
+    @property
+    def format(self) -> int:
+        """The version of the layout that this store is written in."""
+        return self._database.format()
+
+    def page(self, url: str) -> PageRecord | None:
+        rows = self._rows(self.sql.page, self.sql.dialect.url_key(url))
+        return page_record(rows[0]) if rows else None
+
+    def url_of(self, page_id: int) -> str | None:
+        rows = self._rows(self.sql.url_of, (page_id,))
+        return rows[0][0] if rows else None
+
+    def urls_like(self, start: str, limit: int) -> list[str]:
+        start = plain_text(start)
+        bounds = {"low": start, "high": start + _LAST, "limit": max(0, limit)}
+        return [url for (url,) in self._rows(self.sql.urls_like, bounds)]
+
+    def urls_after(self, page_id: int, limit: int) -> list[tuple[int, str]]:
+        return [(id, url) for id, url in self._rows(self.sql.urls_after, (page_id, max(0, limit)))]
+
+    def document(self, url: str, version: int | None = None) -> Document | None:
+        rows = self._rows(self.sql.document, (version, *self.sql.dialect.url_key(url)))
+        return document_record(rows[0]) if rows else None
+
+    def versions(self, url: str) -> list[VersionInfo]:
+        return [VersionInfo(*row) for row in self._rows(self.sql.versions, self.sql.dialect.url_key(url))]
+
+    def changes(self, after: int, limit: int) -> list[Change]:
+        bounds = {"after": after, "limit": max(0, limit)}
+        return [change_record(row) for row in self._rows(self.sql.changes, bounds)]
+
+    def change_log(self, after: int, limit: int) -> list[ChangeEvent]:
+        rows = self._rows(self.sql.change_log, (after, max(0, limit)))
+        return [ChangeEvent(seq, at, CHANGE_KINDS[what], *rest) for seq, at, what, *rest in rows]
+
+    def newest_seq(self) -> int:
+        ((newest,),) = self._rows(self.sql.newest_seq)
+        return int(newest)
+
+    def scan(self) -> Iterator[Document]:
+        last = 0
+        while rows := self._rows(self.sql.scan, (last, _DOCUMENTS_AT_ONCE)):
+            last = rows[-1][0]
+            yield from map(document_record, rows)
+
+    def sample(self, one_in: int) -> Iterator[PageRecord]:
+        one_in, last = checked_one_in(one_in), 0
+        while rows := self._rows(self.sql.sample, (last, one_in, _PAGES_AT_ONCE)):
+            last = rows[-1][0]
+            yield from map(page_record, rows)
+
+    def live_pages(self) -> int:
+        rows = self._rows(self.sql.stored)
+        return int(rows[0][0]) if rows else 0
+
+    def site(self, site: str) -> SiteRecord | None:
+        rows = self._rows(self.sql.site, (plain_text(site),))
+        return site_record(rows[0], sorted(self._rows(self.sql.refused_by, (rows[0][0],)))) if rows else None
+
+    def sites(self) -> Iterator[SiteRecord]:
+        last = 0
+        while rows := self._rows(self.sql.sites, (last, _SITES_AT_ONCE)):
+            last = rows[-1][0]
+            yield from self._sites(rows)
+
+    def waiting(self, now: float, limit: int) -> list[tuple[float, int]]:
+        return [(due, taken) for due, taken in self._rows(self.sql.waiting, (now, max(0, limit)))]
+
+    def stats(self, now: float) -> CollectionStats:
+        """Counters are stored, except `due`, which is counted up to 10,000 in the next 2,000 sites."""
+        counts: dict[str, int] = dict(self._rows(self.sql.counters))
+        bounds = {"now": now, "sites": _SITES_COUNTED, "due": DUE_COUNTED}
+        ((due, leased, expiry, turn, workable, size),) = self._rows(self.sql.stats, bounds)
+        states = _under("state.", counts)
+        return CollectionStats(
+            sites=counts.get("sites", 0),
+            known=sum(states.values()),
+            unvisited=counts.get("unvisited", 0),
+            due=due,
+            leased=leased,
+            stored=counts.get("stored", 0),
+            versions=counts.get("versions", 0),
+            next_due=min((at for at in (expiry, turn) if at is not None), default=None),
+            workable=bool(workable),
+            states=states,
+            refused=_under("refused.", counts),
+            bytes=size or 0,
+        )
+
+    def follow_seq(self, seq: int) -> None:
+        self._database.seq_base = max(self._database.seq_base, seq)
+
+    def _rows(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        return self._database.rows(sql, parameters)
+
+    def _sites(self, rows: Sequence[Row]) -> list[SiteRecord]:
+        refused: dict[int, list[Row]] = {row[0]: [] for row in rows}
+        if rows:
+            for site_id, *refusal in self._rows(self.sql.refused, (self.sql.dialect.id_list(refused),)):
+                refused[site_id].append(tuple(refusal))
+        return [site_record(row, sorted(refused[row[0]])) for row in rows]
+
+
+class PageSummaries:
+    """The summaries of the visited pages of the shard `name`, by URL, from `low` to before `high`."""
+
+    def __init__(self, database: Database[Write], sql: Statements, name: str) -> None:
+        self._database = database
+        self._sql = sql
+        self._name = name
+
+    def count(self, low: str, high: str) -> int:
+        """About how many pages there are, with those never visited."""
+        ((found,),) = self._database.rows(self._sql.count_range, {"low": low, "high": high})
+        return int(found)
+
+    def urls(self, low: str, high: str, one_in: int) -> list[str]:
+        """About one URL in `one_in`, in order."""
+        bounds = {"low": low, "high": high, "one_in": one_in}
+        return [url for (url,) in self._database.rows(self._sql.urls_range, bounds)]
+
+    def summaries(self, low: str, high: str, limit: int, since: float | None) -> list[tuple[str, PageSummary]]:
+        """The first `limit` summaries; with `since`, only of pages that may have been visited since then."""
+        bounds = {"low": low, "high": high, "limit": limit}
+        if since is None:
+            rows = self._database.rows(self._sql.summaries, bounds)
+        else:
+            rows = self._database.rows(self._sql.summaries_since, {**bounds, "since": since})
+        return [self._summary(row) for row in rows]
+
+    def newest(self) -> float:
+        """When a page was last seen; 0 if never."""
+        ((found,),) = self._database.rows(self._sql.newest_met)
+        return float(found)
+
+    def summary_version(self, page_id: int) -> SummaryVersion | None:
+        """The version of a page's summary now; None if this shard has no visited page with this id."""
+        rows = self._database.rows(self._sql.summary_version, (page_id,))
+        return SummaryVersion(*rows[0]) if rows else None
+
+    def mark(self) -> int | None:
+        """A number that stays the same while nothing is written; None where it costs as much as a version."""
+        return self._database.mark()
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _summary(self, row: Row) -> tuple[str, PageSummary]:
+        *columns, met_at, title, words, fetched_at = row
+        page = page_record(tuple(columns))
+        return page.url, summary_of(page, title, words, fetched_at, shard=self._name, met_at=met_at)
+
+
+def _under(prefix: str, counts: dict[str, int]) -> dict[str, int]:
+    return {name.removeprefix(prefix): n for name, n in counts.items() if n and name.startswith(prefix)}

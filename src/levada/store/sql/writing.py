@@ -1,0 +1,457 @@
+"""Writing to an SQL store: adding URLs, leasing, committing visits, sites and change hints.
+
+The visits of a batch become rows first, and each statement then runs over all of its rows. One call per row would
+take longer and release Python's lock to waiting threads more often. How sites are locked, pages leased and URLs
+inserted is each database's own (`_lock_sites`, `_lease`, `_intake`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic
+
+import msgspec
+
+from levada.core.reasons import Reason
+from levada.core.records import (
+    FOREVER,
+    ChangeHint,
+    FoundUrl,
+    Lease,
+    NewVersion,
+    OutboxLink,
+    PageRecord,
+    PageState,
+    Refusal,
+    Signals,
+    SiteRecord,
+    VisitResult,
+)
+from levada.store.base import StoreLimits
+from levada.store.rows import (
+    CHANGE_KIND_CODE,
+    Row,
+    amended_row,
+    packed_link,
+    packed_robots,
+    page_record,
+    version_row,
+    visit_row,
+)
+from levada.store.rules import (
+    TIDIED_EVERY,
+    Validators,
+    amends,
+    change_kind,
+    changed_plans,
+    earliest_by_site,
+    example_of,
+    is_new_hint,
+    is_removed,
+    unconfirmed_signals,
+    validators_after,
+    version_after,
+)
+from levada.store.sql.base import HeldSites, KnownUrls, WriteT
+from levada.store.sql.reading import SqlReader
+from levada.store.sql.statements import Statements
+
+ELSEWHERE_ID = 0
+"""The site under which refusals of unknown sites are counted: pages can name any number of them."""
+
+EVER = float("-inf")
+_LOOKED_UP_AT_ONCE = 1_000
+
+
+class Intake(Generic[WriteT]):
+    """What one transaction found, refused and changed; `finish` writes it."""
+
+    def __init__(self, write: WriteT, sql: Statements, limits: StoreLimits, known: KnownUrls) -> None:
+        self.held: list[str] = []  # certainly stored once this transaction is committed
+        self._write = write
+        self._sql = sql
+        self._limits = limits
+        self._known = known
+        self._forwarded: list[Row] = []
+        self._refused: dict[tuple[int, Reason], list[int | str]] = {}
+
+    def prepare(self, found: Sequence[FoundUrl], refused: Iterable[Refusal]) -> None:
+        """Look up and lock everything that `found` and `refused` name, at once."""
+
+    def prepare_visits(self, visits: Sequence[VisitResult]) -> None:
+        """Do the same for all that these visits name, before their leases end."""
+
+    def hold(self, found: FoundUrl, found_on: int | None, now: float) -> bool:
+        """Add this URL; return whether it was new."""
+        raise NotImplementedError
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Count this refusal under its site."""
+        raise NotImplementedError
+
+    def site_id(self, name: str) -> int:
+        raise NotImplementedError
+
+    def due_again(self, site: str, at: float) -> None:
+        """Note that a page of this site becomes due at `at`."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        raise NotImplementedError
+
+    def take_links(self, result: VisitResult) -> None:
+        """Take in what a visit found, and when its page is due again."""
+        page, at = result.lease.page, result.visit.at
+        if result.next_visit is not None:
+            self.due_again(page.site, result.next_visit)
+        for found in result.found:
+            self.hold(found, page.id, at)
+        for found in result.elsewhere:
+            self._forwarded.append(packed_link(found, page.id, at))
+        for refusal in result.refused:
+            self.refuse(refusal)
+
+    def _count_refusal(self, site_id: int, refusal: Refusal) -> None:
+        key = (site_id, refusal.reason)
+        if key in self._refused:
+            self._refused[key][0] += 1  # type: ignore[operator]
+        else:
+            self._refused[key] = [1, example_of(refusal)]
+
+    def _write_links(self) -> None:
+        if self._forwarded:
+            self._write.executemany(self._sql.forward, self._forwarded)
+
+    def _write_refusals(self) -> None:
+        refused = sorted(self._refused.items())
+        if refused:
+            self._write.executemany(self._sql.count_refusal, [(*key, *count) for key, count in refused])
+        for (_, reason), (n, _) in refused:
+            self._write.count(f"refused.{reason}", int(n))
+
+
+@dataclass
+class _Contents:
+    """What the visits of a batch change in the stored documents."""
+
+    validators: list[Row] = field(default_factory=list)
+    versions: list[Row] = field(default_factory=list)
+    amended: list[Row] = field(default_factory=list)
+    outdated: list[tuple[int, int]] = field(default_factory=list)  # page, newest version to drop
+    changes: list[tuple[Row, Row | None]] = field(default_factory=list)  # document, log entry; without their seq
+
+
+class SqlFrontier(SqlReader[WriteT]):
+    """The writes of a store, without those that only a shard needs."""
+
+    def _intake(self, write: WriteT) -> Intake[WriteT]:
+        raise NotImplementedError
+
+    def _lock_sites(self, write: WriteT) -> HeldSites[WriteT]:
+        raise NotImplementedError
+
+    def _lease(self, write: WriteT, now: float, limit: int, seconds: float, due_by: float) -> list[Lease]:
+        raise NotImplementedError
+
+    def _grant(self, write: WriteT, pages: Sequence[tuple[int, int]], expires_at: float) -> list[Lease]:
+        """Lease these pages (their numbers, and those of their sites)."""
+        raise NotImplementedError
+
+    def _lapse_all(self, write: WriteT) -> None:
+        """End every lease except those of moving pages."""
+        raise NotImplementedError
+
+    def _earliest_due(self, write: WriteT, sites: Sequence[int], after: float = EVER) -> dict[int, float]:
+        """When each site's next page without a lease is due, ignoring pages due again until `after`."""
+        raise NotImplementedError
+
+    def _drop_versions(self, write: WriteT, outdated: Sequence[tuple[int, int]]) -> int:
+        """Delete each page's versions up to the one named; return how many there were."""
+        raise NotImplementedError
+
+    def add(self, found: Sequence[FoundUrl], refused: Sequence[Refusal], now: float) -> int:
+        if not found and not refused:
+            return 0
+        return self._take("add", [(each, None, now) for each in found], refused)
+
+    def receive(self, links: Sequence[OutboxLink]) -> int:
+        if not links:
+            return 0
+        return self._take("receive", [(link.found, link.found_on, link.at) for link in links], ())
+
+    def lease(self, now: float, limit: int, seconds: float, due: float | None = None) -> list[Lease]:
+        if limit <= 0:
+            return []
+        with self._database.write("lease") as write:
+            return self._lease(write, now, limit, seconds, now if due is None else due)
+
+    def lease_url(self, url: str, now: float, seconds: float) -> Lease | None:
+        page = self.page(url)
+        if page is None:
+            return None
+        with self._database.write("lease-url") as write:
+            sites = self._lock_sites(write)
+            sites.lock_named([page.site])
+            site = sites.by_name.get(page.site)
+            if site is None or max(site.turn_at, site.rest_until) > now or write.rows(self.sql.held, (page.id, now)):
+                return None
+            write.reach("leases")
+            (lease,) = self._grant(write, [(page.id, site.id)], now + seconds)
+            write.reach("turns")
+            site.turn_at = now + (self._limits.delay if site.delay is None else site.delay)
+            site.taken += 1
+            site.changed = True
+            site.set_turn(self._earliest_due(write, [site.id]).get(site.id))
+            sites.save()
+        return lease
+
+    def commit(self, visits: Sequence[VisitResult]) -> list[bool]:
+        if not visits:
+            return []
+        with self._database.write("settle") as write:
+            intake = self._intake(write)
+            write.reach("fence")
+            intake.prepare_visits(visits)
+            current = self._end_leases(write, [result.lease for result in visits])
+            kept = [result for result, is_current in zip(visits, current, strict=True) if is_current]
+            contents = self._contents(write, kept)
+            if contents.outdated:  # old versions first: the new ones take their room
+                write.count("versions", -self._drop_versions(write, contents.outdated))
+            with write.pipeline():
+                write.reach("page")
+                self._update_pages(write, intake, kept)
+                write.reach("version")
+                write.executemany(self.sql.keep_validators, contents.validators)
+                write.executemany(self.sql.insert_version, contents.versions)
+                write.executemany(self.sql.amend_version, contents.amended)
+                write.reach("links")
+                for result in kept:
+                    intake.take_links(result)
+                write.reach("sites")
+                intake.finish()
+            self._log_changes(write, contents)
+        # Only now: a URL of a transaction that was rolled back must not count as stored.
+        self._known.update(intake.held)
+        return current
+
+    def release(self, leases: Sequence[Lease]) -> None:
+        """Undo these leases, and the turns that their sites had for them."""
+        if not leases:
+            return
+        with self._database.write("release") as write:
+            sites = self._lock_sites(write)
+            write.reach("leases")
+            sites.lock_named({lease.page.site for lease in leases})
+            held = [lease.page for lease, ended in zip(leases, self._end_leases(write, leases), strict=True) if ended]
+            write.reach("sites")
+            # Not when it was due when leased: if the lease had expired, the page may have been brought forward.
+            ids = self.sql.dialect.id_list(page.id for page in held)
+            due: dict[int, float | None] = dict(write.rows(self.sql.due_of, (ids,)))
+            for page in held:
+                site = sites.by_name[page.site]
+                site.turn_at -= self._limits.delay if site.delay is None else site.delay
+                site.changed = True
+                if (at := due.get(page.id)) is not None:
+                    site.pull(at)
+            sites.save()
+
+    def forget_leases(self) -> None:
+        with self._database.write("forget") as write:
+            write.reach("lapse")
+            self._lapse_all(write)
+
+    def limit_waits(self, now: float, latest: float) -> int:
+        rows = self._rows(self.sql.waiting_beyond, {"latest": latest, "forever": FOREVER})
+        if not rows:
+            return 0
+        now = float(now)
+        with self._database.write("limit-waits") as write:
+            write.reach("pages")
+            sites = self._lock_sites(write)
+            locked = sites.lock_numbered([id for (id,) in rows])
+            ids = self.sql.dialect.id_list(locked)
+            write.execute(self.sql.due_now, (now, ids, latest))
+            write.execute(self.sql.found_now, (now, ids, latest))
+            write.reach("sites")
+            earliest = self._earliest_due(write, locked)
+            for site in sites.by_id.values():
+                if site.turn_at > latest:
+                    site.turn_at, site.changed = now, True
+                if latest < site.rest_until < FOREVER:
+                    site.rest_until = now
+                    write.execute(self.sql.rest_until, (now, site.id))
+                site.set_turn(earliest.get(site.id))
+            sites.save()
+        return len(rows)
+
+    def save(self, record: SiteRecord) -> None:
+        with self._database.write("save-site") as write:
+            write.reach("site")
+            sites = self._lock_sites(write)
+            sites.take_named([record.site])
+            (site,) = sites.by_id.values()
+            if record.admitted:
+                site.admit()
+            site.rest_until, site.delay = float(record.rest_until), record.delay
+            write.execute(self.sql.save_site, (record.failures, site.rest_until, site.delay, site.id))
+            write.execute(self.sql.save_robots, (site.id, packed_robots(record)))
+            # A backoff may have begun or ended: recompute when the site's next page may be leased.
+            site.set_turn(self._earliest_due(write, [site.id]).get(site.id))
+            sites.save()
+
+    def outdated(self, hints: Sequence[ChangeHint]) -> list[PageRecord]:
+        found: dict[int, PageRecord] = {}
+        for start in range(0, len(hints), _LOOKED_UP_AT_ONCE):
+            for page in self._outdated(hints[start : start + _LOOKED_UP_AT_ONCE]):
+                found.setdefault(page.id, page)
+        return list(found.values())
+
+    def bring_forward(self, pages: Sequence[tuple[PageRecord, Signals, float | None]]) -> None:
+        if not pages:
+            return
+        with self._database.write("bring-forward") as write:
+            write.reach("pages")
+            sites = self._lock_sites(write)
+            sites.lock_named({page.site for page, _, _ in pages})
+            ids = self.sql.dialect.id_list(page.id for page, _, _ in pages)
+            changed = changed_plans(write.rows(self.sql.free_plans, (ids,)), pages)
+            write.executemany(self.sql.expect, [(each.told, each.next_visit, each.id) for each in changed])
+            write.reach("sites")
+            for at, site in earliest_by_site(changed):
+                sites.by_id[site].pull(at)
+            sites.save()
+
+    def _take(
+        self, operation: str, found: Sequence[tuple[FoundUrl, int | None, float]], refused: Sequence[Refusal]
+    ) -> int:
+        with self._database.write(operation) as write:
+            intake = self._intake(write)
+            intake.prepare([each for each, _, _ in found], refused)
+            with write.pipeline():
+                write.reach("links")
+                new = sum(intake.hold(*each) for each in found)
+                for refusal in refused:
+                    intake.refuse(refusal)
+                write.reach("sites")
+                intake.finish()
+        self._known.update(intake.held)
+        return new
+
+    def _end_leases(self, write: WriteT, leases: Sequence[Lease]) -> list[bool]:
+        """Write fence and done-mark in one: False for a lease that is not the newest of its page."""
+        listed = self.sql.dialect.id_list(lease.page.id for lease in leases)
+        newest: dict[int, int] = dict(write.rows(self.sql.tokens, (listed,)))
+        ended, held = [], []
+        for lease in leases:
+            is_newest = newest.get(lease.page.id) == lease.token
+            if is_newest:
+                del newest[lease.page.id]  # the same lease later in this batch has ended
+                held.append(lease.page.id)
+            ended.append(is_newest)
+        if held:
+            write.execute(self.sql.end_leases, (self.sql.dialect.id_list(held),))
+        return ended
+
+    def _update_pages(self, write: WriteT, intake: Intake[WriteT], kept: Sequence[VisitResult]) -> None:
+        first, again, no_longer_new = [], [], []
+        for result in kept:
+            page = result.lease.page
+            if page.visits:
+                again.append((unconfirmed_signals(result.visit), *visit_row(result)))
+                continue
+            *facts, met_at, interval, next_visit, failures, memory, id = visit_row(result)
+            site = intake.site_id(page.site)
+            first.append((*facts, met_at or 0.0, interval, next_visit, failures, memory or b"", id, site))
+            no_longer_new.append(id)
+        write.executemany(self.sql.visit_again, again)
+        if first:
+            write.executemany(self.sql.first_visit, first)
+            write.execute(self.sql.no_longer_new, (self.sql.dialect.id_list(no_longer_new),))
+            write.count("unvisited", -len(first))
+        for (before, after), n in Counter((result.lease.page.state, result.state) for result in kept).items():
+            if before is not after:
+                write.count(f"state.{before}", -n)
+                write.count(f"state.{after}", n)
+
+    def _contents(self, write: WriteT, kept: Sequence[VisitResult]) -> _Contents:
+        # A live page is not gone, which spares most batches the lookup.
+        pages = [result.lease.page for result in kept]
+        doubtful = [page.id for page in pages if page.version and page.state is not PageState.LIVE]
+        gone: set[int] = set()
+        if doubtful:
+            gone = {id for (id,) in write.rows(self.sql.gone, (self.sql.dialect.id_list(doubtful),))}
+        contents = _Contents()
+        for result in kept:
+            was_gone = result.lease.page.id in gone
+            if result.version is not None:
+                self._keep_version(write, contents, result, result.version, was_gone)
+            else:
+                _keep_or_drop(write, contents, result, was_gone)
+        if contents.versions:
+            write.count("versions", len(contents.versions))
+        return contents
+
+    def _keep_version(
+        self, write: WriteT, contents: _Contents, result: VisitResult, version: NewVersion, was_gone: bool
+    ) -> None:
+        page, validators = result.lease.page, validators_after(result)
+        assert validators is not None  # a new version brings its own
+        number, gone = version_after(result), is_removed(result.state)
+        write.count("stored", int(not gone) - int(page.version > 0 and not was_gone))
+        if amends(result):
+            contents.amended.append(amended_row(page.id, number, version))
+        else:
+            contents.versions.append(version_row(page.id, number, result.visit.at, version))
+            if number > self._limits.keep_versions:
+                contents.outdated.append((page.id, number - self._limits.keep_versions))
+        document = (page.id, *msgspec.structs.astuple(validators), number, gone, version.sketch)
+        contents.changes.append((document, _log_entry(result, was_gone)))
+
+    def _log_changes(self, write: WriteT, contents: _Contents) -> None:
+        """Number the changes and write them to the change log.
+
+        Sequence numbers are taken last and stay locked until the commit, so a reader who sees one sees all before
+        it. A sequence without that lock could let a reader pass over a change whose transaction ends late.
+        """
+        if not contents.changes:
+            return
+        with write.pipeline():
+            steps = write.take_steps(len(contents.changes))
+            numbered = list(zip(steps, contents.changes, strict=True))
+            write.executemany(self.sql.keep_document, [(*document, seq) for seq, (document, _) in numbered])
+            write.executemany(self.sql.log_change, [(seq, *entry) for seq, (_, entry) in numbered if entry])
+            tidied = steps[-1] - steps[-1] % TIDIED_EVERY
+            if steps[0] <= tidied:
+                write.execute(self.sql.tidy_log, (tidied - self._limits.keep_events,))
+
+    def _outdated(self, hints: Sequence[ChangeHint]) -> list[PageRecord]:
+        rows = self._rows(self.sql.met, self.sql.dialect.url_list([hint.url for hint in hints]))
+        met = {url: (id, met_at, Signals(told)) for url, id, met_at, told in rows}
+        known = [(hint, *met[hint.url]) for hint in hints if hint.url in met]
+        ids = [id for hint, id, met_at, told in known if is_new_hint(hint, met_at, told)]
+        return [page_record(row) for row in self._rows(self.sql.pages, (self.sql.dialect.id_list(ids),))] if ids else []
+
+
+def _keep_or_drop(write: WriteT, contents: _Contents, result: VisitResult, was_gone: bool) -> None:
+    """Remove a page that is gone from search, and return one that is back, with its version unchanged."""
+    page, validators = result.lease.page, validators_after(result)
+    removed = is_removed(result.state)
+    if page.version == 0 or not (removed or result.state is PageState.LIVE) or removed == was_gone:
+        if validators is not None:
+            contents.validators.append((page.id, *msgspec.structs.astuple(validators)))
+        return
+    write.count("stored", -1 if removed else 1)
+    kept = validators or Validators(page.etag, page.last_modified, page.body_digest, page.text_digest)
+    document = (page.id, *msgspec.structs.astuple(kept), page.version, removed, page.sketch)
+    contents.changes.append((document, _log_entry(result, was_gone)))
+
+
+def _log_entry(result: VisitResult, was_gone: bool) -> Row | None:
+    """The columns when, what, page, version, similarity; None if the document did not change."""
+    what = change_kind(result, was_gone)
+    if what is None:
+        return None
+    similarity = result.version.similarity if result.version else 1.0
+    return (result.visit.at, CHANGE_KIND_CODE[what], result.lease.page.id, version_after(result), similarity)

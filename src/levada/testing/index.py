@@ -1,0 +1,411 @@
+"""Contract suite of the search index, with `MemoryIndex` as the reference."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+from levada.core.errors import BadQuery, StoreError
+from levada.core.protocols import Index
+from levada.core.records import Change, Document
+from levada.core.search_records import Query
+from levada.pages.folding import words
+from levada.search.memory import MemoryIndex
+from levada.search.query import LONGEST_QUERY
+from levada.testing.common import a_document, properties
+
+
+def change(
+    page: int,
+    text: str,
+    *,
+    seq: int | None = None,
+    title: str = "",
+    site: str = "a.org",
+    language: str = "en",
+    at: float = 0.0,
+    searchable: bool = True,
+    gone: bool = False,
+) -> Change:
+    """A page with this text, as the change log gives it."""
+    document = a_document(
+        page,
+        site,
+        title=title,
+        language=language,
+        text=text,
+        body=b"",
+        headers=(),
+        fetched_at=at,
+        checked_at=at,
+        words=len(text.split()),
+        searchable=searchable,
+        gone=gone,
+    )
+    return Change(seq or page, page, document.url, site, document)
+
+
+def removed(page: int, *, seq: int, site: str = "a.org") -> Change:
+    return Change(seq, page, f"http://{site}/{page}", site, None)
+
+
+def urls(index: Index, query: str) -> set[str]:
+    return {hit.url for hit in index.search(Query(query, limit=1_000)).hits}
+
+
+HARBOUR = change(1, "The ferry leaves the pier at noon", title="Harbour", site="www.a.org", at=100.0)
+BRIDGE = change(2, "Ferries pass under the old bridge", title="Bridge news", site="a.org", at=200.0)
+VAPUR = change(3, "Vapurlar İstanbul'da iskeleden kalkar", title="Vapur", site="b.org:8080", language="tr", at=300.0)
+ALL = [HARBOUR, BRIDGE, VAPUR]
+
+
+SPELLINGS = {
+    "istanbul": ["İstanbul", "ISTANBUL", "istanbul", "ıstanbul", "I\u0307stanbul", "İSTANBUL"],
+    "diyarbakir": ["Diyarbakır", "DIYARBAKIR", "diyarbakir", "DİYARBAKIR"],
+    "cafe": ["café", "cafe\u0301", "CAFÉ", "cafe"],
+    "strasse": ["Straße", "STRASSE", "strasse"],
+    "iğdır": ["Iğdır", "IĞDIR", "igdir", "ığdır"],
+}
+
+
+FORMS = [
+    ("en", "elections", "election"),
+    ("en", "running", "RUNS"),
+    ("tr", "kitapları", "KİTAPLAR"),
+    ("tr", "gözlükleri", "gözlük"),
+    ("tr", "ISILARI", "ısı"),
+    ("tr", "vapurları", "vapurlari"),
+    ("de", "Häuser", "Häusern"),
+    ("fr", "continuellement", "continuelle"),
+    ("ru", "книгами", "книга"),
+    ("es", "ciudad", "ciudades"),
+    ("nl", "fiets", "fietsen"),
+    ("hu", "iskola", "iskolák"),
+]
+
+
+WORDS = [
+    "su",
+    "suyu",
+    "sular",
+    "Işık",
+    "ISIK",
+    "işıklar",
+    "run",
+    "runs",
+    "running",
+    "RUN",
+    "café",
+    "cafes",
+    "東京",
+    "e-mail",
+]
+TEXTS = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
+PAGES = st.lists(
+    st.tuples(
+        st.integers(1, 6),
+        TEXTS,
+        TEXTS,
+        st.sampled_from(["tr", "en", "fr", ""]),
+        st.sampled_from(["a.org", "x.a.org"]),
+    ),
+    max_size=10,
+)
+TERMS = st.one_of(
+    st.sampled_from(WORDS),
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(lambda some: f'"{" ".join(some)}"'),
+    st.sampled_from(["lang:tr", "lang:en", "site:a.org", "site:x.a.org", "since:3m"]),
+)
+QUERIES = st.lists(
+    st.one_of(TERMS, TERMS.map(lambda term: f"-{term}"), st.tuples(TERMS, TERMS).map(" OR ".join)),
+    min_size=1,
+    max_size=4,
+).map(" ".join)
+
+
+def _counted(index: Index, word: str) -> dict[int, int]:
+    return {posting.page: posting.count for posting in index.postings(word, 100)}
+
+
+def _counted_by_hand(changes: list[Change], word: str) -> dict[int, int]:
+    current: dict[int, Document] = {each.page_id: each.document for each in changes if each.document}
+    (folded,) = words(word)
+    counts = {page: Counter(words(f"{one.title} {one.text}"))[folded] for page, one in current.items()}
+    return {page: count for page, count in counts.items() if count}
+
+
+class IndexContract:
+    """Every index finds what the reference finds, and applies changes once, in order and durably.
+
+    ```python
+    class TestMyIndex(IndexContract):
+        def make(self, folder: Path) -> Index:
+            return MyIndex(folder)
+    ```
+    """
+
+    def make(self, folder: Path) -> Index:
+        """Open the index in the folder; a second call opens the same index."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def reopen(self, tmp_path: Path) -> Iterator[Callable[[], Index]]:
+        """Opens the same index again on each call, after closing it."""
+        opened: list[Index] = []
+
+        def open_again() -> Index:
+            while opened:
+                opened.pop().close()
+            opened.append(self.make(tmp_path / "index"))
+            return opened[-1]
+
+        yield open_again
+        while opened:
+            opened.pop().close()
+
+    @pytest.fixture
+    def index(self, reopen: Callable[[], Index]) -> Index:
+        return reopen()
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def filled(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+        """An index of `ALL`, to be read only."""
+        index = cls().make(tmp_path_factory.mktemp("filled") / "index")
+        index.apply(ALL)
+        yield index
+        index.close()
+
+    def test_changes_are_applied_from_an_iterator_all_or_none(self, index: Index) -> None:
+        def broken() -> Iterator[Change]:
+            yield from (change(page, f"ferry {page}") for page in range(1, 301))
+            raise StoreError("the documents cannot be read")
+
+        assert index.apply(iter(())) == 0
+        with pytest.raises(StoreError, match="cannot be read"):
+            index.apply(broken())
+        assert (index.position(), index.search(Query("ferry")).total) == (0, 0)
+        assert index.apply(change(page, f"ferry {page}") for page in range(1, 301)) == 300
+        assert (index.position(), index.search(Query("ferries")).total) == (300, 300)
+
+    def test_a_new_index_is_empty(self, index: Index) -> None:
+        assert index.position() == 0
+        assert index.search(Query("ferry")).total == 0
+        assert index.postings("ferry", 10) == []
+
+    def test_applied_changes_are_found_and_the_position_is_kept(self, reopen: Callable[[], Index]) -> None:
+        reopen().apply(ALL)
+        index = reopen()
+        assert index.position() == 3
+        assert urls(index, "pier") == {HARBOUR.url}
+
+    def test_applying_nothing_changes_nothing(self, index: Index) -> None:
+        index.apply(ALL)
+        index.apply([])
+        assert index.position() == 3
+
+    def test_a_batch_may_be_replayed(self, index: Index) -> None:
+        for _ in range(3):
+            index.apply(ALL)
+        assert index.search(Query("-nothing")).total == 3
+        assert [posting.count for posting in index.postings("the", 10)] == [2, 1]
+        assert index.position() == 3
+
+    def test_an_update_replaces_the_page(self, index: Index) -> None:
+        index.apply(ALL)
+        index.apply([change(1, "Only trams here", seq=4, site="www.a.org")])
+        assert urls(index, "pier") == set()
+        assert urls(index, "trams") == {HARBOUR.url}
+        assert index.position() == 4
+
+    def test_the_last_change_of_a_page_in_a_batch_counts(self, index: Index) -> None:
+        index.apply([change(1, "one"), change(1, "two", seq=2), change(2, "three", seq=3), removed(2, seq=4)])
+        assert urls(index, "one OR two OR three") == {"http://a.org/1"}
+        assert urls(index, "two") == {"http://a.org/1"}
+
+    @pytest.mark.parametrize(
+        "away",
+        [removed(1, seq=4), change(1, "the ferry", seq=4, searchable=False), change(1, "ferry", seq=4, gone=True)],
+    )
+    def test_removed_gone_and_unsearchable_pages_are_not_found(self, index: Index, away: Change) -> None:
+        index.apply(ALL)
+        index.apply([away])
+        assert urls(index, "ferry") == {BRIDGE.url}
+        assert all(posting.page != 1 for posting in index.postings("the", 10))
+
+    @pytest.mark.parametrize(
+        ("query", "pages"),
+        [
+            ("ferry", {1, 2}),  # ferries is another form
+            ('"ferry"', {1}),
+            ("ferry bridge", {2}),
+            ("pier OR bridge", {1, 2}),
+            ("pier OR bridge old", {2}),
+            ("the -pier", {2}),
+            ("-ferry", {3}),
+            ('"the pier"', {1}),
+            ('"pier the"', set()),
+            ('the -"old bridge"', {1}),
+            ("harbour", {1}),
+            ("harbour pier", {1}),  # one word in the title, the other in the text
+            ('"bridge news"', {2}),
+            ("site:a.org", {1, 2}),
+            ("site:www.a.org", {1}),
+            ("site:rg", set()),
+            ("site:b.org", {3}),
+            ("site:b.org:8080", {3}),
+            ("site:b.org:81", set()),
+            ("site:www.a.org OR site:b.org", {1, 3}),
+            ("-site:a.org", {3}),
+            ("lang:tr", {3}),
+            ("vapur lang:en", set()),
+            ("lang:tr lang:en", set()),
+            ("since:1970-01-01", {1, 2, 3}),
+            ("since:3m", {2, 3}),
+            ("since:3m -since:2m", {2}),
+            ("vapurlari", {3}),  # a form of the title's word, typed without its ı
+            ("İstanbul'dan", {3}),  # the text has another ending
+            ("ferries’ pass", {2}),
+            ("l'ferry OR bridge's", {1, 2}),
+            ('"İstanbul\'dan"', set()),
+            ("-İstanbul'dan", {1, 2, 3}),
+            ("nowhere", set()),
+        ],
+    )
+    def test_queries_find_the_right_pages(self, filled: Index, query: str, pages: set[int]) -> None:
+        found = filled.search(Query(query, now=380.0))
+        assert {int(hit.url.rpartition("/")[2]) for hit in found.hits} == pages
+        assert found.total == len(pages)
+
+    def test_every_spelling_finds_every_spelling_in_every_language(self, index: Index) -> None:
+        pages = [
+            (f"bir {spelling} daha", language)
+            for spellings in SPELLINGS.values()
+            for spelling in spellings
+            for language in ("tr", "en", "de", "", "xx")
+        ]
+        index.apply([change(n, text, language=language) for n, (text, language) in enumerate(pages, 1)])
+        for spellings in SPELLINGS.values():
+            for each in spellings:
+                assert index.search(Query(each)).total == 5 * len(spellings), each
+                assert index.search(Query(f'"bir {each}"')).total == 5 * len(spellings), each
+                assert index.search(Query(f"{each} lang:tr")).total == len(spellings), each
+                assert len(index.postings(each, 100)) == 5 * len(spellings), each
+
+    def test_a_form_of_a_word_finds_another_in_pages_of_its_language(self, index: Index) -> None:
+        index.apply(
+            [change(n, f"x {written} y", language=language) for n, (language, written, _) in enumerate(FORMS, 1)]
+        )
+        for number, (language, written, typed) in enumerate(FORMS, 1):
+            assert f"http://a.org/{number}" in urls(index, typed), typed
+            assert f"http://a.org/{number}" in urls(index, f"{typed} lang:{language}"), typed
+            assert words(written) == words(typed) or not urls(index, f'"{typed}"'), typed
+            assert not urls(index, f"{typed} -lang:{language}"), typed
+
+    def test_a_word_in_the_title_counts_for_more(self, index: Index) -> None:
+        index.apply([change(1, "a word about rain and sun"), change(2, "about the sun", title="Rain")])
+        assert [hit.url[-1] for hit in index.search(Query("rain")).hits] == ["2", "1"]
+
+    def test_the_typed_form_counts_for_more_than_another(self, index: Index) -> None:
+        index.apply([change(1, "many elections were held"), change(2, "many election were held"), change(3, "no")])
+        assert [hit.url[-1] for hit in index.search(Query("election")).hits] == ["2", "1"]
+
+    def test_without_words_the_newest_come_first(self, index: Index) -> None:
+        index.apply(ALL)
+        assert [hit.changed_at for hit in index.search(Query("site:org")).hits] == [300.0, 200.0, 100.0]
+
+    def test_a_hit_has_the_facts_of_its_page(self, index: Index) -> None:
+        index.apply(ALL)
+        (hit,) = index.search(Query("vapur")).hits
+        assert (hit.url, hit.site, hit.title) == (VAPUR.url, "b.org:8080", "Vapur")
+        assert (hit.language, hit.changed_at) == ("tr", 300.0)
+        assert hit.score > 0
+
+    def test_pages_of_hits_do_not_overlap_and_the_total_is_of_all(self, index: Index) -> None:
+        index.apply([change(n, "same " * (1 + n % 5)) for n in range(1, 26)])
+        pages = [index.search(Query("same", limit=10, offset=offset)) for offset in (0, 10, 20, 30)]
+        assert [page.total for page in pages] == [25] * 4
+        assert [len(page.hits) for page in pages] == [10, 10, 5, 0]
+        assert len({hit.url for page in pages for hit in page.hits}) == 25
+        assert index.search(Query("same", limit=0)).hits == ()
+        assert index.search(Query("same", limit=0)).total == 25
+
+    def test_clear_removes_everything_but_the_numbers_of_sites(self, reopen: Callable[[], Index]) -> None:
+        index = reopen()
+        index.apply(ALL)
+        index.clear()
+        assert (index.position(), index.search(Query("-x")).total) == (0, 0)
+        index.apply(list(reversed(ALL)))
+        index = reopen()
+        assert [(posting.site, posting.page) for posting in index.postings("the", 10)] == [(1, 1), (2, 2)]
+
+    def test_postings_are_site_page_and_count_in_order(self, index: Index) -> None:
+        index.apply(
+            [change(7, "x Word, word", title="WORD"), change(5, "word", site="b.org"), change(2, "wordy words")]
+        )
+        index.apply([change(3, "word word", seq=9)])
+        found = [(posting.site, posting.page, posting.count, posting.url) for posting in index.postings("Word", 10)]
+        assert found == [(1, 3, 2, "http://a.org/3"), (1, 7, 3, "http://a.org/7"), (2, 5, 1, "http://b.org/5")]
+        assert [posting.page for posting in index.postings("word", 2)] == [3, 7]
+        assert index.postings("word", 0) == []
+        assert len(index.postings("word", 10**15)) == 3
+
+    @pytest.mark.parametrize("query", ["", '"open', "OR", "x" * (LONGEST_QUERY + 1)])
+    def test_a_bad_query_is_refused(self, index: Index, query: str) -> None:
+        with pytest.raises(BadQuery):
+            index.search(Query(query))
+
+    def test_postings_are_of_one_word(self, index: Index) -> None:
+        with pytest.raises(BadQuery):
+            index.postings("two words", 10)
+
+    def test_hostile_pages_are_indexed(self, index: Index) -> None:
+        strange = [
+            "",
+            "\x00\ud800\ufffe",
+            "x" * 200_000,
+            "\u0301" * 5_000,
+            "東" * 5_000,
+            "a\u2028b",
+            "\U0001f600 " * 500,
+        ]
+        index.apply([change(n, text, title=text[:1_000]) for n, text in enumerate(strange, 1)])
+        assert index.search(Query("-nothing")).total == len(strange)
+        assert urls(index, "b") == {"http://a.org/6"}
+        assert urls(index, "x" * 500) == set()
+
+    @properties(100, HealthCheck.function_scoped_fixture)
+    @given(st.text(max_size=60))
+    def test_any_query_is_answered_or_refused(self, filled: Index, text: str) -> None:
+        try:
+            found = filled.search(Query(text))
+        except BadQuery:
+            return
+        assert found.total >= len(found.hits)
+
+    @properties(15, HealthCheck.function_scoped_fixture)  # each example clears the index
+    @given(PAGES, st.lists(QUERIES, min_size=5, max_size=25), st.lists(st.sampled_from(WORDS[:-2]), max_size=5))
+    def test_every_index_agrees_with_the_reference(
+        self, index: Index, pages: list[tuple[int, str, str, str, str]], queries: list[str], some: list[str]
+    ) -> None:
+        reference = MemoryIndex()
+        index.clear()
+        changes = [
+            change(number, text, seq=seq, title=title, language=language, site=site, at=60.0 * number)
+            for seq, (number, text, title, language, site) in enumerate(pages, 1)
+        ]
+        for batch in (changes[: len(changes) // 2], changes[len(changes) // 2 :]):
+            reference.apply(batch)
+            index.apply(batch)
+        for query in queries:
+            expected = reference.search(Query(query, now=400.0))
+            found = index.search(Query(query, now=400.0))
+            assert {hit.url for hit in found.hits} == {hit.url for hit in expected.hits}, query
+            assert found.total == expected.total
+        for word in some:
+            assert _counted(index, word) == _counted_by_hand(changes, word)

@@ -1,0 +1,29 @@
+"""Contract suite of the store: all suites of this package together."""
+
+from __future__ import annotations
+
+from levada.testing.store.documents import ChangeLogContract, DocumentContract
+from levada.testing.store.frontier import FrontierContract
+from levada.testing.store.hints import ChangeHintContract
+from levada.testing.store.sites import LookupContract, PageSampleContract, SiteContract
+
+__all__ = ["StoreContract"]
+
+
+class StoreContract(
+    FrontierContract,
+    SiteContract,
+    DocumentContract,
+    ChangeLogContract,
+    PageSampleContract,
+    ChangeHintContract,
+    LookupContract,
+):
+    """Everything that the crawl needs of a store.
+
+    ```python
+    class TestMyStore(StoreContract):
+        def make(self, folder: Path, limits: StoreLimits) -> Store:
+            return MyStore(folder / "pages.db", limits)
+    ```
+    """

@@ -1,0 +1,50 @@
+"""The start URLs of a crawl."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from levada.collection import crawling
+from levada.collection.crawling import open_crawl
+from levada.collection.starts import seeds
+from levada.core.clock import SystemClock
+from levada.core.folder import DataFolder
+from levada.core.settings import DAY, parse_settings
+from levada.testing.scripted_web import MemoryFetcher
+from tests.crawl.simulated_crawl import page
+
+SETTINGS = parse_settings("[politeness]\ndelay = 0\n[crawl]\nsitemaps = false", "a test")
+
+
+class YearAhead(SystemClock):
+    def now(self) -> float:
+        return super().now() + 365 * DAY
+
+
+def fetched(data: Path) -> int:
+    """By a crawl that goes once over a site of two pages."""
+    web = MemoryFetcher()
+    web.script("http://a.test/", page("home", "/1"))
+    web.script("http://a.test/1", page("leaf"))
+
+    async def crawl() -> int:
+        async with open_crawl(DataFolder(data), SETTINGS, seeds(["http://a.test/"]), once=True, fetcher=web) as work:
+            return (await work.run()).fetched
+
+    return asyncio.run(crawl())
+
+
+def test_after_a_crawl_with_a_clock_that_was_ahead_everything_is_due(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with monkeypatch.context() as wrong:
+        wrong.setattr(crawling, "make_clock", lambda settings: YearAhead())
+        assert fetched(tmp_path) == 2
+        assert fetched(tmp_path) == 0
+    assert not caplog.messages
+    assert fetched(tmp_path) == 2
+    assert "on 1 site, is due now: was the clock wrong?" in caplog.text
+    assert fetched(tmp_path) == 0

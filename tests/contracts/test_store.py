@@ -1,0 +1,62 @@
+"""The store contract, run on every store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from levada.core.errors import UsageError
+from levada.sharding.page_keys import page_placement
+from levada.store.base import Capability, Shard, Store, StoreLimits
+from levada.store.memory import MemoryStore
+from levada.store.postgresql import PostgresqlStore
+from levada.store.sharded import FixedPlan, ShardedStore, ShardPlan
+from levada.store.sqlite import SqliteStore
+from levada.testing import StoreContract
+from levada.testing.store.visits import OpenStore
+from tests.contracts.conftest import OpenShard
+from tests.schemas import Schemas
+from tests.sharded import sharded_sqlite
+
+
+class TestMemory(StoreContract):
+    def make(self, folder: Path, limits: StoreLimits) -> Store:
+        return MemoryStore(limits=limits)
+
+
+class TestSqlite(StoreContract):
+    def make(self, folder: Path, limits: StoreLimits) -> Store:
+        return SqliteStore(folder / "pages.db", limits=limits)
+
+
+class TestShardedSqlite(StoreContract):
+    def make(self, folder: Path, limits: StoreLimits) -> Store:
+        return sharded_sqlite(folder, limits, 3)
+
+
+class TestPostgresql(StoreContract):
+    @pytest.fixture
+    def open_store(self, schemas: Schemas) -> Iterator[OpenStore]:
+        opened: list[PostgresqlStore] = []
+
+        def open_with(limits: StoreLimits) -> Store:
+            opened.append(schemas.open(limits))
+            return opened[-1]
+
+        yield open_with
+        for store in opened:
+            store.close()
+            schemas.take_back(store.schema)
+
+
+def test_a_shard_says_that_it_can_be_one(open_shard: OpenShard) -> None:
+    assert Capability.SHARD in open_shard(StoreLimits()).capabilities
+
+
+def test_a_store_that_cannot_be_a_shard_is_refused() -> None:
+    plan = FixedPlan(ShardPlan(page_placement("site", 1)))
+    with pytest.raises(UsageError, match="cannot be one of several"):
+        ShardedStore([cast("Shard", MemoryStore())], plan)

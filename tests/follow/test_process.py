@@ -1,0 +1,146 @@
+"""The index writer beside the crawl: there while there is something to do, and never out of its place."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from levada.core.folder import DataFolder
+from levada.core.search_records import Query
+from levada.core.settings import IndexSettings
+from levada.follow.index import IndexerChild
+from levada.follow.process import Follower
+from levada.search.tantivy.index import TantivyIndex
+from levada.store.sqlite import SqliteStore
+from levada.testing.store.visits import first, links
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> DataFolder:
+    return DataFolder(tmp_path)
+
+
+@pytest.fixture
+def store(folder: DataFolder) -> Iterator[SqliteStore]:
+    opened = SqliteStore(folder.database)
+    yield opened
+    opened.close()
+
+
+def fill(store: SqliteStore, start: int, count: int) -> int:
+    store.add(links("a.test", count, start), [], 0.0)
+    leases = store.lease(1000.0 * (start + 1), count, 60.0)
+    visits = [first(lease, 1.0, f"words and number{lease.page.id}", interval=1e9) for lease in leases]
+    assert all(store.commit(visits))
+    return len(leases)
+
+
+def writer(folder: DataFolder) -> IndexerChild:
+    return IndexerChild(folder, IndexSettings(batch=100, heap=16 * 1024 * 1024, gather_seconds=0.1))
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """For an event, not for a time: the deadline is only so that a failure ends."""
+    deadline = time.monotonic() + 30.0
+    while not condition():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.01)
+
+
+def caught_up(child: Follower) -> bool:
+    pool = child.poll()
+    return not pool.queue and not pool.busy and pool.done == pool.arrived
+
+
+def found(folder: DataFolder) -> int:
+    index = TantivyIndex(folder.index)
+    try:
+        return index.search(Query("words")).total
+    finally:
+        index.close()
+
+
+def pid(child: Follower) -> int:
+    assert child._process is not None
+    return child._process.pid
+
+
+def test_it_ends_when_idle_and_is_started_again_without_losing_its_place(
+    folder: DataFolder, store: SqliteStore
+) -> None:
+    child = writer(folder)
+    child.wake(fill(store, 0, 30))
+    until(lambda: caught_up(child))
+    pool = child.poll()
+    assert (pool.on, pool.arrived, pool.done) == (1, 30, 30)
+    assert pool.work > 0
+    child.resize(0)
+    until(lambda: child.poll().on == 0 and child._process is None)
+    assert found(folder) == 30
+    child.wake(fill(store, 30, 20))
+    assert child.poll().queue == 20  # it waits until somebody is wanted
+    child.resize(1)
+    until(lambda: caught_up(child))
+    assert child.poll().work >= pool.work
+    assert child.finish() is None
+    assert found(folder) == 50
+
+
+def test_one_that_has_work_is_not_ended(folder: DataFolder, store: SqliteStore) -> None:
+    child = writer(folder)
+    child.wake(fill(store, 0, 30))
+    first_pid = pid(child)
+    child.resize(0)
+    assert pid(child) == first_pid
+    assert not child._is_ending
+    assert child.finish() is None
+    assert found(folder) == 30
+
+
+def test_a_killed_writer_is_replaced_and_loses_nothing(folder: DataFolder, store: SqliteStore) -> None:
+    child = writer(folder)
+    child.wake(fill(store, 0, 30))
+    os.kill(pid(child), signal.SIGKILL)
+    until(lambda: child.poll().on == 0)
+    assert child.poll().queue >= 1
+    child.resize(1)
+    until(lambda: caught_up(child))
+    os.kill(pid(child), signal.SIGKILL)
+    child.wake(fill(store, 30, 10))
+    assert child.finish() is None
+    assert found(folder) == 40
+
+
+def test_what_an_earlier_crawl_left_undone_is_work_too(folder: DataFolder, store: SqliteStore) -> None:
+    fill(store, 0, 25)
+    child = writer(folder)
+    assert child.poll().queue == 1
+    until(lambda: caught_up(child))
+    child.resize(0)
+    assert child.finish() is None
+    assert found(folder) == 25
+
+
+def test_one_that_never_starts_is_given_up_and_says_why(tmp_path: Path) -> None:
+    child = Follower("levada.no_such_module")
+    for _ in range(10):
+        until(lambda: child.poll().on == 0)
+        child.resize(1)
+    assert child.poll().queue == 0  # nobody is wanted for it any more
+    said = child.finish()
+    assert said is not None
+    assert "no_such_module" in said
+
+
+def test_finishing_after_it_was_ended_leaves_nothing_undone(folder: DataFolder, store: SqliteStore) -> None:
+    child = writer(folder)
+    until(lambda: caught_up(child))
+    child.resize(0)
+    child.wake(fill(store, 0, 12))  # while it is ending
+    assert child.finish() is None
+    assert found(folder) == 12
