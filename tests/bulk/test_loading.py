@@ -14,18 +14,14 @@ from hypothesis import strategies as st
 
 from levada.bulk.entries import DuplicateKey, PlainRows, decoded_key, decoded_values
 from levada.bulk.instance import (
-    DirectPipeline,
     Instance,
     Loaded,
-    NoHeartbeat,
     Pace,
     Patience,
     ThreadedPipeline,
     ThreadHeartbeat,
-    WritePipeline,
     run_load,
 )
-from levada.bulk.memory import MemoryMaps, MemoryTable, MemoryTaskStore
 from levada.bulk.protocols import Away, Entries, LoadEnded, LostGround, TaskStore
 from levada.bulk.splitting import Cut, KeyRange, NullKeys, SplitMethod
 from levada.bulk.start import Splitting, Starter
@@ -33,6 +29,7 @@ from levada.bulk.tasks import LoadPlan, LoadState, LoadStatus, Manifest, TaskLea
 from levada.bulk.verify import Content, content_of_map, content_of_table
 from levada.core.clock import ManualClock
 from levada.core.errors import LevadaError, Refused, StoreFull
+from tests.bulk.memory import DirectPipeline, MemoryMaps, MemoryTable, MemoryTaskStore, NoHeartbeat
 
 PLAN = LoadPlan("categories", "memory", "allowed", "msisdn", "category", collect=True)
 LEASE = 10.0
@@ -47,7 +44,7 @@ class World:
     """What outlives instances."""
 
     def __init__(
-        self, rows: Sequence[Row], plan: LoadPlan = PLAN, pipeline: Callable[[], WritePipeline] = DirectPipeline
+        self, rows: Sequence[Row], plan: LoadPlan = PLAN, pipeline: Callable[[], ThreadedPipeline] = DirectPipeline
     ) -> None:
         self.pipeline = pipeline
         self.clock = ManualClock(1_000.0)
@@ -132,7 +129,7 @@ class Fragile(MemoryMaps):
         return written
 
 
-class OneBehind:
+class OneBehind(ThreadedPipeline):
     """A lane on which each task is delivered only when the next one has been leased and read."""
 
     def __init__(self) -> None:
@@ -165,7 +162,7 @@ ROWS = st.lists(st.tuples(st.none() | st.integers(0, 30), st.none() | st.integer
 @LANES
 @given(rows=ROWS)
 def test_a_table_becomes_a_map_and_nulls_are_left_out_and_counted(
-    pipeline: Callable[[], WritePipeline], rows: list[Row]
+    pipeline: Callable[[], ThreadedPipeline], rows: list[Row]
 ) -> None:
     world = World(rows, pipeline=pipeline)
     done = world.load().status
@@ -179,7 +176,7 @@ def test_a_table_becomes_a_map_and_nulls_are_left_out_and_counted(
 @settings(max_examples=60)
 @given(ROWS, st.randoms(use_true_random=False), st.booleans(), st.sampled_from([DirectPipeline, OneBehind]))
 def test_whoever_is_killed_or_stalls_the_map_is_whole(
-    rows: list[Row], chance: random.Random, changing: bool, pipeline: Callable[[], WritePipeline]
+    rows: list[Row], chance: random.Random, changing: bool, pipeline: Callable[[], ThreadedPipeline]
 ) -> None:
     world = World(rows, pipeline=pipeline)
 
@@ -314,7 +311,7 @@ def test_a_key_heavier_than_the_memory_of_a_task_is_loaded_all_the_same() -> Non
 
 @LANES
 def test_a_second_row_of_a_key_fails_the_load_and_nothing_is_published(
-    pipeline: Callable[[], WritePipeline],
+    pipeline: Callable[[], ThreadedPipeline],
 ) -> None:
     world = World([(1, 1), (1, 2)], msgspec.structs.replace(PLAN, collect=False), pipeline)
     with pytest.raises(DuplicateKey):
@@ -327,7 +324,7 @@ def test_a_second_row_of_a_key_fails_the_load_and_nothing_is_published(
 
 
 @LANES
-def test_a_full_target_fails_the_load_and_the_next_one_goes_on(pipeline: Callable[[], WritePipeline]) -> None:
+def test_a_full_target_fails_the_load_and_the_next_one_goes_on(pipeline: Callable[[], ThreadedPipeline]) -> None:
     world = World([(key, key) for key in range(40)], pipeline=pipeline)
     room = [2]
 
@@ -363,7 +360,7 @@ def test_a_load_whose_keys_are_of_another_type_now_begins_again() -> None:
 
 
 @LANES
-def test_a_server_that_is_away_for_a_moment_is_tried_again(pipeline: Callable[[], WritePipeline]) -> None:
+def test_a_server_that_is_away_for_a_moment_is_tried_again(pipeline: Callable[[], ThreadedPipeline]) -> None:
     world = World([(key, key) for key in range(40)], pipeline=pipeline)
     troubles = [2]
 
@@ -381,7 +378,7 @@ def test_a_server_that_is_away_for_a_moment_is_tried_again(pipeline: Callable[[]
 
 @LANES
 def test_a_target_that_lost_everything_is_loaded_again_under_a_new_generation(
-    pipeline: Callable[[], WritePipeline],
+    pipeline: Callable[[], ThreadedPipeline],
 ) -> None:
     world = World([(key, key) for key in range(40)], pipeline=pipeline)
     lost: list[bool] = []

@@ -14,9 +14,8 @@ from threading import Event, Thread
 import pytest
 
 from levada.bulk.entries import PlainRows
-from levada.bulk.instance import DirectPipeline, Instance, Pace
+from levada.bulk.instance import Instance, Pace
 from levada.bulk.loads import LoadRequest, load, verify_load
-from levada.bulk.memory import MemoryMaps, MemoryTable, MemoryTaskStore
 from levada.bulk.protocols import Wakeup
 from levada.bulk.splitting import Span
 from levada.bulk.start import Splitting, Starter
@@ -24,6 +23,7 @@ from levada.bulk.tasks import LoadPlan, LoadState
 from levada.bulk.wakeup import RabbitmqWakeup
 from levada.core.clock import SystemClock
 from levada.core.errors import UsageError
+from tests.bulk.memory import DirectPipeline, MemoryMaps, MemoryTable, MemoryTaskStore
 from tests.servers.private import free_ports
 
 pytest_plugins = ["tests.servers.fixtures"]

@@ -15,7 +15,6 @@ import pytest
 
 from levada.bulk.entries import PlainEntries, PlainRows, decoded_values, encoded_key, encoded_values
 from levada.bulk.maps import Map
-from levada.bulk.memory import MemoryMaps
 from levada.bulk.protocols import MapReader, MapTarget
 from levada.bulk.sources.packed import PackedRows
 from levada.bulk.targets.lmdb import LmdbMaps
@@ -23,6 +22,7 @@ from levada.bulk.targets.redis import RedisReader, RedisTarget
 from levada.bulk.targets.redis_client import RedisNodes
 from levada.bulk.tasks import LoadPlan, Manifest
 from levada.core.clock import ManualClock
+from tests.bulk.memory import MemoryMaps
 
 _names = count(1)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from levada.bulk.memory import MemoryTaskStore
 from levada.bulk.protocols import TaskStore
 from levada.bulk.splitting import Cut, KeyRange, Modulus, NullKeys, Span
 from levada.bulk.targets.redis_client import RedisNodes
@@ -19,6 +18,7 @@ from levada.bulk.task_stores.redis import RedisTaskStore
 from levada.bulk.task_stores.sqlite import SqliteTaskStore
 from levada.bulk.tasks import LoadPlan, LoadRecord, LoadState, TaskResult
 from levada.core.clock import SystemClock
+from tests.bulk.memory import MemoryTaskStore
 
 SPANS: list[Span] = [KeyRange(None, Cut("\N{SNOWMAN}'\"\\")), KeyRange(Cut(2**60, after=True)), NullKeys()]
 _names = count(1)

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from threading import Event, Thread
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from levada.bulk.entries import DuplicateKey
 from levada.bulk.protocols import (
@@ -56,16 +56,9 @@ class NoWakeup:
         """Do nothing."""
 
 
-class Heartbeat(Protocol):
-    """Renews a lease. `alive` turns False as soon as a renewal is refused."""
-
-    alive: bool
-
-    def beating(self, beat: Callable[[], bool]) -> AbstractContextManager[Heartbeat]: ...
-
-
 class ThreadHeartbeat:
-    """Renews every `seconds` of real time: it shows that the process lives."""
+    """Renews a lease every `seconds` of real time, which shows that the process lives. `alive` turns False as soon as
+    a renewal is refused."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -92,61 +85,27 @@ class ThreadHeartbeat:
                 return
 
 
-class NoHeartbeat:
-    """Never renews: for tests, where time stands still."""
-
-    def __init__(self, seconds: float = 0.0) -> None:
-        self.alive = True
-
-    @contextmanager
-    def beating(self, beat: Callable[[], bool]) -> Iterator[NoHeartbeat]:
-        yield self
-
-
-class WritePipeline(Protocol):
-    """Writes one task while the next is read."""
-
-    def put(self, work: Callable[[], None]) -> None:
-        """Start this as soon as the previous work is done; raise what that raised."""
-
-    def empty(self) -> None:
-        """Wait until all work is done; raise what it raised."""
-
-    def close(self) -> None:
-        """Wait, and raise nothing: the caller leaves because of another error."""
-
-
 class ThreadedPipeline:
-    """Runs the work on a thread of its own."""
+    """Writes one task on a thread of its own while the next is read."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "levada-load-write")
         self._last: Future[None] | None = None
 
     def put(self, work: Callable[[], None]) -> None:
+        """Start this as soon as the previous work is done; raise what that raised."""
         self.empty()
         self._last = self._thread.submit(work)
 
     def empty(self) -> None:
+        """Wait until all work is done; raise what it raised."""
         last, self._last = self._last, None
         if last is not None:
             last.result()
 
     def close(self) -> None:
+        """Wait, and raise nothing: the caller leaves because of another error."""
         self._thread.shutdown()
-
-
-class DirectPipeline:
-    """Runs nothing concurrently: for tests, where each step has its instant."""
-
-    def put(self, work: Callable[[], None]) -> None:
-        work()
-
-    def empty(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
 
 
 _SAMPLE = 1_000
@@ -183,18 +142,12 @@ class Instance:
         pace: Pace,
         wait: Callable[[float], object],
         wakeup: Wakeup | None = None,
-        heartbeat: Callable[[float], Heartbeat] = ThreadHeartbeat,
-        pipeline: Callable[[], WritePipeline] = ThreadedPipeline,
+        heartbeat: Callable[[float], ThreadHeartbeat] = ThreadHeartbeat,
+        pipeline: Callable[[], ThreadedPipeline] = ThreadedPipeline,
     ) -> None:
         self._source, self._task_store, self._target, self._clock = source, task_store, target, clock
-        self._owner, self._pace, self._wait, self._heartbeat, self._pipeline = (
-            owner,
-            pace,
-            wait,
-            heartbeat,
-            pipeline,
-        )
-        self._wakeup = wakeup or NoWakeup(wait)
+        self._owner, self._pace, self._heartbeat, self._pipeline = owner, pace, heartbeat, pipeline
+        self._wait, self._wakeup = wait, wakeup or NoWakeup(wait)
         self._epoch = 0  # of the write fence, as last seen
         self.rows = 0
         self.published = False  # by this instance
@@ -209,7 +162,7 @@ class Instance:
         return status if status.record.state is LoadState.PUBLISHED else self._publish(status)
 
     def _until_done(
-        self, record: LoadRecord, offer: str, watch: Callable[[LoadStatus], None], pipeline: WritePipeline
+        self, record: LoadRecord, offer: str, watch: Callable[[LoadStatus], None], pipeline: ThreadedPipeline
     ) -> LoadStatus:
         name, generation = record.plan.name, record.generation
         look_at, idle = 0.0, 0
@@ -244,7 +197,7 @@ class Instance:
             raise LoadEnded(f"load {record.plan.name} was {status.record.state}{reason}")
         return status
 
-    def _do(self, record: LoadRecord, lease: TaskLease, epoch: int, pipeline: WritePipeline) -> None:
+    def _do(self, record: LoadRecord, lease: TaskLease, epoch: int, pipeline: ThreadedPipeline) -> None:
         if lease.token > _MOST_TAKES:
             raise LevadaError(f"a task was leased {_MOST_TAKES} times and never done: see its instances' logs")
         with ExitStack() as held:
@@ -262,7 +215,7 @@ class Instance:
         lease: TaskLease,
         epoch: int,
         found: RowBatch | TaskResult,
-        heartbeat: Heartbeat,
+        heartbeat: ThreadHeartbeat,
         held: ExitStack,
     ) -> None:
         """Write what was read to the map, and complete the task. Nothing of it counts if the lease was lost."""
@@ -270,11 +223,13 @@ class Instance:
             with held:
                 if lease.token > 1:  # leased before: first stop the writes of its former holder
                     epoch = self._seen(lease, "move")
-                result = found
-                if not isinstance(result, TaskResult):
-                    result = self._written(record, lease, epoch, result, heartbeat)
+                if isinstance(found, TaskResult):
+                    result = found
+                else:
+                    keys = self._write(record, lease, epoch, found, heartbeat) if len(found) else 0
+                    result = TaskResult(len(found), keys, found.digest(), null_values=found.null_values)
             if not self._task_store.complete(lease, result):
-                raise LeaseLost("the task was taken by another instance")
+                return
             self.rows += result.rows
             if result.parts:
                 self._wakeup.notify()  # there are new tasks
@@ -303,13 +258,9 @@ class Instance:
             raise LevadaError("a source must read a span that cannot be divided")
         return batch
 
-    def _written(
-        self, record: LoadRecord, lease: TaskLease, epoch: int, batch: RowBatch, heartbeat: Heartbeat
-    ) -> TaskResult:
-        keys = self._write(record, lease, epoch, batch, heartbeat) if len(batch) else 0
-        return TaskResult(len(batch), keys, batch.digest(), null_values=batch.null_values)
-
-    def _write(self, record: LoadRecord, lease: TaskLease, epoch: int, batch: RowBatch, heartbeat: Heartbeat) -> int:
+    def _write(
+        self, record: LoadRecord, lease: TaskLease, epoch: int, batch: RowBatch, heartbeat: ThreadHeartbeat
+    ) -> int:
         try:
             entries = batch.entries(record.plan.collect)
         except DuplicateKey as error:

@@ -1,6 +1,6 @@
 """Protocols of a load (source, task store, wakeup, target and reader of maps), and its errors.
 
-Each protocol has at most six methods; `levada.bulk.memory` is the reference. The errors:
+Each protocol has at most six methods; `tests/bulk/memory.py` is the reference. The errors:
 
     LevadaError
     ├── Away            a server cannot be reached: retried for a while, then `levada load resume`

@@ -1,17 +1,21 @@
-"""Task store, maps and table in memory: the reference that every engine must match."""
+"""Task store, maps and table in memory: the reference that every engine must match. And a pace without threads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 
 import msgspec
 
 from levada.bulk.entries import PlainRows
+from levada.bulk.instance import ThreadedPipeline, ThreadHeartbeat
 from levada.bulk.protocols import Entries
 from levada.bulk.splitting import Key, NullKeys, Span, TableFacts, holds
 from levada.bulk.tasks import LoadRecord, LoadState, LoadStatus, Manifest, TaskLease, TaskResult, Totals, added
 from levada.core.protocols import Clock
+
+__all__ = ["DirectPipeline", "MemoryMaps", "MemoryTable", "MemoryTaskStore", "NoHeartbeat"]
 
 
 class _Task(msgspec.Struct):
@@ -224,3 +228,18 @@ class MemoryTable:
 
     def _of(self, span: Span) -> list[tuple[Key | None, object]]:
         return [row for place, row in enumerate(self._rows) if holds(span, row[0], place)]
+
+
+class NoHeartbeat(ThreadHeartbeat):
+    """Never renews: time stands still."""
+
+    @contextmanager
+    def beating(self, beat: Callable[[], bool]) -> Iterator[NoHeartbeat]:
+        yield self
+
+
+class DirectPipeline(ThreadedPipeline):
+    """Runs nothing concurrently: each step has its instant."""
+
+    def put(self, work: Callable[[], None]) -> None:
+        work()
