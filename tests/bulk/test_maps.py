@@ -13,13 +13,13 @@ import pytest
 from redis.crc import key_slot
 from redis.exceptions import ResponseError
 
-from levada.bulk.engines import open_target
+from levada.bulk.engines import open_maps
 from levada.bulk.entries import PlainEntries, encoded_key, encoded_values
 from levada.bulk.maps import Map
 from levada.bulk.protocols import Away
 from levada.bulk.sources.packed import PackedRows
 from levada.bulk.targets.lmdb import LmdbMaps
-from levada.bulk.targets.redis import RedisReader, RedisTarget
+from levada.bulk.targets.redis import RedisMaps
 from levada.bulk.targets.redis_client import RedisLine, RedisNodes
 from levada.bulk.tasks import LoadPlan, Manifest
 from levada.core.errors import MissingExtra, NotFound, StoreDamaged, StoreError, StoreFull, UsageError
@@ -59,7 +59,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
 
 def test_a_full_redis_says_so(redis: str) -> None:
     with closing(RedisLine.at(redis)) as line, closing(RedisNodes(redis, time.sleep)) as nodes:
-        target = RedisTarget(nodes)
+        target = RedisMaps(nodes)
         epoch = target.fence("crowded", 1, "open")
         line.ask("CONFIG", "SET", "maxmemory", 1)
         try:
@@ -82,7 +82,7 @@ def test_a_slot_on_the_move_is_followed(redis_cluster: str) -> None:
         closing(RedisNodes(redis_cluster, time.sleep)) as nodes,
         closing(RedisNodes(redis_cluster, time.sleep)) as own,
     ):
-        target, reader, name = RedisTarget(own), RedisReader(own), "moving"
+        target, reader, name = RedisMaps(own), RedisMaps(own), "moving"
         epoch = target.fence(name, 1, "open")
         keys = numpy.arange(3_000)
         assert target.write(name, 1, epoch, PackedRows(keys, keys).entries(True))
@@ -139,7 +139,7 @@ def test_without_redis_py_it_is_said_what_to_install(monkeypatch: pytest.MonkeyP
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, missing, None)
             with pytest.raises(MissingExtra, match=r"pip install 'levada\[redis\]'"):
-                open_target("redis://127.0.0.1:1/0")
+                open_maps("redis://127.0.0.1:1/0")
 
 
 def test_an_option_of_the_address_that_nobody_knows_is_wrong_usage() -> None:
@@ -150,7 +150,7 @@ def test_an_option_of_the_address_that_nobody_knows_is_wrong_usage() -> None:
 def test_a_writer_whose_connection_was_cut_does_not_write_without_looking_at_the_gate(redis: str) -> None:
     """WATCH ends with the connection: on a new one the transaction would pass whatever the gate says."""
     with closing(RedisNodes(redis, time.sleep)) as own, closing(RedisLine.at(redis)) as other:
-        target, line = RedisTarget(own), own.masters()[0]
+        target, line = RedisMaps(own), own.masters()[0]
         epoch, number = target.fence("cut", 1, "open"), line.ask("CLIENT", "ID")
 
         class Cutting(PlainEntries):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from levada.bulk.protocols import Away
-from levada.bulk.targets.redis import RedisTarget
+from levada.bulk.targets.redis import RedisMaps
 from levada.bulk.targets.redis_client import RedisLine, RedisNodes, command
 from tests.servers.private import Child, free_ports
 
@@ -55,7 +55,7 @@ def watched(tmp_path: Path, redis: str) -> Iterator[LiveSource]:
 
 def test_the_master_is_found_again_after_a_failover(watched: LiveSource) -> None:
     with closing(RedisNodes(watched.url, time.sleep)) as nodes:
-        target = RedisTarget(nodes)
+        target = RedisMaps(nodes)
         before = target.fingerprint()
         assert target.fence("m", 1, "open") == 1
         watched.fail_over()
@@ -63,14 +63,14 @@ def test_the_master_is_found_again_after_a_failover(watched: LiveSource) -> None
         _until(lambda: _wrote(target))
 
 
-def _moved(target: RedisTarget, before: str) -> bool:
+def _moved(target: RedisMaps, before: str) -> bool:
     try:
         return target.fingerprint() != before
     except Away:
         return False
 
 
-def _wrote(target: RedisTarget) -> bool:
+def _wrote(target: RedisMaps) -> bool:
     try:
         return target.fence("m", 1, "move") > 1
     except Away:  # the old master says READONLY until the connection is made anew

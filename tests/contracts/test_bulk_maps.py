@@ -18,7 +18,7 @@ from levada.bulk.maps import Map
 from levada.bulk.protocols import MapReader, MapTarget
 from levada.bulk.sources.packed import PackedRows
 from levada.bulk.targets.lmdb import LmdbMaps
-from levada.bulk.targets.redis import RedisReader, RedisTarget
+from levada.bulk.targets.redis import RedisMaps
 from levada.bulk.targets.redis_client import RedisNodes
 from levada.bulk.tasks import LoadPlan, Manifest
 from levada.core.clock import ManualClock
@@ -45,7 +45,7 @@ def maps(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Maps]:
     else:
         url = request.getfixturevalue(request.param)
         with closing(RedisNodes(url, time.sleep)) as one, closing(RedisNodes(url, time.sleep)) as other:
-            yield Maps(RedisTarget(one), RedisReader(other), name)
+            yield Maps(RedisMaps(one), RedisMaps(other), name)
 
 
 def manifest(maps: Maps, generation: int = 1, layers: tuple[int, ...] = (), kind: str = "text") -> Manifest:

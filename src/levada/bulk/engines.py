@@ -18,7 +18,6 @@ from levada.core.clock import SystemClock
 from levada.core.errors import MissingExtra, UsageError
 
 if TYPE_CHECKING:
-    from levada.bulk.targets.lmdb import LmdbMaps
     from levada.bulk.targets.redis_client import RedisNodes
 
 _FILES = ("sqlite", "file", "levada")
@@ -28,6 +27,10 @@ class ClosingTaskStore(TaskStore, Protocol):
     """A task store on a connection or a file."""
 
     def close(self) -> None: ...
+
+
+class Maps(MapTarget, MapReader, Protocol):
+    """Target and reader of the same maps. LMDB opens a file only once in a process, so both are one object."""
 
 
 def redacted(url: str) -> str:
@@ -76,31 +79,21 @@ def open_source(url: str, plan: LoadPlan) -> TableSource:
     )
 
 
-def open_maps(url: str) -> tuple[MapTarget, MapReader]:
-    """A target and a reader of the same maps. LMDB opens a file only once in a process, so there both are one
-    object."""
-    if _is_redis(_readable(url)):
-        return open_target(url), open_reader(url)
-    maps = _lmdb(url, read_only=False)
-    return maps, maps
-
-
-def open_target(url: str) -> MapTarget:
+def open_maps(url: str, *, read_only: bool = False) -> Maps:
+    """The maps at this address. Redis knows no difference between reading and writing."""
     if _is_redis(_readable(url)):
         with _needs("redis", "redis"):
-            from levada.bulk.targets.redis import RedisTarget
+            from levada.bulk.targets.redis import RedisMaps
 
-            return RedisTarget(_redis_nodes(url))
-    return _lmdb(url, read_only=False)
+            return RedisMaps(_redis_nodes(url))
+    folder = _folder(url)
+    with _needs("lmdb", "bulk"):
+        from levada.bulk.targets.lmdb import LmdbMaps
+    return LmdbMaps(folder, read_only=read_only)
 
 
 def open_reader(url: str) -> MapReader:
-    if _is_redis(_readable(url)):
-        with _needs("redis", "redis"):
-            from levada.bulk.targets.redis import RedisReader
-
-            return RedisReader(_redis_nodes(url))
-    return _lmdb(url, read_only=True)
+    return open_maps(url, read_only=True)
 
 
 def open_task_store(url: str) -> ClosingTaskStore:
@@ -150,13 +143,6 @@ def _redis_nodes(url: str) -> RedisNodes:
     from levada.bulk.targets.redis_client import RedisNodes
 
     return RedisNodes(url, time.sleep)
-
-
-def _lmdb(url: str, *, read_only: bool) -> LmdbMaps:
-    folder = _folder(url)
-    with _needs("lmdb", "bulk"):
-        from levada.bulk.targets.lmdb import LmdbMaps
-    return LmdbMaps(folder, read_only=read_only)
 
 
 def _is_redis(url: str) -> bool:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from levada.bulk.engines import open_maps, open_reader, open_source, open_target, open_task_store, redacted
+from levada.bulk.engines import open_maps, open_reader, open_source, open_task_store, redacted
 from levada.bulk.instance import Instance, Loaded, NoWakeup, Pace, Patience, run_load
 from levada.bulk.protocols import MapReader, TaskStore, Wakeup
 from levada.bulk.splitting import SplitMethod
@@ -140,15 +140,13 @@ def load(
         def opened() -> tuple[Starter, Instance, TaskStore]:
             newest.close()
             source = newest.enter_context(closing(open_source(request.source, plan)))
-            target, reader = open_maps(request.target)
-            newest.enter_context(closing(target))
-            newest.enter_context(closing(reader))
+            maps = newest.enter_context(closing(open_maps(request.target)))
             task_store = newest.enter_context(closing(open_task_store(request.book or request.target)))
             splitting = Splitting(request.split, request.task_rows)
-            starter = Starter(plan, source, task_store, target, reader, splitting=splitting, replace=request.replace)
+            starter = Starter(plan, source, task_store, maps, maps, splitting=splitting, replace=request.replace)
             pace = Pace(lease=request.lease, most_rows=request.most_rows, rows_per_second=request.rows_per_second)
             instances.append(
-                Instance(source, task_store, target, SystemClock(), owner, pace=pace, wait=wait, wakeup=wakeup)
+                Instance(source, task_store, maps, SystemClock(), owner, pace=pace, wait=wait, wakeup=wakeup)
             )
             return starter, instances[-1], task_store
 
@@ -180,8 +178,8 @@ def cancel_load(request: LoadRequest) -> int:
         generation = status.record.generation
         if not task_store.finish(name, generation, LoadState.CANCELLED, "by levada load cancel"):
             raise Refused(f"load {name} has just begun another generation: check it with levada load status")
-        with closing(open_target(request.target)) as target:
-            target.remove(name, generation)
+        with closing(open_maps(request.target)) as maps:
+            maps.remove(name, generation)
     return generation
 
 
@@ -248,10 +246,9 @@ def _remove_old(request: LoadRequest, wait: Callable[[float], object]) -> None:
         if not _old_generations(reader, request.name):
             return
     wait(request.keep_old)
-    target, reader = open_maps(request.target)
-    with closing(target), closing(reader):
-        for generation in _old_generations(reader, request.name):
-            target.remove(request.name, generation)
+    with closing(open_maps(request.target)) as maps:
+        for generation in _old_generations(maps, request.name):
+            maps.remove(request.name, generation)
 
 
 def _old_generations(reader: MapReader, name: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""Maps in Redis: fenced writes, published at once, and their reader.
+"""Maps in Redis: fenced writes, published at once, and read.
 
 Everything is below `levada:`, and a map's name has no colon or brace, so no map reaches into another. In a cluster
 keys are placed by a part in braces: entries of one bucket lie together with the write fence of that bucket. Keys of
@@ -13,6 +13,8 @@ bucket.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
+from zlib import crc32
 
 from redis.exceptions import ResponseError
 
@@ -38,6 +40,7 @@ def entry_prefix(name: str, generation: int) -> bytes:
 
 BATCH = 1_000
 _TRANSACTION = 16  # batches per transaction
+_PASS = 1_000_000  # keys remembered at a time, so that none is counted twice
 _FENCED = b"""
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('MSET', unpack(ARGV, 2))
@@ -75,8 +78,8 @@ return 1
 """
 
 
-class RedisTarget:
-    """The maps of one Redis, for writing."""
+class RedisMaps:
+    """The maps of one Redis; target and reader in one."""
 
     def __init__(self, nodes: RedisNodes) -> None:
         self._nodes = nodes
@@ -124,8 +127,54 @@ class RedisTarget:
             for found in line.scanned(entry_prefix(name, generation) + b"*", 5_000):
                 line.exchange([command("UNLINK", each) for each in found], len(found))
 
+    def manifest(self, name: str) -> Manifest | None:
+        pointer = self._nodes.ask(map_key(name), "HGET", map_key(name), "pointer")
+        return decoded_manifest(pointer) if isinstance(pointer, bytes) else None
+
+    def get(self, manifest: Manifest, keys: Sequence[bytes]) -> tuple[list[bytes | None], bool]:
+        """Entries of a published generation never change: if it still is the published one, it was before too."""
+        where, width = map_key(manifest.plan.name), len(manifest.layers)
+        stored = list(self._stored(manifest, keys))
+        if self._nodes.clustered:
+            found = self._raised(self._nodes.ask_all([(key, command("GET", key)) for key in stored]))
+            now = self._nodes.ask(where, "HGET", where, "pointer")
+        else:
+            orders = [*([command("MGET", *stored)] if stored else []), command("HGET", where, "pointer")]
+            *lists, now = self._raised(self._nodes.masters()[0].exchange(orders, len(orders)))
+            found = lists[0] if lists else []
+        layered = [found[place : place + width] for place in range(0, len(found), width)]
+        values: list[bytes | None] = [
+            next((each for each in layers if isinstance(each, bytes)), None) for layers in layered
+        ]
+        return values, isinstance(now, bytes) and decoded_manifest(now) == manifest
+
+    def entries(self, name: str, generation: int) -> Iterator[tuple[bytes, bytes]]:
+        """A scan may show a key twice, so each pass takes a share of the keys and remembers them."""
+        prefix = entry_prefix(name, generation)
+        passes = 1 + sum(int(line.ask("DBSIZE")) for line in self._nodes.masters()) // _PASS
+        before = len(prefix + bucket_tag(0, self._nodes.buckets))
+        for share in range(passes):
+            seen: set[bytes] = set()
+            for found in chain.from_iterable(line.scanned(prefix + b"*", 2_000) for line in self._nodes.masters()):
+                fresh = [key for key in dict.fromkeys(found) if key not in seen and crc32(key) % passes == share]
+                seen.update(fresh)
+                values = self._raised(self._nodes.ask_all([(key, command("GET", key)) for key in fresh]))
+                for key, value in zip(fresh, values, strict=True):
+                    if isinstance(value, bytes):
+                        yield key[before:], value
+
+    def generations(self, name: str) -> list[int]:
+        fields = self._nodes.ask(map_key(name), "HKEYS", map_key(name))
+        return sorted(int(field[2:]) for field in fields if field.startswith(b"g:"))
+
     def close(self) -> None:
         self._nodes.close()
+
+    def _stored(self, manifest: Manifest, keys: Sequence[bytes]) -> Iterator[bytes]:
+        prefixes = [entry_prefix(manifest.plan.name, layer) for layer in manifest.layers]
+        for key in keys:
+            place = bucket_tag(bucket_of(key, manifest.key_kind, manifest.buckets), manifest.buckets)
+            yield from (prefix + place + key for prefix in prefixes)
 
     def _write_watched(self, name: str, generation: int, epoch: int, strings: Iterator[RedisStrings]) -> bool:
         """Send each transaction together with the fence check that the next one needs: one round trip each."""
@@ -209,91 +258,3 @@ def _by_bucket(strings: Iterator[RedisStrings]) -> Iterator[RedisStrings]:
 
 def _mset(parts: list[bytes], size: int) -> bytes:
     return b"*%d\r\n$4\r\nMSET\r\n" % (1 + 2 * size) + b"".join(parts)
-
-
-_PASS = 1_000_000  # keys remembered at a time, so that none is counted twice
-
-
-class RedisReader:
-    """The maps of one Redis, for reading."""
-
-    def __init__(self, nodes: RedisNodes) -> None:
-        self._nodes = nodes
-
-    def manifest(self, name: str) -> Manifest | None:
-        pointer = self._nodes.ask(map_key(name), "HGET", map_key(name), "pointer")
-        return decoded_manifest(pointer) if isinstance(pointer, bytes) else None
-
-    def get(self, manifest: Manifest, keys: Sequence[bytes]) -> tuple[list[bytes | None], bool]:
-        """Entries of a published generation never change: if it still is the published one, it was before too."""
-        name, width = manifest.plan.name, len(manifest.layers)
-        commands = [(key, command("GET", key)) for key in self._stored(manifest, keys)]
-        pointer = (map_key(name), command("HGET", map_key(name), "pointer"))
-        if not self._nodes.clustered:
-            *found, now = self._whole(commands, pointer)
-        else:
-            found = self._nodes.ask_all(commands)
-            now = self._nodes.ask_all([pointer])[0]
-        self._check([*found, now])
-        layered = [found[place : place + width] for place in range(0, len(found), width)]
-        values: list[bytes | None] = [
-            next((each for each in layers if isinstance(each, bytes)), None) for layers in layered
-        ]
-        return values, isinstance(now, bytes) and decoded_manifest(now) == manifest
-
-    def entries(self, name: str, generation: int) -> Iterator[tuple[bytes, bytes]]:
-        """A scan may show a key twice, so each pass takes a share of the keys and remembers them."""
-        passes = 1 + self._size() // _PASS
-        before = len(entry_prefix(name, generation) + bucket_tag(0, self._nodes.buckets))
-        for share in range(passes):
-            seen: set[bytes] = set()
-            for found in self._scanned(name, generation):
-                fresh = [key for key in found if key not in seen and (passes == 1 or _drawn(key, passes) == share)]
-                fresh = list(dict.fromkeys(fresh))
-                seen.update(fresh)
-                values = self._nodes.ask_all([(key, command("GET", key)) for key in fresh])
-                self._check(values)
-                for key, value in zip(fresh, values, strict=True):
-                    if isinstance(value, bytes):
-                        yield key[before:], value
-
-    def generations(self, name: str) -> list[int]:
-        fields = self._nodes.ask(map_key(name), "HKEYS", map_key(name))
-        names = [field for field in fields if isinstance(field, bytes)] if isinstance(fields, list) else []
-        return sorted(int(field[2:]) for field in names if field.startswith(b"g:"))
-
-    def close(self) -> None:
-        self._nodes.close()
-
-    def _stored(self, manifest: Manifest, keys: Sequence[bytes]) -> Iterator[bytes]:
-        prefixes = [entry_prefix(manifest.plan.name, layer) for layer in manifest.layers]
-        for key in keys:
-            place = bucket_tag(bucket_of(key, manifest.key_kind, manifest.buckets), manifest.buckets)
-            yield from (prefix + place + key for prefix in prefixes)
-
-    def _whole(self, commands: list[tuple[bytes, bytes]], pointer: tuple[bytes, bytes]) -> list[Answer]:
-        keys = [key for key, _ in commands]
-        line = self._nodes.masters()[0]
-        many = [command("MGET", *keys)] if keys else []
-        *found, now = line.exchange([*many, pointer[1]], len(many) + 1)
-        self._check([*found, now])
-        return [*(found[0] if found else []), now]
-
-    def _scanned(self, name: str, generation: int) -> Iterator[list[bytes]]:
-        for line in self._nodes.masters():
-            yield from line.scanned(entry_prefix(name, generation) + b"*", 2_000)
-
-    def _size(self) -> int:
-        sizes = [line.ask("DBSIZE") for line in self._nodes.masters()]
-        return sum(size for size in sizes if isinstance(size, int))
-
-    def _check(self, answers: Sequence[Answer]) -> None:
-        for answer in answers:
-            if isinstance(answer, ResponseError):
-                raise self._nodes.masters()[0].translated(answer)
-
-
-def _drawn(key: bytes, shares: int) -> int:
-    from zlib import crc32
-
-    return crc32(key) % shares
