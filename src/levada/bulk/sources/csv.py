@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from levada.bulk.sources.rows import SqlSource, known_column
+from levada.bulk.sources.rows import SqlSource, kinds_of, known_column
 from levada.bulk.splitting import TableFacts, hash_of
 from levada.bulk.tasks import LoadPlan
 from levada.core.errors import LevadaError, NotFound, StoreFull, UsageError
@@ -62,7 +62,7 @@ class CsvSource(SqlSource):
             whole = [True, True]
             for texts in self._texts():
                 whole = [each and _whole(text) for each, text in zip(whole, texts, strict=True)]
-            self._found = ("int" if whole[0] else "text", "int" if whole[1] else "any")
+            self._found = kinds_of(*whole)
         return self._found
 
     def _copy(self) -> sqlite3.Connection:

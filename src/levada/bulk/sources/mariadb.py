@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,20 +17,20 @@ import pymysql
 import pymysql.cursors
 
 from levada.bulk.protocols import Away
-from levada.bulk.sources.rows import SqlSource, known_column
+from levada.bulk.sources.rows import SqlSource, kinds_of, marked
 from levada.bulk.splitting import TableFacts
 from levada.bulk.tasks import LoadPlan
 from levada.core.errors import LevadaError, Refused, UsageError
-from levada.core.suggestions import near_names
 
 _INTEGERS = {"tinyint", "smallint", "mediumint", "int", "bigint"}
 _REFUSED = {1044, 1045, 1142, 1143, 1227}  # access denied, in its several forms
 _BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
-_NAME_OR_MARK = re.compile(r"`[^`]*`|\?")
 
 
 class MariadbSource(SqlSource):
     """A table of MariaDB or MySQL."""
+
+    _quote = "`"
 
     def __init__(self, url: str, plan: LoadPlan) -> None:
         self._plan = plan
@@ -55,11 +54,10 @@ class MariadbSource(SqlSource):
                 read_timeout=600,
                 autocommit=True,
             )
-        try:
-            self._named, self._types = self._table_and_columns()
-        except LevadaError:
-            self._line.close()
-            raise
+        schema, _, table = plan.table.rpartition(".")
+        schema = schema or self._database
+        known = "SELECT table_name FROM information_schema.tables WHERE table_schema = ?"
+        self._find_table([[self._database, plan.table], [schema, table]], known, schema)
 
     def share(self, offers: Sequence[str], since: str | None) -> str | None:
         list(self._rows(_BEGIN, []))
@@ -77,24 +75,10 @@ class MariadbSource(SqlSource):
     def close(self) -> None:
         self._line.close()
 
-    def _table_and_columns(self) -> tuple[list[str], dict[str, str]]:
-        plan = self._plan
-        schema, _, table = plan.table.rpartition(".")
-        schema = schema or self._database
+    def _columns(self, named: Sequence[str]) -> dict[str, str]:
         statement = "SELECT column_name, column_type FROM information_schema.columns"
-        for named in ([self._database, plan.table], [schema, table]):
-            rows = self._rows(f"{statement} WHERE table_schema = ? AND table_name = ?", named)
-            found = {str(row[0]): str(row[1]).lower() for row in rows}
-            if found:
-                for column in (plan.key, plan.value, *([plan.watermark] if plan.watermark else [])):
-                    known_column(column, list(found), plan.table)
-                return named, found
-        known = self._rows("SELECT table_name FROM information_schema.tables WHERE table_schema = ?", [schema])
-        near = near_names(plan.table, [str(row[0]) for row in known])
-        raise UsageError(f"there is no table or view {plan.table!r}: {near}")
-
-    def _quoted(self, name: str) -> str:
-        return "`" + name.replace("`", "``") + "`"
+        rows = self._rows(f"{statement} WHERE table_schema = ? AND table_name = ?", named)
+        return {str(row[0]): str(row[1]).lower() for row in rows}
 
     def _key(self) -> str:
         name = self._quoted(self._plan.key)
@@ -107,11 +91,11 @@ class MariadbSource(SqlSource):
         return f"CRC32(CONVERT({self._key()} USING utf8mb4))"
 
     def _kinds(self) -> tuple[str, str]:
-        return _kind(self._types[self._plan.key], "text"), _kind(self._types[self._plan.value], "any")
+        return kinds_of(_whole(self._types[self._plan.key]), _whole(self._types[self._plan.value]))
 
     def _rows(self, statement: str, values: Sequence[Any]) -> Iterator[Any]:
         with self._told(), self._line.cursor(pymysql.cursors.SSCursor) as cursor:
-            cursor.execute(_marked(statement) if values else statement, values or None)
+            cursor.execute(marked(statement) if values else statement, values or None)
             for row in cursor:
                 yield tuple(_plain(each) for each in row)
 
@@ -129,15 +113,10 @@ class MariadbSource(SqlSource):
             raise LevadaError(f"{self._plan.table} in {self._plan.source} cannot be read: {words}") from error
 
 
-def _marked(statement: str) -> str:
-    """The statement with the driver's parameter marks; a name may contain what looks like one."""
-    return _NAME_OR_MARK.sub(lambda found: "%s" if found[0] == "?" else found[0], statement.replace("%", "%%"))
-
-
-def _kind(column: str, otherwise: str) -> str:
+def _whole(column: str) -> bool:
     """An unsigned bigint may not fit into 64 signed bits."""
     name = column.partition("(")[0].partition(" ")[0]
-    return "int" if name in _INTEGERS and not (name == "bigint" and "unsigned" in column) else otherwise
+    return name in _INTEGERS and not (name == "bigint" and "unsigned" in column)
 
 
 def _plain(value: Any) -> Any:

@@ -12,7 +12,7 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from levada.bulk.protocols import RowBatch
-from levada.bulk.sources.rows import collected, known_column
+from levada.bulk.sources.rows import collected, kinds_of, known_column
 from levada.bulk.splitting import Key, KeyRange, NullKeys, RowRange, Span, TableFacts, drawn, holds
 from levada.bulk.tasks import LoadPlan
 from levada.core.errors import LevadaError, NotFound, UsageError
@@ -36,8 +36,7 @@ class ParquetSource:
             raise LevadaError(f"{path} cannot be read as Parquet: {error}") from error
         schema = self._file.schema_arrow
         types = [_type_of(name, schema, path.name) for name in (plan.key, plan.value)]
-        whole = [pyarrow.types.is_integer(each) and each != pyarrow.uint64() for each in types]
-        self._kinds = ("int" if whole[0] else "text", "int" if whole[1] else "any")
+        self._kinds = kinds_of(*(pyarrow.types.is_integer(each) and each != pyarrow.uint64() for each in types))
         self._is_ordered = pyarrow.types.is_signed_integer(types[0])  # the order of its statistics
         self._key_leaf = self._only_leaf(plan.key)
 

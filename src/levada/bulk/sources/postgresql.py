@@ -15,58 +15,45 @@ that is planned to be read to its end (`cursor_tuple_fraction = 1`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import psycopg
-from psycopg import sql
 from psycopg.errors import InsufficientPrivilege, OperationalError
 from psycopg.pq import TransactionStatus
 
 from levada.bulk.protocols import Away, RowBatch
-from levada.bulk.sources.rows import collected
-from levada.bulk.splitting import (
-    BlockRange,
-    Cut,
-    HashShare,
-    Key,
-    KeyRange,
-    Modulus,
-    NullKeys,
-    Span,
-    TableFacts,
-    thinned,
-)
+from levada.bulk.sources.rows import SqlSource, Where, kinds_of, marked
+from levada.bulk.splitting import Key, KeyRange, NullKeys, Span, TableFacts, thinned
 from levada.bulk.tasks import LoadPlan
-from levada.core.errors import LevadaError, Refused, UsageError
-from levada.core.suggestions import near_names
+from levada.core.errors import LevadaError, Refused
 from levada.store.postgresql.connection import address_parts
 
 INTEGERS = {"int2", "int4", "int8"}
 _TEXTS = {"text", "varchar"}
 _VALUES = _TEXTS | {"float4", "float8", "bool", "bytea"}  # read as Python objects; the rest as text
 _COLUMNS = """
-SELECT a.attname, t.typname, a.attnotnull, coalesce(c.collisdeterministic, true), a.attnum,
+SELECT a.attname, t.typname, NOT a.attnotnull, coalesce(c.collisdeterministic, true), a.attnum,
        has_column_privilege(a.attrelid, a.attnum, 'SELECT'), a.atttypmod
 FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_collation c ON c.oid = a.attcollation
-WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
+WHERE a.attrelid = ? AND a.attnum > 0 AND NOT a.attisdropped
 """
 _RELATION = """
 SELECT c.oid, c.relkind::text,
-       CASE WHEN c.relkind IN ('r', 'm') THEN pg_relation_size(c.oid) / current_setting('block_size')::int END
-FROM pg_class c WHERE c.oid = to_regclass(%s) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+       CASE WHEN c.relkind IN ('r', 'm') THEN pg_relation_size(c.oid) / current_setting('block_size')::int ELSE 0 END
+FROM pg_class c WHERE c.oid = to_regclass(?) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 """
 _INDEXED = """
-SELECT coalesce(bool_or(i.indkey[0] = %(column)s AND m.amname = 'btree'), false),
-       coalesce(bool_or(i.indisunique AND i.indnkeyatts = 1 AND i.indkey[0] = %(column)s), false)
+SELECT coalesce(bool_or(i.indkey[0] = ? AND m.amname = 'btree'), false),
+       coalesce(bool_or(i.indisunique AND i.indnkeyatts = 1 AND i.indkey[0] = ?), false)
 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam
-WHERE i.indrelid = %(table)s AND i.indisvalid AND i.indpred IS NULL
+WHERE i.indrelid = ? AND i.indisvalid AND i.indpred IS NULL
 """
 _NAMES = """
-SELECT n.nspname, c.relname, pg_table_is_visible(c.oid)
+SELECT CASE WHEN pg_table_is_visible(c.oid) THEN c.relname::text ELSE n.nspname || '.' || c.relname END
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
 """
@@ -80,127 +67,14 @@ class TableColumn(NamedTuple):
     nullable: bool
     orderly: bool
     number: int
-    narrow: bool  # a numeric without decimals that always fits into 64 bits
+    allowed: bool
+    typmod: int
 
     @property
     def whole(self) -> bool:
-        return self.type in INTEGERS or (self.type == "numeric" and self.narrow)
-
-    @property
-    def as_key(self) -> sql.Composable:
-        """The expression to read: integers as they are, anything else as the text that map lookups use."""
-        return self._read_as(_TEXTS)
-
-    @property
-    def as_value(self) -> sql.Composable:
-        """The expression to read: integers and types that Python knows as they are, anything else as text."""
-        return self._read_as(_VALUES)
-
-    def _read_as(self, known: set[str]) -> sql.Composable:
-        name = sql.Identifier(self.name)
-        if self.type == "numeric" and self.whole:
-            return sql.SQL("{}::int8").format(name)
-        return name if self.type in INTEGERS | known else sql.SQL("{}::text").format(name)
-
-
-class Relation(NamedTuple):
-    name: sql.Composable
-    oid: int
-    kind: str  # r table, p partitioned, m materialised, v view, f foreign
-    blocks: int
-    key: TableColumn
-    value: TableColumn
-    watermark: TableColumn | None
-    indexed: bool
-    unique: bool
-
-    @property
-    def sampled(self) -> bool:
-        return self.kind in "rm" or self.kind == "p"
-
-
-def relation_of(line: psycopg.Connection[Any], plan: LoadPlan) -> Relation:
-    name, oid, kind, blocks = _found(line, plan.table)
-    columns = _columns(line, oid)
-    key, value = _column(plan, plan.key, columns), _column(plan, plan.value, columns)
-    watermark = _column(plan, plan.watermark, columns) if plan.watermark is not None else None
-    indexed, unique = _row(line.execute(_INDEXED, {"table": oid, "column": key.number}))
-    return Relation(name, oid, kind, blocks, key, value, watermark, indexed, unique)
-
-
-def _found(line: psycopg.Connection[Any], table: str) -> tuple[sql.Composable, int, str, int]:
-    for name in (sql.Identifier(table), sql.Identifier(*table.split("."))):
-        found = line.execute(_RELATION, (name.as_string(line),)).fetchone()
-        if found is not None:
-            return name, int(found[0]), str(found[1]), int(found[2] or 0)
-    known = [str(row[1]) if row[2] else f"{row[0]}.{row[1]}" for row in line.execute(_NAMES)]
-    raise UsageError(f"there is no table or view {table!r}: {near_names(table, known)}")
-
-
-def _columns(line: psycopg.Connection[Any], oid: int) -> dict[str, tuple[TableColumn, bool]]:
-    found = {}
-    for name, type_name, required, orderly, number, allowed, typmod in line.execute(_COLUMNS, (oid,)):
-        column = TableColumn(name, type_name, not required, orderly, number, _narrow(typmod))
-        found[name] = (column, allowed)
-    return found
-
-
-def _narrow(typmod: int) -> bool:
-    digits, decimals = divmod(typmod - _TYPMOD, 1 << 16)
-    return decimals == 0 and 0 < digits <= _SURE_DIGITS
-
-
-def _column(plan: LoadPlan, name: str, columns: dict[str, tuple[TableColumn, bool]]) -> TableColumn:
-    if name not in columns:
-        raise UsageError(f"{plan.table} has no column {name!r}: {near_names(name, columns)}")
-    column, allowed = columns[name]
-    if not allowed:
-        raise Refused(f"column {name} of {plan.table} may not be read: ask for GRANT SELECT on it")
-    return column
-
-
-def _row(done: psycopg.Cursor[Any]) -> tuple[bool, bool]:
-    row = done.fetchone()
-    return (bool(row[0]), bool(row[1])) if row is not None else (False, False)
-
-
-def condition(
-    span: Span, table: Relation, plan: LoadPlan, since: str | None, *, values: bool = False
-) -> sql.Composable:
-    """The condition after WHERE; with `values`, it also excludes NULL values."""
-    key, value = sql.Identifier(table.key.name), sql.Identifier(table.value.name)
-    parts = [_of_span(span, key, table)]
-    if values:
-        parts.append(sql.SQL("{} IS NOT NULL").format(value))
-    if since is not None and table.watermark is not None:
-        newer = sql.SQL("{} >= {}").format(sql.Identifier(table.watermark.name), since)
-        if plan.collect:  # a key with one new row is collected again, from all its rows
-            newer = sql.SQL("{} IN (SELECT {} FROM {} WHERE {})").format(key, key, table.name, newer)
-        parts.append(newer)
-    return sql.SQL(" AND ").join(parts)
-
-
-def _of_span(span: Span, key: sql.Composable, table: Relation) -> sql.Composable:
-    if isinstance(span, NullKeys):
-        return sql.SQL("{} IS NULL").format(key)
-    parts: list[sql.Composable] = [sql.SQL("{} IS NOT NULL").format(key)] if table.key.nullable else []
-    if isinstance(span, KeyRange):
-        parts += [_beyond(key, span.low, ">", ">=")] if span.low is not None else []
-        parts += [_beyond(key, span.high, "<=", "<")] if span.high is not None else []
-    elif isinstance(span, BlockRange):
-        parts += [sql.SQL("ctid >= {}::tid").format(f"({span.first},0)")]
-        parts += [sql.SQL("ctid < {}::tid").format(f"({span.end},0)")] if span.end is not None else []
-    elif isinstance(span, Modulus | HashShare):
-        number = key if isinstance(span, Modulus) else sql.SQL("hashtextextended({}::text, 0)").format(key)
-        statement = sql.SQL("mod(mod({}, {}) + {}, {}) = {}")
-        parts.append(statement.format(number, span.divisor, span.divisor, span.divisor, span.remainder))
-    else:
-        raise LevadaError("a table of PostgreSQL has no row numbers")
-    return sql.SQL(" AND ").join(parts) if parts else sql.SQL("true")
-
-
-def _beyond(key: sql.Composable, cut: Cut, after: str, before: str) -> sql.Composable:
-    return sql.SQL("{} {} {}").format(key, sql.SQL(after if cut.after else before), cut.key)
+        """Whether it is an integer, or a numeric without decimals that always fits into 64 bits."""
+        digits, decimals = divmod(self.typmod - _TYPMOD, 1 << 16)
+        return self.type in INTEGERS or (self.type == "numeric" and decimals == 0 and 0 < digits <= _SURE_DIGITS)
 
 
 _FEW = 50  # bounds: fewer say too little
@@ -208,17 +82,8 @@ _ASKED = """
 SELECT s.histogram_bounds::text::int8[], s.most_common_vals::text::int8[], s.most_common_freqs, s.null_frac
 FROM pg_stats s JOIN pg_class c ON c.relname = s.tablename
 JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = s.schemaname
-WHERE c.oid = %s AND s.attname = %s AND NOT s.inherited
+WHERE c.oid = ? AND s.attname = ? AND NOT s.inherited
 """
-
-
-def keys_by_statistics(line: psycopg.Connection[Any], oid: int, column: str, size: int) -> list[int]:
-    """About `size` integer keys, in order, distributed like those of the table; none if too little is known."""
-    row = line.execute(_ASKED, (oid, column)).fetchone()
-    if row is None or row[0] is None or len(row[0]) < _FEW:
-        return []
-    bounds, common, shares, nulls = row[0], row[1] or [], row[2] or [], row[3]
-    return spread(bounds, dict(zip(common, shares, strict=True)), 1.0 - nulls, size)
 
 
 def spread(bounds: list[int], common: dict[int, float], whole: float, size: int) -> list[int]:
@@ -234,13 +99,14 @@ _FETCH = 5_000
 _SAMPLE_BLOCKS = 1_000  # enough for tasks of similar size even where rows lie in the order of their keys
 
 
-class PostgresqlSource:
+class PostgresqlSource(SqlSource):
     """A table of PostgreSQL."""
+
+    _as_text = "::text"
 
     def __init__(self, url: str, plan: LoadPlan) -> None:
         address_parts(url)
         self._plan = plan
-        self._since: str | None = None
         with _translated(plan):
             self._line = psycopg.connect(
                 url, autocommit=True, application_name="levada load", connect_timeout=10, prepare_threshold=None
@@ -249,12 +115,9 @@ class PostgresqlSource:
             self._line.execute("SET max_parallel_workers_per_gather = 0")  # there are many instances already
             # the snapshot lasts as long as this connection
             self._line.execute("SET idle_in_transaction_session_timeout = 0")
-        try:
-            with _translated(plan):
-                self._relation = relation_of(self._line, plan)
-        except LevadaError:
-            self._line.close()
-            raise
+        self._find_table([[plan.table], plan.table.split(".")], _NAMES)
+        self._key_column: TableColumn = self._types[plan.key]
+        self._value_column: TableColumn = self._types[plan.value]
 
     def share(self, offers: Sequence[str], since: str | None) -> str | None:
         self._since = since
@@ -265,7 +128,7 @@ class PostgresqlSource:
             for offer in offers:
                 self._begin()
                 try:
-                    self._line.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(offer))
+                    self._line.execute(self._bound("SET TRANSACTION SNAPSHOT ?", [offer]))
                 except (OperationalError, psycopg.InterfaceError):
                     raise
                 except psycopg.Error:
@@ -274,62 +137,50 @@ class PostgresqlSource:
         return None
 
     def facts(self) -> TableFacts:
-        with _translated(self._plan):
-            table = self._relation
-            key, value = table.key, table.value
-            return TableFacts(
-                self._estimate(sql.SQL("true")),
-                key_kind="int" if key.whole else "text",
-                value_kind="int" if value.whole else "any",
-                indexed=table.indexed,
-                ordered=key.orderly,
-                blocks=table.blocks if table.kind in "rm" else None,
-                unique=True,
-                key_nullable=key.nullable,
-                newest=self._newest(table),
-            )
+        indexed, _ = self._index()
+        return TableFacts(
+            self._estimate("true", []),
+            *self._kinds(),
+            indexed=indexed,
+            ordered=self._key_column.orderly,
+            blocks=self._blocks if self._kind in "rm" else None,
+            unique=True,
+            key_nullable=self._nullable(),
+            newest=self._newest(),
+        )
 
     def sample(self, span: Span, size: int) -> list[Key]:
-        with _translated(self._plan):
-            table = self._relation
-            from_all = span == KeyRange() and table.sampled and self._since is None
-            if from_all and table.key.type in INTEGERS:
-                known = keys_by_statistics(self._line, table.oid, table.key.name, size)
-                if known:
-                    return list(known)
-            where = condition(span, table, self._plan, self._since)
-            rows = self._estimate(where)
-            share, found = min(1.0, size / max(rows, 1)), list[Key]()
-            while not found:
-                found = self._drawn(table, where, share, size, from_all)
-                if share >= 1.0:
-                    break
-                share = min(1.0, share * 100)
-            return found
+        from_all = span == KeyRange() and self._kind in "rmp" and self._since is None
+        if from_all and self._key_column.type in INTEGERS and (known := self._by_statistics(size)):
+            return known
+        where, values = self._where(span)
+        share, found = min(1.0, size / max(self._estimate(where, values), 1)), list[Key]()
+        while not found:
+            found = self._drawn(where, values, share, size, from_all)
+            if share >= 1.0:
+                break
+            share = min(1.0, share * 100)
+        return found
 
     def duplicate(self) -> Key | None:
-        with _translated(self._plan):
-            table = self._relation
-            if table.unique:
-                return None
-            statement = sql.SQL("SELECT {} FROM {} WHERE {} GROUP BY {} HAVING count(*) > 1 LIMIT 1").format(
-                table.key.as_key,
-                table.name,
-                condition(KeyRange(), table, self._plan, self._since, values=True),
-                sql.Identifier(table.key.name),
-            )
-            row = self._line.execute(statement).fetchone()
-            return None if row is None else row[0]
+        _, unique = self._index()
+        return None if unique else super().duplicate()
 
     def read(self, span: Span, limit: int | None) -> RowBatch | int | None:
+        whole = self._key_column.whole and self._value_column.whole
+        if isinstance(span, NullKeys) or not whole or not find_spec("numpy"):
+            return super().read(span, limit)
+        from levada.bulk.sources.postgresql_arrays import closeness, read_columns, read_stream
+
+        where, values = self._where(span)
+        width = 4 if self._value_column.type in INTEGERS - {"int8"} else 8
+        columns = f"{self._key()}::int8 AS k, {self._quoted(self._plan.value)}::int{width} AS v"
         with _translated(self._plan):
-            table = self._relation
-            where = condition(span, table, self._plan, self._since)
-            if isinstance(span, NullKeys):
-                return self._count(sql.SQL("SELECT count(*) FROM {} WHERE {}").format(table.name, where))
-            if table.key.whole and table.value.whole and find_spec("numpy"):
-                return self._read_integers(table, span, where, limit)
-            return self._read_any(table, where, limit)
+            rows = self._bound(f"SELECT {columns} FROM {self._table()} WHERE {where}", values)  # noqa: S608
+            if limit is None:
+                return read_stream(self._line, rows)
+            nulls = self._value_column.nullable
+            return read_columns(self._line, rows, limit, width=width, base=closeness(span), nulls=nulls)
 
     def close(self) -> None:
         self._line.close()
@@ -340,69 +191,97 @@ class PostgresqlSource:
         self._line.execute(_BEGIN)
 
     def _exported(self) -> str:
-        row = self._line.execute("SELECT pg_export_snapshot()").fetchone()
-        assert row is not None
-        return str(row[0])
+        return str(next(self._rows("SELECT pg_export_snapshot()", []))[0])
 
-    def _estimate(self, where: sql.Composable) -> int:
-        table = self._relation
-        statement = sql.SQL("EXPLAIN (FORMAT JSON) SELECT 1 FROM {} WHERE {}").format(table.name, where)
-        row = self._line.execute(statement).fetchone()
-        assert row is not None
-        return int(row[0][0]["Plan"]["Plan Rows"])
+    def _columns(self, named: Sequence[str]) -> dict[str, TableColumn]:
+        found = next(self._rows(_RELATION, [".".join(map(self._quoted, named))]), None)
+        if found is None:
+            return {}
+        self._oid, self._kind, self._blocks = found  # r table, p partitioned, m materialised, v view, f foreign
+        return {row[0]: TableColumn(*row) for row in self._rows(_COLUMNS, [self._oid])}
 
-    def _newest(self, table: Relation) -> str | None:
-        if table.watermark is None:
-            return None
-        column = sql.Identifier(table.watermark.name)
-        row = self._line.execute(sql.SQL("SELECT max({})::text FROM {}").format(column, table.name)).fetchone()
-        newest = row[0] if row is not None else None
-        return newest if newest is not None else self._since
+    def _check_column(self, name: str, columns: Mapping[str, TableColumn]) -> None:
+        super()._check_column(name, columns)
+        if not columns[name].allowed:
+            raise Refused(f"column {name} of {self._plan.table} may not be read: ask for GRANT SELECT on it")
 
-    def _drawn(self, table: Relation, where: sql.Composable, share: float, size: int, from_all: bool) -> list[Key]:
+    def _index(self) -> tuple[bool, bool]:
+        """Whether a range of keys is found by an index, and whether one makes the key unique."""
+        number = self._key_column.number
+        indexed, unique = next(self._rows(_INDEXED, [number, number, self._oid]))
+        return indexed, unique
+
+    def _estimate(self, where: str, values: Sequence[Any]) -> int:
+        statement = f"EXPLAIN (FORMAT JSON) SELECT 1 FROM {self._table()} WHERE {where}"  # noqa: S608
+        return int(next(self._rows(statement, values))[0][0]["Plan"]["Plan Rows"])
+
+    def _by_statistics(self, size: int) -> list[Key]:
+        """About `size` integer keys, in order, distributed like those of the table; none if too little is known."""
+        row = next(self._rows(_ASKED, [self._oid, self._plan.key]), None)
+        if row is None or row[0] is None or len(row[0]) < _FEW:
+            return []
+        bounds, common, shares, nulls = row[0], row[1] or [], row[2] or [], row[3]
+        return list(spread(bounds, dict(zip(common, shares, strict=True)), 1.0 - nulls, size))
+
+    def _drawn(self, where: str, values: list[Any], share: float, size: int, from_all: bool) -> list[Key]:
         """A share of the keys, in order; of a large table from some of its blocks only. The share comes from an
         estimate, which can be anything for a view, so keys are thinned as they arrive."""
         blocks = 1.0
-        if from_all and table.blocks > 2 * _SAMPLE_BLOCKS:
-            blocks = max(share, _SAMPLE_BLOCKS / table.blocks)
-        drawn = sql.SQL("TABLESAMPLE SYSTEM ({})").format(100 * blocks) if blocks < 1.0 else sql.SQL("")
-        chance = min(1.0, share / blocks)
-        column = sql.Identifier(table.key.name)
-        statement = sql.SQL("SELECT {} FROM {} {} WHERE {} AND random() < {} ORDER BY {}").format(
-            table.key.as_key, table.name, drawn, where, chance if chance < 1 else 2, column
+        if from_all and self._blocks > 2 * _SAMPLE_BLOCKS:
+            blocks = max(share, _SAMPLE_BLOCKS / self._blocks)
+        drawn = f" TABLESAMPLE SYSTEM ({100 * blocks!r})" if blocks < 1.0 else ""
+        chance = share / blocks if share < blocks else 2
+        statement = (
+            f"SELECT {self._read_key()} FROM {self._table()}{drawn}"  # noqa: S608
+            f" WHERE {where} AND random() < ? ORDER BY {self._key()}"
         )
-        with self._line.cursor(name="levada_sample", withhold=False) as cursor:
+        return thinned((row[0] for row in self._streamed(statement, [*values, chance])), size)
+
+    def _where(self, span: Span) -> Where:
+        where, values = super()._where(span)
+        return self._newer(where, values) if isinstance(span, NullKeys) else (where, values)
+
+    def _nullable(self) -> bool:
+        return self._key_column.nullable
+
+    def _place(self, number: int) -> tuple[str, Any]:
+        return "ctid", f"({number},0)"
+
+    def _key(self) -> str:
+        return self._quoted(self._plan.key)
+
+    def _read_key(self) -> str:
+        """Integers as they are, anything else as the text that map lookups use."""
+        return self._read_as(self._key_column, _TEXTS)
+
+    def _read_value(self) -> str:
+        """Integers and types that Python knows as they are, anything else as text."""
+        return self._read_as(self._value_column, _VALUES)
+
+    def _read_as(self, column: TableColumn, known: set[str]) -> str:
+        name = self._quoted(column.name)
+        if column.type == "numeric" and column.whole:
+            return f"{name}::int8"
+        return name if column.type in INTEGERS | known else f"{name}::text"
+
+    def _hashed(self) -> str:
+        return f"hashtextextended({self._key()}::text, 0)"
+
+    def _kinds(self) -> tuple[str, str]:
+        return kinds_of(self._key_column.whole, self._value_column.whole)
+
+    def _rows(self, statement: str, values: Sequence[Any]) -> Iterator[Any]:
+        with _translated(self._plan):
+            yield from self._line.execute(self._bound(statement, values))
+
+    def _streamed(self, statement: str, values: Sequence[Any]) -> Iterator[Any]:
+        with _translated(self._plan), self._line.cursor(name="levada_task", withhold=False) as cursor:
             cursor.itersize = _FETCH
-            return thinned((row[0] for row in cursor.execute(statement)), size)
+            yield from cursor.execute(self._bound(statement, values))
 
-    def _count(self, statement: sql.Composed) -> int:
-        row = self._line.execute(statement).fetchone()
-        return int(row[0]) if row is not None else 0
-
-    def _read_integers(self, table: Relation, span: Span, where: sql.Composable, limit: int | None) -> RowBatch | None:
-        from levada.bulk.sources.postgresql_arrays import closeness, read_columns, read_stream
-
-        width = 4 if table.value.type in INTEGERS - {"int8"} else 8
-        rows = sql.SQL("SELECT {}::int8 AS k, {}::{} AS v FROM {} WHERE {}").format(
-            sql.Identifier(table.key.name),
-            sql.Identifier(table.value.name),
-            sql.SQL(f"int{width}"),
-            table.name,
-            where,
-        )
-        if limit is None:
-            return read_stream(self._line, rows)
-        nulls = table.value.nullable
-        return read_columns(self._line, rows, limit, width=width, base=closeness(span), nulls=nulls)
-
-    def _read_any(self, table: Relation, where: sql.Composable, limit: int | None) -> RowBatch | None:
-        statement = sql.SQL("SELECT {}, {} FROM {} WHERE {}").format(
-            table.key.as_key, table.value.as_value, table.name, where
-        )
-        kinds = ("int" if table.key.whole else "text", "int" if table.value.whole else "any")
-        with self._line.cursor(name="levada_task", withhold=False) as cursor:
-            cursor.itersize = _FETCH
-            return collected(cursor.execute(statement), kinds, limit)
+    def _bound(self, statement: str, values: Sequence[Any]) -> str:
+        """The statement with its values in place: COPY takes none beside it."""
+        return psycopg.ClientCursor(self._line).mogrify(marked(statement), values)
 
 
 @contextmanager

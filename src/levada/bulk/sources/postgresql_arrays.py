@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import psycopg
-from psycopg import sql
 
 from levada.bulk.sources.packed import PackedRows
 from levada.bulk.splitting import KeyRange, Span
@@ -36,46 +35,34 @@ def closeness(span: Span) -> int | None:
 
 
 def read_columns(
-    line: psycopg.Connection[Any], rows: sql.Composable, limit: int, *, width: int, base: int | None, nulls: bool
+    line: psycopg.Connection[Any], rows: str, limit: int, *, width: int, base: int | None, nulls: bool
 ) -> PackedRows | None:
     """Read `rows` of k and v, v of `width` bytes, k close above `base`; None if there are more than `limit`."""
     most = min(limit, _MOST)
     together = base is not None and width == 4
-    statement = sql.SQL(
-        "COPY (SELECT {columns}, {missing} FROM ({rows} LIMIT {most}) AS task) TO STDOUT (FORMAT binary)"
-    ).format(
-        columns=_together(base or 0) if together else _apart(width),
-        missing=sql.SQL("count(*) - count(v)") if nulls else sql.SQL("0::int8"),
-        rows=rows,
-        most=most + 1,
+    # Together they cannot overflow: the key's part is below 2^63, and a NULL value drops its row.
+    columns = (
+        f"string_agg(int8send((k - '{base}'::int8) * 4294967296 + v), ''::bytea)"
+        if together
+        else "string_agg(int8send(k), ''::bytea) FILTER (WHERE v IS NOT NULL),"
+        f" string_agg(int{width}send(v), ''::bytea)"
     )
+    missing = "count(*) - count(v)" if nulls else "0::int8"
+    task = f"SELECT {columns}, {missing} FROM ({rows} LIMIT {most + 1}) AS task"  # noqa: S608
+    statement = f"COPY ({task}) TO STDOUT (FORMAT binary)"
     with line.cursor() as cursor, cursor.copy(statement) as copy:
         data = b"".join(copy)
     if not data.startswith(_SIGNATURE):
         raise LevadaError("PostgreSQL sent something else than a binary COPY")
     numbers, at = _numbers(data, _HEAD + 2, 8)
-    keys, values = _parted(numbers, base or 0) if together else (numbers, numbers)
-    if not together:
+    if base is not None and together:
+        values = numbers.astype(np.int32)  # the lower half
+        keys = ((numbers - values) >> 32) + base
+    else:
+        keys = numbers
         values, at = _numbers(data, at, width)
     missed = struct.unpack_from("!iq", data, at)[1]
     return None if len(keys) + missed > most else PackedRows(keys, values, missed)
-
-
-def _together(base: int) -> sql.Composable:
-    """Key and value in one integer. It cannot overflow: the key's part is below 2^63, and a NULL value drops its
-    row."""
-    return sql.SQL("string_agg(int8send((k - {}::int8) * 4294967296 + v), ''::bytea)").format(str(base))
-
-
-def _parted(numbers: Any, base: int) -> tuple[Any, Any]:
-    values = numbers.astype(np.int32)  # the lower half
-    return ((numbers - values) >> 32) + base, values
-
-
-def _apart(width: int) -> sql.Composable:
-    return sql.SQL(
-        "string_agg(int8send(k), ''::bytea) FILTER (WHERE v IS NOT NULL), string_agg({}(v), ''::bytea)"
-    ).format(sql.SQL(f"int{width}send"))
 
 
 def _numbers(data: bytes, at: int, width: int) -> tuple[Any, int]:
@@ -88,11 +75,11 @@ def _numbers(data: bytes, at: int, width: int) -> tuple[Any, int]:
     return np.frombuffer(data, f">i{width}", length // width, at + 4).astype(f"=i{width}"), at + 4 + length
 
 
-def read_stream(line: psycopg.Connection[Any], rows: sql.Composable) -> PackedRows:
+def read_stream(line: psycopg.Connection[Any], rows: str) -> PackedRows:
     """The same for a key that is too big for one array: row by row, kept in arrays."""
     parts: list[tuple[Any, Any]] = []
     missing = 0
-    with line.cursor() as cursor, cursor.copy(sql.SQL("COPY ({}) TO STDOUT (FORMAT binary)").format(rows)) as copy:
+    with line.cursor() as cursor, cursor.copy(f"COPY ({rows}) TO STDOUT (FORMAT binary)") as copy:
         pending, size = list[bytes](), 0
         for piece in copy:
             data = bytes(piece)

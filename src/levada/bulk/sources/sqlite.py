@@ -11,11 +11,10 @@ from typing import Any
 from urllib.parse import quote
 
 from levada.bulk.protocols import Away
-from levada.bulk.sources.rows import SqlSource, Where, known_column
+from levada.bulk.sources.rows import SqlSource, Where, kinds_of
 from levada.bulk.splitting import TableFacts, hash_of
 from levada.bulk.tasks import LoadPlan
-from levada.core.errors import LevadaError, NotFound, UsageError
-from levada.core.suggestions import near_names
+from levada.core.errors import LevadaError, NotFound
 
 _PATIENCE = 30.0
 
@@ -31,21 +30,17 @@ class SqliteSource(SqlSource):
         address = f"file:{quote(str(path.absolute()))}?mode=ro"
         self._base = sqlite3.connect(address, uri=True, timeout=_PATIENCE, isolation_level=None)
         self._base.create_function("levada_hash", 1, hash_of, deterministic=True)
-        try:
-            self._named, self._types = self._table_and_columns()
-        except LevadaError:
-            self._base.close()
-            raise
+        known = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+        self._find_table([[plan.table], [plan.table.removeprefix("main.")]], known)
 
     def facts(self) -> TableFacts:
         key_kind, value_kind = self._kinds()
-        last = self._last_row()
         return TableFacts(
             next(int(row[0]) for row in self._rows(f"SELECT count(*) FROM {self._table()}", [])),  # noqa: S608
             key_kind,
             value_kind,
             indexed=key_kind == "int" and self._indexed(),
-            blocks=last,
+            blocks=self._last_row(),
             numbered=True,
             unique=True,
             newest=self._newest(),
@@ -54,18 +49,9 @@ class SqliteSource(SqlSource):
     def close(self) -> None:
         self._base.close()
 
-    def _table_and_columns(self) -> tuple[list[str], dict[str, str]]:
-        plan = self._plan
-        for table in (plan.table, plan.table.removeprefix("main.")):
-            statement = f"PRAGMA table_xinfo({self._quoted(table)})"
-            found = {row[1]: str(row[2]).upper() for row in self._rows(statement, [])}
-            if found:
-                for column in (plan.key, plan.value, *([plan.watermark] if plan.watermark else [])):
-                    known_column(column, list(found), plan.table)
-                return [table], found
-        known = self._rows("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')", [])
-        near = near_names(plan.table, [row[0] for row in known])
-        raise UsageError(f"there is no table or view {plan.table!r}: {near}")
+    def _columns(self, named: Sequence[str]) -> dict[str, str]:
+        statement = f"PRAGMA table_xinfo({self._quoted(named[0])})"
+        return {row[1]: str(row[2]).upper() for row in self._rows(statement, [])}
 
     def _indexed(self) -> bool:
         statement = f"SELECT 1 FROM {self._table()} WHERE {self._quoted(self._plan.key)} < 1"  # noqa: S608
@@ -100,9 +86,6 @@ class SqliteSource(SqlSource):
         number = f"typeof({column}) IN ('integer', 'real') AND {column} >= ?"
         return f"({column} >= ? OR ({number}))", [since, _number(since)]
 
-    def _quoted(self, name: str) -> str:
-        return '"' + name.replace('"', '""') + '"'
-
     def _key(self) -> str:
         name = self._quoted(self._plan.key)
         return name if self._kinds()[0] == "int" else f"CAST({name} AS TEXT) COLLATE BINARY"
@@ -113,8 +96,7 @@ class SqliteSource(SqlSource):
     def _kinds(self) -> tuple[str, str]:
         """Checked by what is stored too: a column declared INTEGER may hold anything."""
         if self._found is None:
-            whole = [self._whole(name) for name in (self._plan.key, self._plan.value)]
-            self._found = ("int" if whole[0] else "text", "int" if whole[1] else "any")
+            self._found = kinds_of(self._whole(self._plan.key), self._whole(self._plan.value))
         return self._found
 
     def _whole(self, name: str) -> bool:
