@@ -39,12 +39,12 @@ class PostgresqlTaskStore(SqlTaskStore):
             raise LevadaError(f"the task store cannot be kept in this PostgreSQL: {_first(error)}") from error
 
     @contextmanager
-    def _step(self, name: str) -> Iterator[_Step]:
+    def _step(self, name: str) -> Iterator[None]:
         with self._lock:
             try:
                 with self._line.transaction():
                     self._line.execute("SELECT pg_advisory_xact_lock(hashtext('levada_load:' || %s))", (name,))
-                    yield _Step(self._line)
+                    yield
             except OperationalError as error:
                 raise Away(f"the PostgreSQL of the task store cannot be reached: {_first(error)}") from error
             except psycopg.Error as error:
@@ -53,19 +53,12 @@ class PostgresqlTaskStore(SqlTaskStore):
     def close(self) -> None:
         self._line.close()
 
-
-class _Step:
-    def __init__(self, line: psycopg.Connection[Any]) -> None:
-        self._line = line
-
-    def run(self, statement: str, *values: object) -> list[Any]:
+    def _run(self, statement: str, *values: object) -> list[Any]:
         done = self._line.execute(statement.replace("?", "%s"), values)
         return list(done.fetchall()) if done.description else []
 
-    def now(self) -> float:
-        row = self._line.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
-        assert row is not None
-        return float(row[0])
+    def _now(self) -> float:
+        return float(self._run("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0])
 
 
 def _first(error: Exception) -> str:

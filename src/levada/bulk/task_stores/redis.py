@@ -134,14 +134,8 @@ class RedisTaskStore:
             )
             for task in tasks
         ]
-        record = msgspec.structs.replace(
-            msgspec.json.decode(text, type=LoadRecord),
-            state=LoadState(state.decode()),
-            reason=reason.decode(),
-            started_at=float(started),
-            ended_at=None if ended is None else float(ended),
-        )
-        return status_of_load(record, rows, float(now))
+        known = text, state.decode(), reason.decode(), float(started), None if ended is None else float(ended)
+        return status_of_load(known, rows, float(now))
 
     def close(self) -> None:
         self._nodes.close()

@@ -52,13 +52,13 @@ class SqliteTaskStore(SqlTaskStore):
         return base
 
     @contextmanager
-    def _step(self, name: str) -> Iterator[_Step]:
+    def _step(self, name: str) -> Iterator[None]:
         with self._lock:
             base = self._base()
             try:
                 base.execute("BEGIN IMMEDIATE")
                 try:
-                    yield _Step(base, self._clock)
+                    yield
                 except BaseException:
                     base.execute("ROLLBACK")
                     raise
@@ -72,13 +72,8 @@ class SqliteTaskStore(SqlTaskStore):
         if self._opened is not None:
             self._opened.close()
 
+    def _run(self, statement: str, *values: object) -> list[Any]:
+        return self._base().execute(statement, values).fetchall()
 
-class _Step:
-    def __init__(self, base: sqlite3.Connection, clock: Clock) -> None:
-        self._base, self._clock = base, clock
-
-    def run(self, statement: str, *values: object) -> list[Any]:
-        return self._base.execute(statement, values).fetchall()
-
-    def now(self) -> float:
+    def _now(self) -> float:
         return self._clock.now()
