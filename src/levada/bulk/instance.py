@@ -32,7 +32,7 @@ from levada.bulk.protocols import (
     TaskStore,
     Wakeup,
 )
-from levada.bulk.splitting import parts_of
+from levada.bulk.splitting import Span, parts_of
 from levada.bulk.start import Starter
 from levada.bulk.tasks import LoadRecord, LoadState, LoadStatus, Manifest, TaskLease, TaskResult, Throttle
 from levada.core.errors import LevadaError
@@ -126,6 +126,19 @@ def _nap(idle: int) -> float:
     """Seconds to wait after so many idle checks: a quarter of the time waited so far, so that little is lost at the
     end."""
     return 0.002 * 1.25 ** min(idle, 60)
+
+
+def read_span(source: TableSource, span: Span, most_rows: int) -> RowBatch | int | list[Span]:
+    """The rows of a span, or its number of NULL keys, or its parts if it has more rows than that."""
+    batch = source.read(span, most_rows)
+    if batch is None:
+        parts = parts_of(span, source.sample(span, _SAMPLE))
+        if len(parts) > 1:
+            return parts
+        batch = source.read(span, None)  # one key, whatever its size
+    if batch is None:
+        raise LevadaError("a source must read a span that cannot be divided")
+    return batch
 
 
 class Instance:
@@ -246,17 +259,10 @@ class Instance:
 
     def _read(self, lease: TaskLease) -> RowBatch | TaskResult:
         """The rows, or the result of a task without any: its parts if it is too big, or its number of NULL keys."""
-        batch = self._source.read(lease.span, self._pace.most_rows)
-        if batch is None:
-            parts = parts_of(lease.span, self._source.sample(lease.span, _SAMPLE))
-            if len(parts) > 1:
-                return TaskResult(parts=tuple(parts))
-            batch = self._source.read(lease.span, None)  # one key, whatever its size
-        if isinstance(batch, int):
-            return TaskResult(null_keys=batch)
-        if batch is None:
-            raise LevadaError("a source must read a span that cannot be divided")
-        return batch
+        found = read_span(self._source, lease.span, self._pace.most_rows)
+        if isinstance(found, list):
+            return TaskResult(parts=tuple(found))
+        return TaskResult(null_keys=found) if isinstance(found, int) else found
 
     def _write(
         self, record: LoadRecord, lease: TaskLease, epoch: int, batch: RowBatch, heartbeat: ThreadHeartbeat
@@ -314,6 +320,7 @@ class Loaded(NamedTuple):
     status: LoadStatus
     began: bool  # whether this instance began it, at least once
     restarts: int
+    published: bool = False  # by this instance
 
 
 def run_load(
@@ -324,11 +331,10 @@ def run_load(
 ) -> Loaded:
     """Take part until the load is published. `opened` gives new connections: those that were cut are of no use."""
     restarts, away, lost, began = 0, 0, 0, False
-    instances: list[Instance] = []
     while True:
+        instance: Instance | None = None
         try:
             starter, instance, task_store = opened()
-            instances.append(instance)
             entered = starter.enter(lost)
             began = began or entered.began
             try:
@@ -338,13 +344,13 @@ def run_load(
             except LevadaError as error:
                 task_store.finish(entered.record.plan.name, entered.record.generation, LoadState.FAILED, str(error))
                 raise
-            return Loaded(status, began, restarts)
+            return Loaded(status, began, restarts, instance.published)
         except LostGround:
             lost, restarts = entered.record.generation, restarts + 1
             if restarts > patience.restarts:
                 raise
         except Away:
-            away = 1 if instances and instances[-1].rows else away + 1
+            away = 1 if instance is not None and instance.rows else away + 1
             if away > patience.tries:
                 raise
             wait(patience.seconds)

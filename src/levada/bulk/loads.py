@@ -29,6 +29,7 @@ from levada.bulk.tasks import LoadPlan, LoadState, LoadStatus, Manifest, checked
 from levada.bulk.verify import Content, content_of_map, content_of_table
 from levada.core.clock import SystemClock
 from levada.core.errors import LevadaError, NotFound, Refused, StoreDamaged, StoreError
+from levada.core.files import write_durably
 from levada.core.protocols import Clock
 
 _FILE = "loads.json"
@@ -44,9 +45,7 @@ def note_load(folder: Path, request: LoadRequest) -> None:
     draft = folder / f".{_FILE}.{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(notes))
+        write_durably(draft, msgspec.json.encode(notes), os.O_TRUNC, 0o600)
         draft.replace(folder / _FILE)
     except OSError as error:
         raise StoreError(f"{folder} cannot be written: {error.strerror or error}") from error
@@ -135,7 +134,6 @@ def load(
         return Loaded(recent, began=False, restarts=0)
     with closing(_wakeup(request, wait, say)) as wakeup, ExitStack() as newest:
         _wait_for_room(request, wakeup)
-        instances: list[Instance] = []
 
         def opened() -> tuple[Starter, Instance, TaskStore]:
             newest.close()
@@ -145,13 +143,11 @@ def load(
             splitting = Splitting(request.split, request.task_rows)
             starter = Starter(plan, source, task_store, maps, maps, splitting=splitting, replace=request.replace)
             pace = Pace(lease=request.lease, most_rows=request.most_rows, rows_per_second=request.rows_per_second)
-            instances.append(
-                Instance(source, task_store, maps, SystemClock(), owner, pace=pace, wait=wait, wakeup=wakeup)
-            )
-            return starter, instances[-1], task_store
+            instance = Instance(source, task_store, maps, SystemClock(), owner, pace=pace, wait=wait, wakeup=wakeup)
+            return starter, instance, task_store
 
         loaded = run_load(opened, watch, wait, patience or Patience())
-        if instances[-1].published:
+        if loaded.published:
             newest.close()
             with suppress(KeyboardInterrupt):  # the map is published: the next load removes old generations
                 _remove_old(request, wait)
@@ -191,7 +187,7 @@ def verify_load(request: LoadRequest) -> LoadVerdict:
         if manifest is None:
             raise NotFound(f"no map {name} is published in {redacted(request.target)}")
         add = _digest_of_integers if find_spec("numpy") else None
-        newest = content_of_map(reader, msgspec.structs.replace(manifest, layers=manifest.layers[:1]), add)
+        newest = content_of_map(reader, replace(manifest, layers=manifest.layers[:1]), add)
         stored = content_of_map(reader, manifest, add) if len(manifest.layers) > 1 else newest
     source = None
     if request.source:
@@ -331,20 +327,11 @@ def known_loads(folders: Sequence[Path]) -> list[KnownLoad]:
     """The loads recorded in these folders, by name; one that cannot be queried says why."""
     found: list[KnownLoad] = []
     for folder in dict.fromkeys(folder.absolute() for folder in folders):
-        for request in _recorded(folder, found):
-            try:
-                found.append(_known(request, *load_status(request)))
-            except LevadaError as error:
-                found.append(_unknown(request, str(error)))
+        try:
+            found += [_known(_placed(request, folder)) for request in noted_loads(folder).values()]
+        except LevadaError as error:
+            found.append(KnownLoad(name="?", state="unknown", trouble=str(error), source="", table="", target=""))
     return sorted(found, key=lambda each: each.name)
-
-
-def _recorded(folder: Path, found: list[KnownLoad]) -> list[LoadRequest]:
-    try:
-        return [_placed(request, folder) for request in noted_loads(folder).values()]
-    except LevadaError as error:
-        found.append(KnownLoad(name="?", state="unknown", trouble=str(error), source="", table="", target=""))
-        return []
 
 
 def _placed(request: LoadRequest, folder: Path) -> LoadRequest:
@@ -354,31 +341,22 @@ def _placed(request: LoadRequest, folder: Path) -> LoadRequest:
     return replace(request, target=str(folder.parent / request.target))
 
 
-def _unknown(request: LoadRequest, trouble: str = "") -> KnownLoad:
-    return KnownLoad(
-        name=request.name,
-        state="unknown",
-        trouble=trouble,
-        source=redacted(request.source),
-        table=request.table,
-        target=redacted(request.target),
-    )
-
-
-def _known(request: LoadRequest, status: LoadStatus | None, manifest: Manifest | None) -> KnownLoad:
-    base = _unknown(request)
+def _known(request: LoadRequest) -> KnownLoad:
+    source, target = redacted(request.source), redacted(request.target)
+    known = KnownLoad(name=request.name, state="unknown", source=source, table=request.table, target=target)
+    try:
+        status, manifest = load_status(request)
+    except LevadaError as error:
+        return replace(known, trouble=str(error))
     if manifest is not None:
         there = PublishedMap(manifest.generation, len(manifest.layers), manifest.keys, manifest.published_at)
-        base = replace(base, state="published", published=there)
-    return base if status is None else _with_status(base, status)
-
-
-def _with_status(base: KnownLoad, status: LoadStatus) -> KnownLoad:
+        known = replace(known, state="published", published=there)
+    if status is None:
+        return known
     record, progress = status.record, progress_of(status)
     at_work = status.leased - status.expired
-    owners = sorted(status.owners.items())
     return replace(
-        base,
+        known,
         state=record.state.value,
         trouble=record.reason,
         generation=record.generation,
@@ -388,5 +366,5 @@ def _with_status(base: KnownLoad, status: LoadStatus) -> KnownLoad:
         seconds_left=progress.seconds_left,
         started_at=record.started_at,
         tasks=LoadTasks(status.done.tasks, at_work, status.expired, status.waiting),
-        instances=tuple(LoadInstance(owner, held, done, rows) for owner, (held, done, rows) in owners),
+        instances=tuple(LoadInstance(owner, *counts) for owner, counts in sorted(status.owners.items())),
     )

@@ -104,16 +104,14 @@ def parts_of(span: Span, ordered: Sequence[Key], parts: int = 2) -> list[Span]:
         edges = [span.low, *_new_cuts(span, ordered, parts), span.high]
         return [KeyRange(low, high) for low, high in pairwise(edges)]
     if isinstance(span, Modulus | HashShare):
-        return _finer(span) if len(set(ordered)) > 1 else [span]
+        if len(set(ordered)) < 2:
+            return [span]
+        kind, twice = type(span), span.divisor * 2
+        return [kind(twice, span.remainder), kind(twice, span.remainder + span.divisor)]
     if isinstance(span, BlockRange | RowRange) and span.end is not None and span.end - span.first > 1:
         middle = (span.first + span.end) // 2
         return [type(span)(span.first, middle), type(span)(middle, span.end)]
     return [span]
-
-
-def _finer(span: Modulus | HashShare) -> list[Span]:
-    kind, twice = type(span), span.divisor * 2
-    return [kind(twice, span.remainder), kind(twice, span.remainder + span.divisor)]
 
 
 def _new_cuts(span: KeyRange, ordered: Sequence[Key], parts: int) -> list[Cut]:
@@ -210,17 +208,13 @@ def split(facts: TableFacts, ordered: Sequence[Key], how: SplitMethod, *, collec
     if way is SplitMethod.RANGES and not facts.indexed:
         parts = min(parts, _SCANS)
     nulls: list[Span] = [NullKeys()] if facts.key_nullable else []
-    return _spans(facts, ordered, way, parts) + nulls
-
-
-def _spans(facts: TableFacts, ordered: Sequence[Key], way: SplitMethod, parts: int) -> list[Span]:
     if way is SplitMethod.RANGES:
-        return parts_of(KeyRange(), ordered, parts)
+        return parts_of(KeyRange(), ordered, parts) + nulls
     if way is SplitMethod.BLOCKS:
-        return _blocks(facts, parts)
+        return _blocks(facts, parts) + nulls
     kind = Modulus if way is SplitMethod.MOD else HashShare
     parts = min(parts, _SCANS)
-    return [kind(parts, remainder) for remainder in range(parts)]
+    return [*(kind(parts, remainder) for remainder in range(parts)), *nulls]
 
 
 def _blocks(facts: TableFacts, parts: int) -> list[Span]:

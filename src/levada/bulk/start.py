@@ -114,15 +114,13 @@ class Starter:
 
     def _spans(self, facts: TableFacts) -> list[Span]:
         how, task_rows = self._splitting
-        way = chosen_way(facts, self._plan.collect) if how is SplitMethod.AUTO else how
         if how is SplitMethod.BLOCKS and self._plan.collect:
             raise UsageError("--split blocks cannot collect the rows of a key: omit one of --split and --collect")
         if (how is SplitMethod.MOD and facts.key_kind != "int") or (
             how is SplitMethod.BLOCKS and (facts.blocks is None or not facts.unique)
         ):
             raise UsageError(f"this table cannot be split by {how}: omit --split")
-        ordered = self._source.sample(KeyRange(), _SAMPLE) if way is SplitMethod.RANGES else []
-        return split(facts, ordered, way, collect=self._plan.collect, task_rows=task_rows)
+        return spans_of(self._source, facts, how, collect=self._plan.collect, task_rows=task_rows)
 
     def _inspect(self, since: str | None) -> tuple[str, TableFacts]:
         offer = self._source.share((), since) or ""
@@ -150,6 +148,13 @@ class Starter:
         for old in self._reader.generations(self._plan.name):
             if old < generation and old not in keep:
                 self._target.remove(self._plan.name, old)
+
+
+def spans_of(source: TableSource, facts: TableFacts, how: SplitMethod, *, collect: bool, task_rows: int) -> list[Span]:
+    """The tasks of a table. Ranges are cut at the quantiles of a sample."""
+    way = chosen_way(facts, collect) if how is SplitMethod.AUTO else how
+    ordered = source.sample(KeyRange(), _SAMPLE) if way is SplitMethod.RANGES else []
+    return split(facts, ordered, way, collect=collect, task_rows=task_rows)
 
 
 def _same_kinds(before: Manifest | LoadRecord, facts: TableFacts) -> bool:

@@ -56,10 +56,6 @@ def checked_name(name: str) -> str:
     return name
 
 
-def encoded_manifest(manifest: Manifest) -> bytes:
-    return msgspec.json.encode(manifest)
-
-
 def decoded_manifest(data: bytes) -> Manifest:
     try:
         return msgspec.json.decode(data, type=Manifest)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from levada.bulk.entries import MASK, decoded_key, decoded_values, rows_digest
+from levada.bulk.instance import read_span
 from levada.bulk.protocols import MapReader, TableSource
-from levada.bulk.splitting import KeyRange, Span, SplitMethod, chosen_way, parts_of, split
+from levada.bulk.splitting import SplitMethod
+from levada.bulk.start import spans_of
 from levada.bulk.tasks import Manifest
 
 DigestOf = Callable[[Sequence[Any], Sequence[Any]], int]
 
 _MANY = 2_000
-_SAMPLE = 20_000
 
 
 class Content(NamedTuple):
@@ -30,7 +33,8 @@ def content_of_map(reader: MapReader, manifest: Manifest, digest_of: DigestOf | 
     add = _plainly if digest_of is None or (manifest.key_kind, manifest.value_kind) != ("int", "int") else digest_of
     keys = rows = digest = 0
     for place, layer in enumerate(manifest.layers):
-        for pairs in _batches(reader.entries(manifest.plan.name, layer)):
+        entries = iter(reader.entries(manifest.plan.name, layer))
+        while pairs := list(islice(entries, _MANY)):
             named, values = list[Any](), list[Any]()
             for (key, value), hidden in zip(pairs, _hidden(reader, manifest, place, pairs), strict=True):
                 if not hidden:
@@ -45,23 +49,15 @@ def content_of_map(reader: MapReader, manifest: Manifest, digest_of: DigestOf | 
 def content_of_table(source: TableSource, *, collect: bool, task_rows: int, most_rows: int) -> Content:
     """The table's content now."""
     source.share((), None)
-    facts = source.facts()
-    way = chosen_way(facts, collect)
-    ordered = source.sample(KeyRange(), _SAMPLE) if way is SplitMethod.RANGES else []
-    waiting: list[Span] = split(facts, ordered, way, collect=collect, task_rows=task_rows)
+    waiting = spans_of(source, source.facts(), SplitMethod.AUTO, collect=collect, task_rows=task_rows)
     keys = rows = digest = 0
     while waiting:
-        span = waiting.pop()
-        batch = source.read(span, most_rows)
-        if batch is None:
-            parts = parts_of(span, source.sample(span, 1_000))
-            if len(parts) > 1:
-                waiting += parts
-                continue
-            batch = source.read(span, None)
-        if batch is not None and not isinstance(batch, int) and len(batch):
-            keys += len(batch.entries(True)) if collect else len(batch)
-            rows, digest = rows + len(batch), digest + batch.digest()
+        found = read_span(source, waiting.pop(), most_rows)
+        if isinstance(found, list):
+            waiting += found
+        elif not isinstance(found, int) and len(found):
+            keys += len(found.entries(True)) if collect else len(found)
+            rows, digest = rows + len(found), digest + found.digest()
     return Content(keys, rows, digest & MASK)
 
 
@@ -73,13 +69,5 @@ def _hidden(reader: MapReader, manifest: Manifest, place: int, pairs: Sequence[t
     """For each of these keys of layer `place`, whether a newer layer has it as well."""
     if not place:
         return [False] * len(pairs)
-    from msgspec.structs import replace
-
     above, _ = reader.get(replace(manifest, layers=manifest.layers[:place]), [key for key, _ in pairs])
     return [value is not None for value in above]
-
-
-def _batches(pairs: Iterable[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
-    rest = iter(pairs)
-    while batch := list(islice(rest, _MANY)):
-        yield batch

@@ -18,9 +18,10 @@ from threading import Lock
 from typing import Any
 
 import lmdb
+import msgspec
 
 from levada.bulk.protocols import Entries
-from levada.bulk.tasks import Manifest, decoded_manifest, encoded_manifest
+from levada.bulk.tasks import Manifest, decoded_manifest
 from levada.core.errors import NotFound, StoreDamaged, StoreError, StoreFull
 
 _ROOM = 1 << 40  # address space, not disk: the file grows as it is filled
@@ -120,7 +121,7 @@ class LmdbMaps:
             if change.get(fence) is None or not _older(change.get(_POINTER), manifest.generation):
                 return False
             change.put(fence, b"0")
-            change.put(_POINTER, encoded_manifest(manifest))
+            change.put(_POINTER, msgspec.json.encode(manifest))
             return True
 
     def remove(self, name: str, generation: int) -> None:

@@ -16,12 +16,13 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from zlib import crc32
 
+import msgspec
 from redis.exceptions import ResponseError
 
 from levada.bulk.entries import bucket_of, bucket_tag, redis_string
 from levada.bulk.protocols import Entries, RedisStrings
 from levada.bulk.targets.redis_client import Answer, RedisNodes, command
-from levada.bulk.tasks import Manifest, decoded_manifest, encoded_manifest
+from levada.bulk.tasks import Manifest, decoded_manifest
 
 
 def map_key(name: str) -> bytes:
@@ -116,7 +117,7 @@ class RedisMaps:
         name, generation = manifest.plan.name, manifest.generation
         self._at_fences(name, generation, "SET", 0, "XX")
         key = map_key(name)
-        return bool(self._nodes.ask(key, "EVAL", _PUBLISH, 1, key, generation, encoded_manifest(manifest)))
+        return bool(self._nodes.ask(key, "EVAL", _PUBLISH, 1, key, generation, msgspec.json.encode(manifest)))
 
     def remove(self, name: str, generation: int) -> None:
         key = map_key(name)
