@@ -442,6 +442,37 @@ def test_what_earlier_generations_left_is_removed_by_the_next() -> None:
     assert world.maps.generations("categories") == [2, 3]
 
 
+def test_a_server_that_stays_away_ends_the_load_whatever_was_written_before() -> None:
+    world, waits, writes = World([(key, key) for key in range(40)]), list[float](), list[int]()
+
+    def cut_at_the_third() -> None:
+        writes.append(1)
+        if len(writes) == 3:
+            raise Away("cut")
+
+    def opened() -> tuple[Starter, Instance, TaskStore]:
+        if writes:
+            raise Away("still away")
+        table, maps = MemoryTable(world.rows), Fragile(world.maps, cut_at_the_third, nothing)
+        starter = Starter(PLAN, table, world.book, maps, world.maps, splitting=Splitting(SplitMethod.AUTO, 7))
+        instance = Instance(
+            *(table, world.book, maps, world.clock, "instance"),
+            pace=Pace(lease=LEASE, most_rows=12),
+            wait=world.clock.advance,
+            heartbeat=NoHeartbeat,
+            pipeline=DirectPipeline,
+        )
+        return starter, instance, world.book
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        assert len(waits) < 10
+
+    with pytest.raises(Away, match="still away"):
+        run_load(opened, lambda status: None, wait, Patience(tries=4, seconds=0.5))
+    assert waits == [0.5] * 4
+
+
 def test_a_heart_beats_beside_the_work_until_it_is_refused() -> None:
     beats: list[int] = []
 
