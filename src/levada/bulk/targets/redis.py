@@ -12,8 +12,9 @@ bucket.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from zlib import crc32
 
 import msgspec
@@ -226,36 +227,18 @@ class RedisMaps:
 
 def _transactions(strings: Iterator[RedisStrings]) -> Iterator[list[bytes]]:
     """MSETs of about a thousand entries, several to a transaction."""
-    sets: list[bytes] = []
-    parts: list[bytes] = []
-    size = 0
-    for _, count, data in strings:
-        parts.append(data)
-        size += count
-        if size >= BATCH:
-            sets.append(_mset(parts, size))
-            parts, size = [], 0
-            if len(sets) == _TRANSACTION:
-                yield sets
-                sets = []
-    if size:
-        sets.append(_mset(parts, size))
-    if sets:
-        yield sets
+    sets = (b"*%d\r\n$4\r\nMSET\r\n" % (1 + 2 * count) + data for _, count, data in _by_bucket(strings))
+    while batch := list(islice(sets, _TRANSACTION)):
+        yield batch
 
 
 def _by_bucket(strings: Iterator[RedisStrings]) -> Iterator[RedisStrings]:
-    gathered: dict[int, tuple[int, list[bytes]]] = {}
+    """Batches of about a thousand entries of one bucket."""
+    counts, parts = defaultdict[int, int](int), defaultdict[int, list[bytes]](list)
     for bucket, count, data in strings:
-        held, parts = gathered.pop(bucket, (0, []))
-        parts.append(data)
-        if held + count >= BATCH:
-            yield bucket, held + count, b"".join(parts)
-        else:
-            gathered[bucket] = (held + count, parts)
-    for bucket, (count, parts) in gathered.items():
-        yield bucket, count, b"".join(parts)
-
-
-def _mset(parts: list[bytes], size: int) -> bytes:
-    return b"*%d\r\n$4\r\nMSET\r\n" % (1 + 2 * size) + b"".join(parts)
+        parts[bucket].append(data)
+        counts[bucket] += count
+        if counts[bucket] >= BATCH:
+            yield bucket, counts.pop(bucket), b"".join(parts.pop(bucket))
+    for bucket, count in counts.items():
+        yield bucket, count, b"".join(parts[bucket])
