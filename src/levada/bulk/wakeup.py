@@ -17,11 +17,10 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from levada.core.errors import BrokerError
-from levada.engines.rabbitmq.connection import away, dial, open_channel, passing, place, require
+from levada.engines.rabbitmq.connection import away, dial, hang_up, listen, open_channel, place, require
 
 if TYPE_CHECKING:
-    from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractExchange, AbstractIncomingMessage
-    from aiormq.abc import FieldTable
+    from aio_pika.abc import AbstractChannel, AbstractExchange, AbstractIncomingMessage
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 # seconds: messages that come together are one, so that a flood of them does not become a flood of polls
@@ -96,24 +95,16 @@ class RabbitmqWakeup:
         connection = await dial(self._url, self._seconds)
         try:
             channel = await open_channel(connection, self._seconds, confirms=False)
-            exchange = await self._listen(channel)
+            exchange = await listen(
+                channel, self._name, self._received, {"x-max-length": 1}, self._seconds, auto_delete=True
+            )
             self._pause = _FIRST_PAUSE
             self._notified.set()  # messages until now were missed
             await self._publish_all(channel, exchange)
         finally:
-            await self._disconnect(connection)
-
-    async def _listen(self, channel: AbstractChannel) -> AbstractExchange:
-        from aio_pika import ExchangeType
-
-        exchange = await channel.declare_exchange(
-            self._name, ExchangeType.FANOUT, auto_delete=True, timeout=self._seconds
-        )
-        limit: FieldTable = {"x-max-length": 1}
-        queue = await channel.declare_queue(exclusive=True, auto_delete=True, arguments=limit, timeout=self._seconds)
-        await queue.bind(exchange, timeout=self._seconds)
-        await queue.consume(self._received, no_ack=True, timeout=self._seconds)
-        return exchange
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._seconds):
+                    await hang_up(connection)
 
     async def _publish_all(self, channel: AbstractChannel, exchange: AbstractExchange) -> None:
         """Send messages until closing, or until the connection is lost."""
@@ -134,11 +125,6 @@ class RabbitmqWakeup:
     async def _received(self, message: AbstractIncomingMessage) -> None:
         if message.body != self._own:
             self._notified.set()
-
-    async def _disconnect(self, connection: AbstractConnection) -> None:
-        with suppress(*passing()):
-            async with asyncio.timeout(self._seconds):
-                await connection.close()
 
     def _report(self, trouble: BrokerError) -> None:
         if not self._told:

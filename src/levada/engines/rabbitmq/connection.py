@@ -8,7 +8,7 @@ one id.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
@@ -17,7 +17,14 @@ from levada.core.errors import BrokerAway, BrokerError, MissingExtra, UsageError
 from levada.core.protocols import Clock
 
 if TYPE_CHECKING:
-    from aio_pika.abc import AbstractChannel, AbstractConnection
+    from aio_pika.abc import (
+        AbstractChannel,
+        AbstractConnection,
+        AbstractExchange,
+        AbstractIncomingMessage,
+        AbstractQueue,
+    )
+    from aiormq.abc import FieldTable
 
 
 _IN_FLIGHT = 512
@@ -90,29 +97,78 @@ async def hang_up(open_end: AbstractConnection | AbstractChannel | None) -> None
             await open_end.close()
 
 
+async def listen(
+    channel: AbstractChannel,
+    exchange: str,
+    receive: Callable[[AbstractIncomingMessage], Awaitable[None]],
+    limits: FieldTable,
+    seconds: float,
+    *,
+    auto_delete: bool,
+) -> AbstractExchange:
+    """Receive all messages of a fanout exchange, on a queue of our own that keeps them within `limits`."""
+    from aio_pika import ExchangeType
+
+    fanout = await channel.declare_exchange(exchange, ExchangeType.FANOUT, auto_delete=auto_delete, timeout=seconds)
+    queue = await channel.declare_queue(exclusive=True, auto_delete=auto_delete, arguments=limits, timeout=seconds)
+    await queue.bind(fanout, timeout=seconds)
+    await queue.consume(receive, no_ack=True, timeout=seconds)
+    return fanout
+
+
+async def declare_queue(
+    channel: AbstractChannel, name: str, seconds: float, otherwise: str, arguments: FieldTable | None = None
+) -> AbstractQueue:
+    """Create a durable queue, if it is missing; `otherwise` says what else helps if it has other settings."""
+    from aio_pika.exceptions import ChannelPreconditionFailed
+
+    try:
+        return await channel.declare_queue(name, durable=True, arguments=arguments, timeout=seconds)
+    except ChannelPreconditionFailed as error:
+        raise BrokerError(f"the queue {name} exists with other settings: delete it, or {otherwise}") from error
+
+
+class RabbitmqClient:
+    """One connection, opened when it is needed, and its first channel. Each answer may take `seconds`."""
+
+    def __init__(self, url: str, clock: Clock, seconds: float) -> None:
+        require()
+        self._where = place(url)
+        self._url, self._clock, self._seconds = url, clock, seconds
+        self._connection: AbstractConnection | None = None
+        self._channel: AbstractChannel | None = None
+        self._opening = asyncio.Lock()
+
+    async def close(self) -> None:
+        """Close the connection; what comes next opens it again."""
+        connection, self._connection, self._channel = self._connection, None, None
+        await hang_up(connection)
+
+    async def _new_channel(self, *, confirms: bool) -> AbstractChannel:
+        """A new channel, on a new connection if the old one is broken, which it does not always show."""
+        if self._connection is None or self._connection.is_closed:
+            await self.close()
+            self._connection = await dial(self._url, self._seconds)
+        try:
+            return await open_channel(self._connection, self._seconds, confirms=confirms)
+        except passing():
+            await self.close()
+            raise
+
+
 class Outgoing(NamedTuple):
     queue: str
     body: bytes
     id: str
 
 
-class RabbitmqLine:
-    """Confirmed publishing over one connection.
-
-    It gives up after `tries` attempts without progress, with growing pauses; each answer may take `seconds`.
-    """
+class RabbitmqLine(RabbitmqClient):
+    """Confirmed publishing. It gives up after `tries` attempts without progress, with growing pauses."""
 
     def __init__(self, url: str, clock: Clock, *, tries: int, seconds: float) -> None:
-        self._where = place(url)
-        self._url = url
-        self._clock = clock
+        super().__init__(url, clock, seconds)
         self._tries = max(1, tries)
-        self._seconds = seconds
         self._queues: set[str] = set()
-        self._connection: AbstractConnection | None = None
-        self._channel: AbstractChannel | None = None
-        self._opening = asyncio.Lock()
-        require()
 
     async def declare(self, queues: Iterable[str]) -> list[int]:
         """Create missing queues; returns the number of messages that wait in each, without delivered ones."""
@@ -146,15 +202,10 @@ class RabbitmqLine:
                 if trouble is not None:
                     await self._after(trouble, tried, [*left, *range(start + _IN_FLIGHT, len(messages))])
 
-    async def drop(self) -> None:
-        """Close the connection; the next message opens it again."""
-        connection, self._connection, self._channel = self._connection, None, None
-        await hang_up(connection)
-
     async def _drop_broken(self, channel: AbstractChannel | None) -> None:
         """Close a broken connection, unless another task has already replaced it."""
         if channel is not None and channel is self._channel:
-            await self.drop()
+            await self.close()
 
     async def _attempt(
         self, messages: Sequence[Outgoing], some: Sequence[int]
@@ -184,31 +235,22 @@ class RabbitmqLine:
     async def _open(self) -> AbstractChannel:
         async with self._opening:
             if self._channel is None:
-                await self._dial()
-            assert self._channel is not None
+                try:
+                    channel = await self._new_channel(confirms=True)
+                    for name in sorted(self._queues):
+                        await self._declare(channel, name)
+                except BaseException:
+                    await self.close()
+                    raise
+                self._channel = channel
             return self._channel
 
-    async def _dial(self) -> None:
-        self._connection = await dial(self._url, self._seconds)
-        try:
-            channel = await open_channel(self._connection, self._seconds, confirms=True)
-            for name in sorted(self._queues):
-                await self._declare(channel, name)
-        except BaseException:
-            await self.drop()
-            raise
-        self._channel = channel
-
     async def _declare(self, channel: AbstractChannel, name: str) -> int:
-        from aio_pika.exceptions import ChannelPreconditionFailed
-
         try:
-            queue = await channel.declare_queue(name, durable=True, timeout=self._seconds)
-        except ChannelPreconditionFailed as error:
-            await self.drop()
-            raise BrokerError(
-                f"the queue {name} exists with other settings: delete it, or use another prefix"
-            ) from error
+            queue = await declare_queue(channel, name, self._seconds, "use another prefix")
+        except BrokerError:
+            await self.close()
+            raise
         return queue.declaration_result.message_count or 0
 
     async def _after(self, trouble: BaseException, tried: int, left: Sequence[int] = ()) -> None:

@@ -75,7 +75,7 @@ class GroupedPublisher:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._line.drop()
+        await self._line.close()
 
     async def publish(self, key: Key, body: bytes) -> int:
         """Publish a message; returns its worker when the broker has confirmed it."""

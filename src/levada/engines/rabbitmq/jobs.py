@@ -12,15 +12,16 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from levada.core.errors import BrokerAway, BrokerError
 from levada.core.protocols import Clock
-from levada.engines.rabbitmq.connection import away, described, dial, hang_up, open_channel, passing, place, require
+from levada.engines.rabbitmq.connection import RabbitmqClient, away, declare_queue, described, hang_up, passing
 from levada.engines.rabbitmq.queues import REPORTS
 
 if TYPE_CHECKING:
-    from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage, AbstractQueue
+    from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
+    from aiormq.abc import FieldTable
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ class QueueJob(NamedTuple):
     again: bool  # it was delivered before, to a worker that did not finish it
 
 
-class RabbitmqJobs:
+class RabbitmqJobs(RabbitmqClient):
     """A client for publishers and workers.
 
     `capacities` are the queues to declare, and the most messages that each may hold (0: any number). A worker gets
@@ -44,16 +45,9 @@ class RabbitmqJobs:
     def __init__(
         self, url: str, clock: Clock, capacities: dict[str, int], *, seconds: float = 10.0, prefetch: int = 1
     ) -> None:
-        require()
-        self._where = place(url)
-        self._url = url
-        self._clock = clock
+        super().__init__(url, clock, seconds)
         self._capacities = dict(capacities)
-        self._seconds = seconds
         self._prefetch = prefetch
-        self._connection: AbstractConnection | None = None
-        self._publishing: AbstractChannel | None = None
-        self._opening = asyncio.Lock()
         self._is_away = False
 
     async def open(self) -> None:
@@ -62,10 +56,6 @@ class RabbitmqJobs:
             await self._publisher()
         except passing() as error:
             raise away(self._url, error) from error
-
-    async def close(self) -> None:
-        connection, self._connection, self._publishing = self._connection, None, None
-        await hang_up(connection)
 
     async def publish(self, queue: str, body: bytes, id: str) -> bool:
         """True when the broker has confirmed it, False if the queue is full; `BrokerAway` if that is unknown."""
@@ -78,7 +68,7 @@ class RabbitmqJobs:
                 channel = await self._publisher()
                 await channel.default_exchange.publish(message, queue, timeout=self._seconds)
         except PublishError:
-            self._publishing = None  # the queue was deleted; the next channel creates it again
+            self._channel = None  # the queue was deleted; the next channel creates it again
             await hang_up(channel)
             return False
         except DeliveryError:
@@ -180,45 +170,27 @@ class RabbitmqJobs:
     async def _consumer(self) -> AbstractChannel:
         """A channel for one worker, so that its errors do not reach the others."""
         async with self._opening:
-            channel = await self._channel(confirms=False)
+            channel = await self._new_channel(confirms=False)
         await channel.set_qos(self._prefetch, timeout=self._seconds)
         return channel
 
     async def _publisher(self) -> AbstractChannel:
         async with self._opening:
-            if self._publishing is None or self._publishing.is_closed:
+            if self._channel is None or self._channel.is_closed:
                 from aio_pika import ExchangeType
 
-                channel = await self._channel(confirms=True)
+                channel = await self._new_channel(confirms=True)
                 await channel.declare_exchange(REPORTS, ExchangeType.FANOUT, timeout=self._seconds)
                 for name in self._capacities:
                     await self._declare(channel, name)
-                self._publishing = channel
-            return self._publishing
-
-    async def _channel(self, *, confirms: bool) -> AbstractChannel:
-        """A new channel, on a new connection if the old one is broken, which it does not always show."""
-        if self._connection is None or self._connection.is_closed:
-            await self.close()
-            self._connection = await dial(self._url, self._seconds)
-        try:
-            return await open_channel(self._connection, self._seconds, confirms=confirms)
-        except passing():
-            await self.close()
-            raise
+                self._channel = channel
+            return self._channel
 
     async def _declare(self, channel: AbstractChannel, name: str) -> AbstractQueue:
-        from aio_pika.exceptions import ChannelPreconditionFailed
-
-        arguments: dict[str, Any] = {"x-queue-type": "quorum"}
+        arguments: FieldTable = {"x-queue-type": "quorum"}
         if capacity := self._capacities.get(name):
             arguments |= {"x-max-length": capacity, "x-overflow": "reject-publish"}
-        try:
-            return await channel.declare_queue(name, durable=True, arguments=arguments, timeout=self._seconds)
-        except ChannelPreconditionFailed as error:
-            raise BrokerError(
-                f"the queue {name} exists with other settings: delete it, or let it run empty first"
-            ) from error
+        return await declare_queue(channel, name, self._seconds, "let it run empty first", arguments)
 
 
 @asynccontextmanager

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from levada.core.protocols import Clock
-from levada.engines.rabbitmq.connection import away, dial, hang_up, open_channel, passing, place, require
+from levada.engines.rabbitmq.connection import RabbitmqClient, away, listen, passing
 from levada.scale.statistics import QueueStatistics
 
 if TYPE_CHECKING:
-    from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage
+    from aio_pika.abc import AbstractChannel, AbstractIncomingMessage
     from aiormq.abc import FieldTable
 
 REPORTS = "levada.reports"
@@ -23,7 +23,7 @@ _MOST_REPORTS = 10_000  # that may wait; the oldest are dropped first
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 
 
-class RabbitmqWatch:
+class RabbitmqWatch(RabbitmqClient):
     """Polls queues, and passes each worker report to `hear`.
 
     An answer may take `seconds`. A broken connection is opened again, with growing pauses.
@@ -32,14 +32,8 @@ class RabbitmqWatch:
     def __init__(
         self, url: str, clock: Clock, *, seconds: float = 2.0, hear: Callable[[bytes], None] | None = None
     ) -> None:
-        require()
-        place(url)
-        self._url = url
-        self._clock = clock
-        self._seconds = seconds
+        super().__init__(url, clock, seconds)
         self._hear = hear
-        self._connection: AbstractConnection | None = None
-        self._channel: AbstractChannel | None = None
         self._trouble: BaseException | None = None
         self._pause = _FIRST_PAUSE
         self._not_before = float("-inf")
@@ -59,10 +53,6 @@ class RabbitmqWatch:
         self._trouble, self._pause = None, _FIRST_PAUSE
         return statistics
 
-    async def close(self) -> None:
-        connection, self._connection, self._channel = self._connection, None, None
-        await hang_up(connection)
-
     async def _statistics(self, name: str) -> QueueStatistics | None:
         from aio_pika.exceptions import ChannelNotFoundEntity
 
@@ -78,22 +68,13 @@ class RabbitmqWatch:
     async def _open(self) -> AbstractChannel:
         if self._connection is None or self._connection.is_closed:
             await self.close()
-            self._connection = await dial(self._url, self._seconds)
             if self._hear is not None:
-                await self._listen(self._connection)
+                limits: FieldTable = {"x-max-length": _MOST_REPORTS, "x-message-ttl": 60_000}
+                channel = await self._new_channel(confirms=False)
+                await listen(channel, REPORTS, self._take_report, limits, self._seconds, auto_delete=False)
         if self._channel is None or self._channel.is_closed:
-            self._channel = await open_channel(self._connection, self._seconds, confirms=False)
+            self._channel = await self._new_channel(confirms=False)
         return self._channel
-
-    async def _listen(self, connection: AbstractConnection) -> None:
-        from aio_pika import ExchangeType
-
-        channel = await open_channel(connection, self._seconds, confirms=False)
-        reports = await channel.declare_exchange(REPORTS, ExchangeType.FANOUT, timeout=self._seconds)
-        limit: FieldTable = {"x-max-length": _MOST_REPORTS, "x-message-ttl": 60_000}
-        queue = await channel.declare_queue(exclusive=True, arguments=limit, timeout=self._seconds)
-        await queue.bind(reports, timeout=self._seconds)
-        await queue.consume(self._take_report, no_ack=True, timeout=self._seconds)
 
     async def _take_report(self, message: AbstractIncomingMessage) -> None:
         assert self._hear is not None
