@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from sys import byteorder
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
@@ -78,8 +79,6 @@ def decoded_values(data: bytes, kind: str) -> list[Value]:
 
 def bucket_of(key: bytes, kind: str, buckets: int) -> int:
     """The bucket of a key. Keys of one bucket live on one node of a cluster, so one command can write them."""
-    from zlib import crc32
-
     if buckets == 1:
         return 0
     return (mixed(_KEY.unpack(key)[0]) if kind == "int" else crc32(key)) % buckets

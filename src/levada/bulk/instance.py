@@ -167,12 +167,15 @@ class Instance:
 
     def work(self, record: LoadRecord, offer: str, watch: Callable[[LoadStatus], None]) -> LoadStatus:
         """Work until the generation is published, by us or by another instance."""
-        if self._target.fingerprint() != record.fingerprint:
-            raise LostGround("the target was restarted and may have lost what was written")
+        self._check_target(record)
         self._epoch = self._target.fence(record.plan.name, record.generation, "look")
         with closing(self._pipeline()) as pipeline:
             status = self._until_done(record, offer, watch, pipeline)
         return status if status.record.state is LoadState.PUBLISHED else self._publish(status)
+
+    def _check_target(self, record: LoadRecord) -> None:
+        if self._target.fingerprint() != record.fingerprint:
+            raise LostGround("the target was restarted and may have lost what was written")
 
     def _until_done(
         self, record: LoadRecord, offer: str, watch: Callable[[LoadStatus], None], pipeline: ThreadedPipeline
@@ -282,8 +285,7 @@ class Instance:
     def _publish(self, status: LoadStatus) -> LoadStatus:
         record, done = status.record, status.done
         name, generation = record.plan.name, record.generation
-        if self._target.fingerprint() != record.fingerprint:
-            raise LostGround("the target was restarted and may have lost what was written")
+        self._check_target(record)
         manifest = Manifest(
             record.plan,
             generation,

@@ -12,7 +12,6 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -186,9 +185,8 @@ def verify_load(request: LoadRequest) -> LoadVerdict:
         manifest = reader.manifest(name)
         if manifest is None:
             raise NotFound(f"no map {name} is published in {redacted(request.target)}")
-        add = _digest_of_integers if find_spec("numpy") else None
-        newest = content_of_map(reader, replace(manifest, layers=manifest.layers[:1]), add)
-        stored = content_of_map(reader, manifest, add) if len(manifest.layers) > 1 else newest
+        newest = content_of_map(reader, replace(manifest, layers=manifest.layers[:1]))
+        stored = content_of_map(reader, manifest) if len(manifest.layers) > 1 else newest
     source = None
     if request.source:
         with closing(open_source(request.source, manifest.plan)) as table:
@@ -196,14 +194,6 @@ def verify_load(request: LoadRequest) -> LoadVerdict:
                 table, collect=manifest.plan.collect, task_rows=request.task_rows, most_rows=request.most_rows
             )
     return LoadVerdict(Content(manifest.keys, manifest.rows, manifest.digest), newest, stored, source)
-
-
-def _digest_of_integers(keys: Sequence[int], values: Sequence[int]) -> int:
-    import numpy
-
-    from levada.bulk.sources.packed import PackedRows
-
-    return PackedRows(numpy.array(keys, numpy.int64), numpy.array(values, numpy.int64)).digest()
 
 
 def _recent(request: LoadRequest) -> LoadStatus | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib.util import find_spec
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -15,8 +16,6 @@ from levada.bulk.splitting import SplitMethod
 from levada.bulk.start import spans_of
 from levada.bulk.tasks import Manifest
 
-DigestOf = Callable[[Sequence[Any], Sequence[Any]], int]
-
 _MANY = 2_000
 
 
@@ -28,9 +27,9 @@ class Content(NamedTuple):
     digest: int
 
 
-def content_of_map(reader: MapReader, manifest: Manifest, digest_of: DigestOf | None = None) -> Content:
-    """What a reader of this map sees: for each key, its newest layer. `digest_of` adds up rows of integers."""
-    add = _plainly if digest_of is None or (manifest.key_kind, manifest.value_kind) != ("int", "int") else digest_of
+def content_of_map(reader: MapReader, manifest: Manifest) -> Content:
+    """What a reader of this map sees: for each key, its newest layer."""
+    packed = (manifest.key_kind, manifest.value_kind) == ("int", "int") and find_spec("numpy") is not None
     keys = rows = digest = 0
     for place, layer in enumerate(manifest.layers):
         entries = iter(reader.entries(manifest.plan.name, layer))
@@ -42,7 +41,7 @@ def content_of_map(reader: MapReader, manifest: Manifest, digest_of: DigestOf | 
                     named += [decoded_key(key, manifest.key_kind)] * len(found)
                     values += found
                     keys += 1
-            rows, digest = rows + len(values), digest + add(named, values)
+            rows, digest = rows + len(values), digest + _digest(named, values, packed)
     return Content(keys, rows, digest & MASK)
 
 
@@ -61,8 +60,14 @@ def content_of_table(source: TableSource, *, collect: bool, task_rows: int, most
     return Content(keys, rows, digest & MASK)
 
 
-def _plainly(keys: Sequence[Any], values: Sequence[Any]) -> int:
-    return rows_digest(zip(keys, values, strict=True))
+def _digest(keys: Sequence[Any], values: Sequence[Any], packed: bool) -> int:
+    if not packed:
+        return rows_digest(zip(keys, values, strict=True))
+    import numpy
+
+    from levada.bulk.sources.packed import PackedRows
+
+    return PackedRows(numpy.array(keys, numpy.int64), numpy.array(values, numpy.int64)).digest()
 
 
 def _hidden(reader: MapReader, manifest: Manifest, place: int, pairs: Sequence[tuple[bytes, bytes]]) -> list[bool]:

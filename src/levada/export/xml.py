@@ -12,7 +12,7 @@ import re
 import shutil
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
@@ -36,12 +36,9 @@ class XmlExporter:
     def export(self, documents: Iterable[Document], out: Path, context: ExportContext) -> int:
         try:
             with _whole_folder(out, context.force) as draft:
-                files = _SiteFiles(draft)
-                try:
+                with closing(_SiteFiles(draft)) as files:
                     for document in documents:
                         files.append(document)
-                finally:
-                    files.close()
                 return _finish(draft)
         except OSError as error:
             raise export_failure(error, out) from error

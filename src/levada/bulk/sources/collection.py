@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,10 +63,7 @@ class LevadaSource:
     def sample(self, span: Span, size: int) -> list[Key]:
         low, high = _bounds(span)
         one_in = max(1, sum(page_summaries.count(low, high) for page_summaries in self._page_summaries) // size)
-        found: list[Key] = []
-        for page_summaries in self._page_summaries:
-            found += page_summaries.urls(low, high, one_in)
-        return sorted(found)
+        return sorted(chain.from_iterable(each.urls(low, high, one_in) for each in self._page_summaries))
 
     def duplicate(self) -> Key | None:
         return None

@@ -48,7 +48,7 @@ class ParquetSource:
         return TableFacts(rows, *self._kinds, blocks=rows, numbered=True)
 
     def sample(self, span: Span, size: int) -> list[Key]:
-        keys = (key for _, key, _ in self._rows(span) if key is not None)
+        keys = (key for key, _ in self._rows(span) if key is not None)
         return sorted(drawn(keys, size, Random(size)))  # noqa: S311 -- no secret
 
     def duplicate(self) -> Key | None:
@@ -57,22 +57,16 @@ class ParquetSource:
     def read(self, span: Span, limit: int | None) -> RowBatch | int | None:
         if isinstance(span, NullKeys):
             return sum(1 for _ in self._rows(span))
-        return collected(((key, value) for _, key, value in self._rows(span)), self._kinds, limit)
+        return collected(self._rows(span), self._kinds, limit)
 
     def close(self) -> None:
         self._file.close()
 
-    def _rows(self, span: Span) -> Iterator[tuple[int, Any, Any]]:
-        place = 0
+    def _rows(self, span: Span) -> Iterator[tuple[Any, Any]]:
         try:
-            for batch in self._batches(span):
-                at, table = batch
-                place = at
-                keys, values = self._column(table, 0), self._column(table, 1)
-                for key, value in zip(keys, values, strict=True):
-                    if holds(span, key, place):
-                        yield place, key, value
-                    place += 1
+            for first, batch in self._batches(span):
+                rows = zip(self._column(batch, 0), self._column(batch, 1), strict=True)
+                yield from (row for place, row in enumerate(rows, first) if holds(span, row[0], place))
         except (OSError, pyarrow.ArrowException) as error:
             raise LevadaError(f"{self._plan.source} cannot be read: {error}") from error
 

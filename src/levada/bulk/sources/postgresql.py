@@ -94,7 +94,6 @@ def spread(bounds: list[int], common: dict[int, float], whole: float, size: int)
     return sorted([*often, *between, bounds[-1]])
 
 
-_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _FETCH = 5_000
 _SAMPLE_BLOCKS = 1_000  # enough for tasks of similar size even where rows lie in the order of their keys
 
@@ -122,18 +121,18 @@ class PostgresqlSource(SqlSource):
     def share(self, offers: Sequence[str], since: str | None) -> str | None:
         self._since = since
         with _translated(self._plan):
-            if not offers:
-                self._begin()
-                return self._exported()
-            for offer in offers:
-                self._begin()
+            for offer in offers or [""]:
+                if self._line.info.transaction_status is not TransactionStatus.IDLE:
+                    self._line.execute("ROLLBACK")
+                self._line.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 try:
-                    self._line.execute(self._bound("SET TRANSACTION SNAPSHOT ?", [offer]))
+                    if offer:
+                        self._line.execute(self._bound("SET TRANSACTION SNAPSHOT ?", [offer]))
                 except (OperationalError, psycopg.InterfaceError):
                     raise
                 except psycopg.Error:
                     continue
-                return self._exported()
+                return str(next(self._rows("SELECT pg_export_snapshot()", []))[0])
         return None
 
     def facts(self) -> TableFacts:
@@ -184,14 +183,6 @@ class PostgresqlSource(SqlSource):
 
     def close(self) -> None:
         self._line.close()
-
-    def _begin(self) -> None:
-        if self._line.info.transaction_status is not TransactionStatus.IDLE:
-            self._line.execute("ROLLBACK")
-        self._line.execute(_BEGIN)
-
-    def _exported(self) -> str:
-        return str(next(self._rows("SELECT pg_export_snapshot()", []))[0])
 
     def _columns(self, named: Sequence[str]) -> dict[str, TableColumn]:
         found = next(self._rows(_RELATION, [".".join(map(self._quoted, named))]), None)

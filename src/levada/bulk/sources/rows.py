@@ -23,7 +23,6 @@ from levada.bulk.splitting import (
     NullKeys,
     RowRange,
     Span,
-    TableFacts,
 )
 from levada.bulk.tasks import LoadPlan
 from levada.core.errors import LevadaError, UsageError
@@ -79,9 +78,6 @@ class SqlSource:
     def share(self, offers: Sequence[str], since: str | None) -> str | None:
         self._since = since
         return ""
-
-    def facts(self) -> TableFacts:
-        raise NotImplementedError
 
     def sample(self, span: Span, size: int) -> list[Key]:
         where, values = self._where(span)

@@ -54,19 +54,15 @@ def close_file(path: Path) -> None:
             file.close()
 
 
-def _check_room(path: Path) -> None:
-    """LMDB writes its reader table through memory: without room the system kills the process (SIGBUS)."""
-    if shutil.disk_usage(path).free < _LEAST_ROOM:
-        raise StoreFull(f"no space left for the map {path}: free some, and load again")
-
-
 def _opened(path: Path, read_only: bool) -> Any:
     if read_only and not (path / "data.mdb").exists():
         raise NotFound(f"there is no map {path.name} in {path.parent}")
     try:
         if not read_only:
             path.mkdir(parents=True, exist_ok=True)
-            _check_room(path)
+            # LMDB writes its reader table through memory: without room the system kills the process (SIGBUS).
+            if shutil.disk_usage(path).free < _LEAST_ROOM:
+                raise StoreFull(f"no space left for the map {path}: free some, and load again")
         file = lmdb.open(str(path), map_size=_ROOM, max_dbs=_TABLES, readonly=read_only)
     except (OSError, lmdb.Error) as error:
         raise StoreDamaged(f"{path} cannot be opened as a map: {error}") from error
@@ -97,19 +93,17 @@ class LmdbMaps:
     def fence(self, name: str, generation: int, action: str) -> int:
         with self._writing(name) as change:
             key = b"gate:%d" % generation
-            epoch = _number(change.get(key))
-            published = change.get(_POINTER)
-            if action == "open" and epoch is None and _older(published, generation - 1):
-                epoch = 1
-                change.put(key, b"1")
-            if action == "move" and epoch:
+            known = change.get(key)
+            epoch = int(known or 0)
+            opens = action == "open" and known is None and _older(change.get(_POINTER), generation - 1)
+            if opens or (action == "move" and epoch):
                 epoch += 1
                 change.put(key, b"%d" % epoch)
-            return epoch or 0
+            return epoch
 
     def write(self, name: str, generation: int, epoch: int, entries: Entries) -> bool:
         with self._writing(name) as change:
-            if not epoch or _number(change.get(b"gate:%d" % generation)) != epoch:
+            if not epoch or int(change.get(b"gate:%d" % generation) or 0) != epoch:
                 return False
             table = self._files[name].open_db(_table_name(generation), txn=change)
             change.cursor(table).putmulti([_stored(key, value) for key, value in entries.pairs()])
@@ -222,10 +216,6 @@ def _generation(pointer: bytes) -> int:
 def _older(pointer: bytes | None, generation: int) -> bool:
     """Whether the published generation is at most this one, or nothing is published."""
     return pointer is None or _generation(pointer) <= generation
-
-
-def _number(data: bytes | None) -> int | None:
-    return int(data) if data is not None else None
 
 
 def _place(key: bytes) -> bytes:

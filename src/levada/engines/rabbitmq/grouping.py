@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
 from levada.core.clock import SystemClock
@@ -72,9 +71,7 @@ class GroupedPublisher:
         await self._line.declare(map(self.queue_of, self._workers))
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._line.close()
 
     async def publish(self, key: Key, body: bytes) -> int:

@@ -155,17 +155,14 @@ class RabbitmqJobs(RabbitmqClient):
                     await job(QueueJob(message.body, message.message_id or "", bool(message.redelivered)))
                     # Last: a crash before this line repeats the job and never loses it.
                     await message.ack()
-                elif not any(end.done() for end in ends) and not await self._is_known(channel, queue):
-                    raise ConnectionError("the queue was deleted and created again")
+                elif not any(end.done() for end in ends):
+                    declared = await self._declare(channel, name)  # one that was deleted is created, without consumers
+                    if not declared.declaration_result.consumer_count:
+                        raise ConnectionError("the queue was deleted and created again")
         finally:
             for end in ends:
                 end.cancel()
             await hang_up(channel)
-
-    async def _is_known(self, channel: AbstractChannel, queue: AbstractQueue) -> bool:
-        """Whether the queue has consumers; one that was deleted is declared again and has none."""
-        declared = await self._declare(channel, queue.name)
-        return bool(declared.declaration_result.consumer_count)
 
     async def _consumer(self) -> AbstractChannel:
         """A channel for one worker, so that its errors do not reach the others."""
