@@ -131,7 +131,12 @@ def load(
     recent = _recent(request) if request.fresh else None
     if recent is not None:
         return Loaded(recent, began=False, restarts=0)
-    with closing(_wakeup(request, wait, say)) as wakeup, ExitStack() as newest:
+    wakeup: Wakeup = NoWakeup(wait)
+    if request.wake:
+        from levada.bulk.wakeup import RabbitmqWakeup
+
+        wakeup = RabbitmqWakeup(request.wake, request.name, say)
+    with closing(wakeup), ExitStack() as newest:
         _wait_for_room(request, wakeup)
 
         def opened() -> tuple[Starter, Instance, TaskStore]:
@@ -204,14 +209,6 @@ def _recent(request: LoadRequest) -> LoadStatus | None:
         return None
     age = status.now - status.record.ended_at
     return status if status.record.state is LoadState.PUBLISHED and age < request.fresh else None
-
-
-def _wakeup(request: LoadRequest, wait: Callable[[float], object], say: Callable[[str], object]) -> Wakeup:
-    if not request.wake:
-        return NoWakeup(wait)
-    from levada.bulk.wakeup import RabbitmqWakeup
-
-    return RabbitmqWakeup(request.wake, request.name, say)
 
 
 def _wait_for_room(request: LoadRequest, wakeup: Wakeup) -> None:

@@ -23,6 +23,7 @@ from levada.bulk.tasks import LoadPlan
 from levada.core.errors import LevadaError, Refused, UsageError
 
 _INTEGERS = {"tinyint", "smallint", "mediumint", "int", "bigint"}
+_READ_AS_TEXT = (decimal.Decimal, datetime.date, datetime.timedelta)
 _REFUSED = {1044, 1045, 1142, 1143, 1227}  # access denied, in its several forms
 _BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 
@@ -97,29 +98,22 @@ class MariadbSource(SqlSource):
         with self._told(), self._line.cursor(pymysql.cursors.SSCursor) as cursor:
             cursor.execute(marked(statement) if values else statement, values or None)
             for row in cursor:
-                yield tuple(_plain(each) for each in row)
+                yield tuple(str(each) if isinstance(each, _READ_AS_TEXT) else each for each in row)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
         try:
             yield
-        except (pymysql.err.OperationalError, pymysql.err.InterfaceError) as error:
-            number = error.args[0] if error.args else 0
+        except pymysql.err.MySQLError as error:
+            number, words = (error.args[0], error.args[-1]) if error.args else (0, error)
+            if not isinstance(error, pymysql.err.OperationalError | pymysql.err.InterfaceError):
+                raise LevadaError(f"{self._plan.table} in {self._plan.source} cannot be read: {words}") from error
             if number in _REFUSED:
                 raise Refused(f"{self._plan.table} may not be read: ask for GRANT SELECT on it") from error
-            raise Away(f"{self._plan.source} cannot be reached: {error.args[-1] if error.args else error}") from error
-        except pymysql.err.MySQLError as error:
-            words = error.args[-1] if error.args else error
-            raise LevadaError(f"{self._plan.table} in {self._plan.source} cannot be read: {words}") from error
+            raise Away(f"{self._plan.source} cannot be reached: {words}") from error
 
 
 def _whole(column: str) -> bool:
     """An unsigned bigint may not fit into 64 signed bits."""
     name = column.partition("(")[0].partition(" ")[0]
     return name in _INTEGERS and not (name == "bigint" and "unsigned" in column)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, decimal.Decimal | datetime.date | datetime.datetime | datetime.timedelta):
-        return str(value)
-    return value

@@ -192,10 +192,6 @@ class RedisNodes:
             self._read_slots()
 
     @property
-    def address(self) -> str:
-        return self._first.address
-
-    @property
     def buckets(self) -> int:
         return CLUSTER_BUCKETS if self.clustered else 1
 
@@ -225,7 +221,7 @@ class RedisNodes:
             if self.clustered:
                 self._reached(self._cluster.nodes_manager.initialize)
                 self._read_slots()
-        raise Away(f"Redis at {self.address}: slots of the cluster have been moving for too long")
+        raise Away(f"Redis at {self._first.address}: slots of the cluster have been moving for too long")
 
     def close(self) -> None:
         for line in (self._first, *self._lines.values()):
@@ -262,11 +258,11 @@ class RedisNodes:
         at = (node.host, node.port)
         if at not in self._lines:
             pool = node.redis_connection.connection_pool
-            self._lines[at] = RedisLine(pool, f"{self.address.partition('://')[0]}://{node.name}/0")
+            self._lines[at] = RedisLine(pool, f"{self._first.address.partition('://')[0]}://{node.name}/0")
         return self._lines[at]
 
     def _reached(self, work: Callable[[], object]) -> object:
         try:
             return work()
         except (RedisClusterException, RedisConnectionError, RedisTimeout, ResponseError) as error:
-            raise Away(f"Redis at {self.address}: {error}") from error
+            raise Away(f"Redis at {self._first.address}: {error}") from error

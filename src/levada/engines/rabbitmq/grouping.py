@@ -51,9 +51,13 @@ class GroupedPublisher:
         seconds: float = 10.0,
         clock: Clock | None = None,
     ) -> None:
+        if not prefix or prefix.startswith("amq.") or len(prefix.encode()) > _LONGEST_PREFIX:
+            raise UsageError(
+                f"a prefix of queues has 1 to {_LONGEST_PREFIX} bytes and does not begin with 'amq.': {prefix[:60]!r}"
+            )
         self._workers = sorted(set(range(workers) if isinstance(workers, int) else workers))
         self._grouping = grouping or LevelledGrouping(self._workers, secret)
-        self._prefix = _checked(prefix)
+        self._prefix = prefix
         self._feedback_every = feedback_every
         self._clock = clock or SystemClock()
         self._line = RabbitmqLine(url, self._clock, tries=tries, seconds=seconds)
@@ -123,11 +127,3 @@ class GroupedPublisher:
         if isinstance(self._grouping, AdaptableGrouping):
             return self._grouping
         raise UsageError(f"{type(self._grouping).__name__} cannot change its workers while it runs")
-
-
-def _checked(prefix: str) -> str:
-    if not prefix or prefix.startswith("amq.") or len(prefix.encode()) > _LONGEST_PREFIX:
-        raise UsageError(
-            f"a prefix of queues has 1 to {_LONGEST_PREFIX} bytes and does not begin with 'amq.': {prefix[:60]!r}"
-        )
-    return prefix

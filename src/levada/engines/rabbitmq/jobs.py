@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
@@ -143,15 +142,19 @@ class RabbitmqJobs(RabbitmqClient):
         stopping: asyncio.Event,
     ) -> None:
         """Take jobs until `stopping` or the end of the channel; unfinished ones then return to the queue."""
-        inbox = _Inbox()
+        inbox: asyncio.Queue[AbstractIncomingMessage | None] = asyncio.Queue()  # None: look whether to end
         ends = [asyncio.ensure_future(stopping.wait()), asyncio.ensure_future(_closed(channel))]
         for end in ends:
-            end.add_done_callback(inbox.wake)
+            end.add_done_callback(lambda _: inbox.put_nowait(None))
         try:
             queue = await channel.get_queue(name, ensure=False)
             await queue.consume(inbox.put, timeout=self._seconds)
             while not any(end.done() for end in ends):
-                if message := await inbox.next(_CHECK):
+                message = None
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_CHECK):
+                        message = await inbox.get()
+                if message is not None:
                     await job(QueueJob(message.body, message.message_id or "", bool(message.redelivered)))
                     # Last: a crash before this line repeats the job and never loses it.
                     await message.ack()
@@ -207,29 +210,6 @@ async def _own_cancelling(where: str) -> AsyncIterator[None]:
         if type(error) is not Exception or error.args:
             raise
         raise BrokerAway(f"RabbitMQ at {where} closed the connection") from error
-
-
-class _Inbox:
-    """Messages that were delivered to a worker and that it has not begun."""
-
-    def __init__(self) -> None:
-        self._messages: deque[AbstractIncomingMessage] = deque()
-        self._news = asyncio.Event()
-
-    async def put(self, message: AbstractIncomingMessage) -> None:
-        self._messages.append(message)
-        self._news.set()
-
-    def wake(self, _: object) -> None:
-        self._news.set()
-
-    async def next(self, seconds: float) -> AbstractIncomingMessage | None:
-        """The next message; None after `seconds` or when woken for another reason."""
-        if not self._messages:
-            self._news.clear()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), seconds)
-        return self._messages.popleft() if self._messages else None
 
 
 async def _closed(channel: AbstractChannel) -> None:
