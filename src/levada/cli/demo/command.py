@@ -14,29 +14,22 @@ from levada.cli.options import JsonOption, print_json
 
 
 def demo(
-    seconds: Annotated[float, typer.Option("--seconds", min=1, metavar="N", help="How long to crawl.")] = 45.0,
+    seconds: Annotated[float, typer.Option(min=1, metavar="N", help="How long to crawl.")] = 45.0,
     speed: Annotated[
         float | None,
         typer.Option(
-            "--speed",
-            min=0.001,
-            max=1000,
-            metavar="X",
-            help="Seconds of its time per second; 500, or 1 with --serve-only.",
+            min=0.001, max=1000, metavar="X", help="Seconds of its time per second; 500, or 1 with --serve-only."
         ),
     ] = None,
-    pages: Annotated[
-        int | None, typer.Option("--pages", min=1, max=1_000_000, metavar="N", help="Size of the web.")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Another seed, another web.")] = 1,
+    pages: Annotated[int | None, typer.Option(min=1, max=1_000_000, metavar="N", help="Size of the web.")] = None,
+    seed: Annotated[int, typer.Option(metavar="S", help="Another seed, another web.")] = 1,
     data: Annotated[
-        Path,
-        typer.Option("--data", metavar="DIR", help="Where its collection goes; an earlier demo's is replaced."),
+        Path, typer.Option(metavar="DIR", help="Where its collection goes; an earlier demo's is replaced.")
     ] = Path("levada-demo-data"),
     serve_only: Annotated[bool, typer.Option("--serve-only", help="Only serve the web, until Ctrl-C.")] = False,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, metavar="P", help="For --serve-only.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="P", help="For --serve-only.")] = 0,
     page_bytes: Annotated[
-        int, typer.Option("--page-bytes", min=2000, max=10_000_000, metavar="B", help="About how large a page is.")
+        int, typer.Option(min=2000, max=10_000_000, metavar="B", help="About how large a page is.")
     ] = 6000,
     hostile: Annotated[bool, typer.Option("--hostile/--no-hostile", help="With the hostile corner.")] = True,
     burst: Annotated[

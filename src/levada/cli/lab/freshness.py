@@ -123,18 +123,14 @@ _MOST_SEEDS = 10_000
 
 
 def freshness(
-    worlds: Annotated[
-        str | None, typer.Option("--worlds", metavar="A,B", help="Only these; a wrong name lists all.")
-    ] = None,
-    policies: Annotated[
-        str | None, typer.Option("--policies", metavar="A,B", help="Only these; a wrong name lists all.")
-    ] = None,
-    seeds: Annotated[str, typer.Option("--seeds", metavar="1-10", help="Which worlds of each kind.")] = "1-10",
+    worlds: Annotated[str | None, typer.Option(metavar="A,B", help="Only these; a wrong name lists all.")] = None,
+    policies: Annotated[str | None, typer.Option(metavar="A,B", help="Only these; a wrong name lists all.")] = None,
+    seeds: Annotated[str, typer.Option(metavar="1-10", help="Which worlds of each kind.")] = "1-10",
     history: Annotated[
-        Path | None, typer.Option("--history", metavar="FILE", help="Replay the histories of this file instead.")
+        Path | None, typer.Option(metavar="FILE", help="Replay the histories of this file instead.")
     ] = None,
     days: Annotated[
-        float | None, typer.Option("--days", metavar="N", help="Of the file: the N days with most documents.")
+        float | None, typer.Option(metavar="N", help="Of the file: the N days with most documents.")
     ] = None,
     picture: PictureOption = None,
     json: JsonOption = False,

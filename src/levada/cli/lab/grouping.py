@@ -138,17 +138,13 @@ _PARTS = ("thesis", "growth", "comparison")
 
 
 def grouping(
-    only: Annotated[str | None, typer.Option("--only", metavar="A,B", help="Of thesis, growth and comparison.")] = None,
+    only: Annotated[str | None, typer.Option(metavar="A,B", help="Of thesis, growth and comparison.")] = None,
     seeds: Annotated[int, typer.Option("--runs", metavar="N", help="Seeds 1 to N in the comparison.")] = 3,
-    records: Annotated[
-        int, typer.Option("--records", metavar="K", help="Records per cell of the comparison.")
-    ] = 1_000_000,
+    records: Annotated[int, typer.Option(metavar="K", help="Records per cell of the comparison.")] = 1_000_000,
     thesis_records: Annotated[
-        int, typer.Option("--thesis-records", metavar="K", help="Records of the thesis's sets, 10 million there.")
+        int, typer.Option(metavar="K", help="Records of the thesis's sets, 10 million there.")
     ] = 10_000_000,
-    streams: Annotated[
-        str | None, typer.Option("--streams", metavar="A,B", help="Compare on these real streams instead.")
-    ] = None,
+    streams: Annotated[str | None, typer.Option(metavar="A,B", help="Compare on these real streams instead.")] = None,
     picture: PictureOption = None,
     json: JsonOption = False,
 ) -> None:

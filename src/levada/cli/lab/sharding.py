@@ -120,12 +120,10 @@ _PARTS = ("key", "model", "comparison")
 
 
 def sharding(
-    only: Annotated[str | None, typer.Option("--only", metavar="A,B", help="Of key, model and comparison.")] = None,
-    size: Annotated[int, typer.Option("--size", metavar="N", help="Ads that are made, and as many queries.")] = 30_000,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Another seed, other ads.")] = 1,
-    picture: Annotated[
-        Path | None, typer.Option("--picture", metavar="FILE", help="Draw capacity by shards: .svg or .png.")
-    ] = None,
+    only: Annotated[str | None, typer.Option(metavar="A,B", help="Of key, model and comparison.")] = None,
+    size: Annotated[int, typer.Option(metavar="N", help="Ads that are made, and as many queries.")] = 30_000,
+    seed: Annotated[int, typer.Option(metavar="S", help="Another seed, other ads.")] = 1,
+    picture: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw capacity by shards: .svg or .png.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Builds the paper's key from its printed table; makes ads and queries of those shares; compares keys on them.

@@ -143,15 +143,13 @@ _PARTS = ("checks", "scores", "limits", "comparison")
 
 
 def stages(
-    only: Annotated[
-        str | None, typer.Option("--only", metavar="A,B", help="Of checks, scores, limits and comparison.")
-    ] = None,
-    runs: Annotated[int, typer.Option("--runs", metavar="N", help="Seeds per figure.")] = 5,
+    only: Annotated[str | None, typer.Option(metavar="A,B", help="Of checks, scores, limits and comparison.")] = None,
+    runs: Annotated[int, typer.Option(metavar="N", help="Seeds per figure.")] = 5,
     seconds: Annotated[
-        float, typer.Option("--seconds", metavar="S", help="Simulated seconds per run, 10000 in the report.")
+        float, typer.Option(metavar="S", help="Simulated seconds per run, 10000 in the report.")
     ] = 10_000.0,
     picture: Annotated[
-        Path | None, typer.Option("--picture", metavar="FILE", help="Draw cost against latency: .svg or .png.")
+        Path | None, typer.Option(metavar="FILE", help="Draw cost against latency: .svg or .png.")
     ] = None,
     json: JsonOption = False,
 ) -> None:

@@ -23,56 +23,43 @@ def load(
     source: Annotated[
         str, typer.Option("--from", metavar="URL", help="postgresql://, mariadb://, sqlite://F, F.parquet, F.csv.")
     ] = "",
-    table: Annotated[str, typer.Option("--table", metavar="T", help="The table or view.")] = "",
-    key: Annotated[str, typer.Option("--key", metavar="COLUMN", help="What the map is asked by.")] = "",
-    value: Annotated[str, typer.Option("--value", metavar="COLUMN", help="One value per key.")] = "",
-    collect: Annotated[
-        str, typer.Option("--collect", metavar="COLUMN", help="Gather the values of all rows of a key.")
-    ] = "",
+    table: Annotated[str, typer.Option(metavar="T", help="The table or view.")] = "",
+    key: Annotated[str, typer.Option(metavar="COLUMN", help="What the map is asked by.")] = "",
+    value: Annotated[str, typer.Option(metavar="COLUMN", help="One value per key.")] = "",
+    collect: Annotated[str, typer.Option(metavar="COLUMN", help="Gather the values of all rows of a key.")] = "",
     target: Annotated[
         str, typer.Option("--to", metavar="URL", help="redis://, redis+sentinel://, or a folder for files.")
     ] = "levada-maps",
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Of the map; default: the table's.")] = "",
+    name: Annotated[str, typer.Option(metavar="NAME", help="Of the map; default: the table's.")] = "",
     book: BookOption = "",
-    watermark: Annotated[
-        str, typer.Option("--watermark", metavar="COLUMN", help="Load only what is newer than the last time.")
-    ] = "",
-    processes: Annotated[
-        int, typer.Option("--processes", metavar="N", min=1, max=256, help="Instances to run here.")
-    ] = 1,
-    split: Annotated[str, typer.Option("--split", metavar="HOW", help=f"{', '.join(_SPLITS)}.")] = "auto",
+    watermark: Annotated[str, typer.Option(metavar="COLUMN", help="Load only what is newer than the last time.")] = "",
+    processes: Annotated[int, typer.Option(metavar="N", min=1, max=256, help="Instances to run here.")] = 1,
+    split: Annotated[str, typer.Option(metavar="HOW", help=f"{', '.join(_SPLITS)}.")] = "auto",
     task_rows: Annotated[
-        int, typer.Option("--task-rows", metavar="N", min=1, max=10_000_000, help="About the rows of a task.")
+        int, typer.Option(metavar="N", min=1, max=10_000_000, help="About the rows of a task.")
     ] = 50_000,
     memory_mb: Annotated[
-        int, typer.Option("--memory-mb", metavar="MB", min=1, max=100_000, help="For the rows of a task, at most.")
+        int, typer.Option(metavar="MB", min=1, max=100_000, help="For the rows of a task, at most.")
     ] = 64,
     rows_per_second: Annotated[
-        float,
-        typer.Option("--rows-per-second", metavar="R", min=0.0, max=_MOST, help="Of each instance; 0: no limit."),
+        float, typer.Option(metavar="R", min=0.0, max=_MOST, help="Of each instance; 0: no limit.")
     ] = 0.0,
     connections: Annotated[
-        int, typer.Option("--connections", metavar="N", min=0, help="That read the source at once; 0: any number.")
+        int, typer.Option(metavar="N", min=0, help="That read the source at once; 0: any number.")
     ] = 0,
     lease: Annotated[
-        float,
-        typer.Option("--lease", metavar="SECONDS", min=0.2, max=86_400.0, help="Until a silent task is free."),
+        float, typer.Option(metavar="SECONDS", min=0.2, max=86_400.0, help="Until a silent task is free.")
     ] = 30.0,
     keep_old: Annotated[
-        float,
-        typer.Option("--keep-old", metavar="SECONDS", min=0.0, max=_MOST, help="Before the old map is removed."),
+        float, typer.Option(metavar="SECONDS", min=0.0, max=_MOST, help="Before the old map is removed.")
     ] = 5.0,
     fresh: Annotated[
-        float,
-        typer.Option("--fresh", metavar="SECONDS", min=0.0, max=_MOST, help="Do nothing if loaded so lately."),
+        float, typer.Option(metavar="SECONDS", min=0.0, max=_MOST, help="Do nothing if loaded so lately.")
     ] = 0.0,
     replace: Annotated[bool, typer.Option("--replace", help="Even if the map holds another table.")] = False,
-    wake: Annotated[
-        str, typer.Option("--wake", metavar="URL", help="amqp://: RabbitMQ wakes instances that wait.")
-    ] = "",
+    wake: Annotated[str, typer.Option(metavar="URL", help="amqp://: RabbitMQ wakes instances that wait.")] = "",
     metrics_port: Annotated[
-        int,
-        typer.Option("--metrics-port", metavar="P", min=0, max=65_535, help="Prometheus, on the loopback; 0: off."),
+        int, typer.Option(metavar="P", min=0, max=65_535, help="Prometheus, on the loopback; 0: off.")
     ] = 0,
     maps: MapsOption = MAPS,
     json: JsonOption = False,

@@ -98,9 +98,7 @@ def resume(
     target: TargetOption = "",
     source: SourceOption = "",
     book: BookOption = "",
-    processes: Annotated[
-        int, typer.Option("--processes", metavar="N", min=1, max=256, help="Instances to run here.")
-    ] = 1,
+    processes: Annotated[int, typer.Option(metavar="N", min=1, max=256, help="Instances to run here.")] = 1,
     maps: MapsOption = MAPS,
     json: JsonOption = False,
 ) -> None:

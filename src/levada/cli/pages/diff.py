@@ -107,7 +107,7 @@ def _mark(shown: Text, sign: str, text: str) -> None:
 
 def diff(
     url: Annotated[str, typer.Argument(metavar="URL", help="The page; https:// may be left out.")],
-    at: Annotated[int, typer.Option("--at", metavar="K", min=1, help="1: the last change, 2: the one before.")] = 1,
+    at: Annotated[int, typer.Option(metavar="K", min=1, help="1: the last change, 2: the one before.")] = 1,
     context: Annotated[int, typer.Option(metavar="N", min=0, help="Unchanged lines to show around a change.")] = 3,
     words: Annotated[bool, typer.Option("--words", help="Old and new words on one line: [-old-]{+new+}.")] = False,
     versions: Annotated[bool, typer.Option("--versions", help="List the stored versions instead.")] = False,

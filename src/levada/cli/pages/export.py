@@ -19,14 +19,9 @@ def export(
     jsonl: Annotated[bool, typer.Option("--jsonl", help="One JSON object per line and page.")] = False,
     parquet: Annotated[bool, typer.Option("--parquet", help="A Parquet table.")] = False,
     warc: Annotated[bool, typer.Option("--warc", help="WARC 1.1; compressed if FILE ends in .gz.")] = False,
-    xml: Annotated[
-        Path | None, typer.Option("--xml", metavar="DIR", help="One XML file per site: id, title, content.")
-    ] = None,
-    format: Annotated[
-        str,
-        typer.Option("--format", metavar="NAME", help="A format by name, built in or of a plug-in."),
-    ] = "",
-    out: Annotated[str, typer.Option("--out", metavar="FILE", help="Where to; - is standard output.")] = _STDOUT,
+    xml: Annotated[Path | None, typer.Option(metavar="DIR", help="One XML file per site: id, title, content.")] = None,
+    format: Annotated[str, typer.Option(metavar="NAME", help="A format by name, built in or of a plug-in.")] = "",
+    out: Annotated[str, typer.Option(metavar="FILE", help="Where to; - is standard output.")] = _STDOUT,
     site: Annotated[str, typer.Option(metavar="HOST", help="Only this host and those below it.")] = "",
     since: Annotated[str, typer.Option(metavar="TIME", help="Only what changed since: 7d, 24h, 2026-01-31.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace what is there already.")] = False,

@@ -58,7 +58,7 @@ def search(
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Hits to show.")] = 10,
     page: Annotated[int, typer.Option(metavar="K", min=1, help="The K-th page of N hits.")] = 1,
     capture: Annotated[
-        Path | None, typer.Option("--capture", metavar="FILE", help="Append the query to this log of queries.")
+        Path | None, typer.Option(metavar="FILE", help="Append the query to this log of queries.")
     ] = None,
     data: DataOption = Path("levada-data"),
     json: JsonOption = False,

@@ -65,12 +65,10 @@ def print_balance(report: CountReport) -> None:
 
 
 def trends(
-    site: Annotated[str | None, typer.Option("--site", metavar="S", help="Only of this host or one below it.")] = None,
-    lang: Annotated[str | None, typer.Option("--lang", metavar="L", help="Only in this language: en, tr.")] = None,
-    window: Annotated[
-        str, typer.Option("--window", metavar="T", help="How far back is lately: 90m, 24h, 7d, 2w.")
-    ] = "24h",
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1000, help="Terms to show.")] = 10,
+    site: Annotated[str | None, typer.Option(metavar="S", help="Only of this host or one below it.")] = None,
+    lang: Annotated[str | None, typer.Option(metavar="L", help="Only in this language: en, tr.")] = None,
+    window: Annotated[str, typer.Option(metavar="T", help="How far back is lately: 90m, 24h, 7d, 2w.")] = "24h",
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Terms to show.")] = 10,
     balance: Annotated[
         bool, typer.Option("--balance", help="Instead: how evenly the count workers are loaded.")
     ] = False,

@@ -18,7 +18,7 @@ def warm(
     target: Annotated[
         str, typer.Option("--to", metavar="URL", help="redis://, or a folder; default: maps/ in the data folder.")
     ] = "",
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Of the map.")] = "pages",
+    name: Annotated[str, typer.Option(metavar="NAME", help="Of the map.")] = "pages",
     replace: Annotated[bool, typer.Option("--replace", help="Even if the map holds something else.")] = False,
     data: DataOption = Path("levada-data"),
     json: JsonOption = False,

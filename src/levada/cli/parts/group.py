@@ -19,18 +19,13 @@ _MOST_RECORDS = 200_000_000
 
 
 def group(
-    method: Annotated[
-        str, typer.Option("--method", metavar="NAME", help="How to group; a wrong name lists all.")
-    ] = "levelled",
-    workers: Annotated[int, typer.Option("--workers", metavar="N", help="How many share the stream.")] = 10,
-    skew: Annotated[
-        float, typer.Option("--skew", metavar="R", help="Percent of the records that are one country.")
-    ] = 80.0,
-    records: Annotated[int, typer.Option("--records", metavar="K", help="How many records.")] = 1_000_000,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Another seed, another stream.")] = 1,
+    method: Annotated[str, typer.Option(metavar="NAME", help="How to group; a wrong name lists all.")] = "levelled",
+    workers: Annotated[int, typer.Option(metavar="N", help="How many share the stream.")] = 10,
+    skew: Annotated[float, typer.Option(metavar="R", help="Percent of the records that are one country.")] = 80.0,
+    records: Annotated[int, typer.Option(metavar="K", help="How many records.")] = 1_000_000,
+    seed: Annotated[int, typer.Option(metavar="S", help="Another seed, another stream.")] = 1,
     stream: Annotated[
-        str | None,
-        typer.Option("--stream", metavar="FILE", help="One key per line instead; - for standard input, gz ok."),
+        str | None, typer.Option(metavar="FILE", help="One key per line instead; - for standard input, gz ok.")
     ] = None,
     json: JsonOption = False,
 ) -> None:

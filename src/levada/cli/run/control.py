@@ -68,52 +68,37 @@ def control(
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="What the controller is told; per stage a/b.")
     ] = None,
     rabbitmq: Annotated[
-        str, typer.Option("--rabbitmq", envvar="LEVADA_RABBITMQ", metavar="URL", help="amqp://user:password@host/")
+        str, typer.Option(envvar="LEVADA_RABBITMQ", metavar="URL", help="amqp://user:password@host/")
     ] = "amqp://localhost/",
     stage: Annotated[
         list[str] | None,
-        typer.Option("--stage", metavar="NAME=QUEUE,LEAST,MOST,COMMAND", help="In order; more than one may be named."),
+        typer.Option(metavar="NAME=QUEUE,LEAST,MOST,COMMAND", help="In order; more than one may be named."),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option("--data", metavar="DIR", help="Crawl into this folder, with `levada work`.")
+        Path | None, typer.Option(metavar="DIR", help="Crawl into this folder, with `levada work`.")
     ] = None,
-    start: Annotated[
-        list[str] | None, typer.Option("--start", metavar="URL", help="With --data: where to start.")
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="With --data: settings of the crawl.")
-    ] = None,
+    start: Annotated[list[str] | None, typer.Option(metavar="URL", help="With --data: where to start.")] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="With --data: settings of the crawl.")] = None,
     fetch: Annotated[
-        str,
-        typer.Option(
-            "--fetch", metavar="LEAST,MOST", help="With --data: workers that fetch; or LEAST,MOST,DEPLOYMENT."
-        ),
+        str, typer.Option(metavar="LEAST,MOST", help="With --data: workers that fetch; or LEAST,MOST,DEPLOYMENT.")
     ] = "1,8",
     catalog: Annotated[
-        str, typer.Option("--catalog", metavar="LEAST,MOST", help="With --data: workers that store; likewise.")
+        str, typer.Option(metavar="LEAST,MOST", help="With --data: workers that store; likewise.")
     ] = "1,2",
     controller: Annotated[
-        str, typer.Option("--controller", metavar="NAME", help="Who says how many; a wrong name lists all.")
+        str, typer.Option(metavar="NAME", help="Who says how many; a wrong name lists all.")
     ] = "feed-forward",
-    budget: Annotated[
-        int | None, typer.Option("--budget", metavar="N", help="Workers of all stages together, at most.")
-    ] = None,
-    period: Annotated[float, typer.Option("--period", metavar="S", help="Seconds between two looks.")] = 1.0,
-    grace: Annotated[
-        float, typer.Option("--grace", metavar="S", help="Seconds that a worker has to finish its job.")
-    ] = 30.0,
-    assume: Annotated[
-        float, typer.Option("--assume", metavar="S", help="Seconds per job of workers that report nothing.")
-    ] = 1.0,
+    budget: Annotated[int | None, typer.Option(metavar="N", help="Workers of all stages together, at most.")] = None,
+    period: Annotated[float, typer.Option(metavar="S", help="Seconds between two looks.")] = 1.0,
+    grace: Annotated[float, typer.Option(metavar="S", help="Seconds that a worker has to finish its job.")] = 30.0,
+    assume: Annotated[float, typer.Option(metavar="S", help="Seconds per job of workers that report nothing.")] = 1.0,
     keda: Annotated[
-        str | None, typer.Option("--keda", metavar="HOST:PORT", help="Run nothing; tell KEDA when it asks here.")
+        str | None, typer.Option(metavar="HOST:PORT", help="Run nothing; tell KEDA when it asks here.")
     ] = None,
     kubernetes: Annotated[
         bool, typer.Option("--kubernetes", help="Run nothing; scale Deployments, named in place of commands.")
     ] = False,
-    seconds: Annotated[
-        float | None, typer.Option("--seconds", metavar="S", help="End after so long; else at Ctrl-C.")
-    ] = None,
+    seconds: Annotated[float | None, typer.Option(metavar="S", help="End after so long; else at Ctrl-C.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Reads the lengths of RabbitMQ queues, decides how many workers each stage should have, and starts and stops

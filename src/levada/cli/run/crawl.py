@@ -117,22 +117,17 @@ def crawl(
     data: DataOption = Path("levada-data"),
     config: ConfigOption = None,
     once: Annotated[bool, typer.Option("--once", help="Visit all that is due or newly found once, then end.")] = False,
-    max_pages: Annotated[
-        int | None, typer.Option("--max-pages", min=1, metavar="N", help="End after N visits.")
-    ] = None,
+    max_pages: Annotated[int | None, typer.Option(min=1, metavar="N", help="End after N visits.")] = None,
     scope: Annotated[
-        str | None,
-        typer.Option("--scope", metavar="sites|any", help="Stay on the start sites, or follow any link."),
+        str | None, typer.Option(metavar="sites|any", help="Stay on the start sites, or follow any link.")
     ] = None,
     delay: Annotated[
-        float | None, typer.Option("--delay", min=0, metavar="SECONDS", help="Between two requests to a site.")
+        float | None, typer.Option(min=0, metavar="SECONDS", help="Between two requests to a site.")
     ] = None,
-    per_hour: Annotated[
-        int | None, typer.Option("--per-hour", min=1, metavar="N", help="Budget: fetches per hour, in all.")
-    ] = None,
+    per_hour: Annotated[int | None, typer.Option(min=1, metavar="N", help="Budget: fetches per hour, in all.")] = None,
     serve: Annotated[bool, typer.Option("--serve", help="Open the dashboard beside it, on this machine.")] = False,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, metavar="P", help="For --serve; another if it is taken.")
+        int, typer.Option(min=0, max=65535, metavar="P", help="For --serve; another if it is taken.")
     ] = 8400,
     json: JsonOption = False,
 ) -> None:

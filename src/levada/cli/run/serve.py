@@ -20,15 +20,14 @@ _LONGEST_TOKENS = 10_000  # characters of a file of tokens that are read
 
 def serve(
     data: DataOption = Path("levada-data"),
-    host: Annotated[str, typer.Option("--host", metavar="HOST", help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", metavar="P", min=0, max=65535, help="0: any free one.")] = PORT,
+    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="P", min=0, max=65535, help="0: any free one.")] = PORT,
     name: Annotated[
         list[str] | None,
-        typer.Option("--name", metavar="NAME", help="A host name that browsers use for this server; may be repeated."),
+        typer.Option(metavar="NAME", help="A host name that browsers use for this server; may be repeated."),
     ] = None,
     token_file: Annotated[
-        Path | None,
-        typer.Option("--token-file", metavar="FILE", help="First line: a token for everything; second: a reader's."),
+        Path | None, typer.Option(metavar="FILE", help="First line: a token for everything; second: a reader's.")
     ] = None,
     capture: Annotated[
         bool, typer.Option("--capture", help="Write down what is asked: a shard key is advised from it.")

@@ -15,22 +15,19 @@ from levada.core.errors import UsageError
 
 
 def work(
-    stage: Annotated[str, typer.Option("--stage", metavar="fetch|catalog", help="Which work to do.")],
+    stage: Annotated[str, typer.Option(metavar="fetch|catalog", help="Which work to do.")],
     rabbitmq: Annotated[
-        str, typer.Option("--rabbitmq", envvar="LEVADA_RABBITMQ", metavar="URL", help="amqp://user:password@host/")
+        str, typer.Option(envvar="LEVADA_RABBITMQ", metavar="URL", help="amqp://user:password@host/")
     ] = "amqp://localhost/",
     store: Annotated[
         str | None,
-        typer.Option(
-            "--store", envvar="LEVADA_STORE", metavar="DSN", help="Without the folder: the first PostgreSQL server."
-        ),
+        typer.Option(envvar="LEVADA_STORE", metavar="DSN", help="Without the folder: the first PostgreSQL server."),
     ] = None,
     collection: Annotated[
-        str | None, typer.Option("--collection", metavar="NAME", help="With --store: which one, of several there.")
+        str | None, typer.Option(metavar="NAME", help="With --store: which one, of several there.")
     ] = None,
     data: Annotated[
-        Path | None,
-        typer.Option("--data", metavar="DIR", help="The folder that holds the collection; levada-data if unsaid."),
+        Path | None, typer.Option(metavar="DIR", help="The folder that holds the collection; levada-data if unsaid.")
     ] = None,
     json: JsonOption = False,
 ) -> None:

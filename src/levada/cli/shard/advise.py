@@ -211,22 +211,16 @@ _MOST_SHARDS = 1_000
 def advise(
     log: LogArgument,
     sample: SampleArgument,
-    shards: Annotated[int, typer.Option("--shards", metavar="K", help="How many there will be.")],
+    shards: Annotated[int, typer.Option(metavar="K", help="How many there will be.")],
     collection: CollectionOption = None,
     id_field: IdOption = None,
     mutable: MutableOption = None,
     immutable: ImmutableOption = None,
-    queries: Annotated[
-        int, typer.Option("--queries", metavar="N", help="Try keys on so many queries at most.")
-    ] = 200_000,
-    documents: Annotated[
-        int, typer.Option("--documents", metavar="N", help="Keep so many documents at most.")
-    ] = 200_000,
-    picture: Annotated[
-        Path | None, typer.Option("--picture", metavar="FILE", help="Draw the candidates: .svg.")
-    ] = None,
+    queries: Annotated[int, typer.Option(metavar="N", help="Try keys on so many queries at most.")] = 200_000,
+    documents: Annotated[int, typer.Option(metavar="N", help="Keep so many documents at most.")] = 200_000,
+    picture: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the candidates: .svg.")] = None,
     keep: Annotated[
-        Path | None, typer.Option("--keep", metavar="FILE", help="Write the advised placement, for `shard script`.")
+        Path | None, typer.Option(metavar="FILE", help="Write the advised placement, for `shard script`.")
     ] = None,
     json: JsonOption = False,
 ) -> None:

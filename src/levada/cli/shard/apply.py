@@ -17,18 +17,13 @@ _KEYS = ("site", "section", "url")
 
 
 def apply(
-    shards: Annotated[
-        int | None, typer.Option("--shards", metavar="K", min=1, max=256, help="How many there are to be.")
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option("--key", metavar="KEY", help="What places a page: site, section or url.")
-    ] = None,
+    shards: Annotated[int | None, typer.Option(metavar="K", min=1, max=256, help="How many there are to be.")] = None,
+    key: Annotated[str | None, typer.Option(metavar="KEY", help="What places a page: site, section or url.")] = None,
     advised: Annotated[
         bool, typer.Option("--advised", help="Place pages by what was asked (serve --capture, search --capture).")
     ] = False,
     server: Annotated[
-        list[str] | None,
-        typer.Option("--server", metavar="DSN", help="A PostgreSQL server that is to hold them; may be repeated."),
+        list[str] | None, typer.Option(metavar="DSN", help="A PostgreSQL server that is to hold them; may be repeated.")
     ] = None,
     back: Annotated[
         bool, typer.Option("--back", help="Take back the move that is under way: pages return to where they were.")

@@ -48,22 +48,18 @@ def capture() -> None:
 
 
 def mongo(
-    to: Annotated[str, typer.Option("--to", metavar="HOST:PORT", help="The MongoDB to pass everything on to.")],
+    to: Annotated[str, typer.Option(metavar="HOST:PORT", help="The MongoDB to pass everything on to.")],
     listen: Annotated[
-        str, typer.Option("--listen", metavar="[HOST:]PORT", help="Where clients connect; of this machine only.")
+        str, typer.Option(metavar="[HOST:]PORT", help="Where clients connect; of this machine only.")
     ] = "27018",
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where queries go; appended to.")] = Path(
-        "queries.jsonl"
-    ),
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where queries go; appended to.")] = Path("queries.jsonl"),
     values: ValuesOption = "keep",
     hash_key: HashKeyOption = None,
     sample: SampleOption = 1.0,
-    rotate: Annotated[
-        str | None, typer.Option("--rotate", metavar="SIZE", help="Begin a new file at this size: 100MB.")
-    ] = None,
-    keep: Annotated[int, typer.Option("--keep", metavar="N", min=1, max=10_000, help="Files before it to keep.")] = 10,
+    rotate: Annotated[str | None, typer.Option(metavar="SIZE", help="Begin a new file at this size: 100MB.")] = None,
+    keep: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Files before it to keep.")] = 10,
     memory: Annotated[
-        str, typer.Option("--memory", metavar="SIZE", help="Traffic that may wait to be read; more is not logged.")
+        str, typer.Option(metavar="SIZE", help="Traffic that may wait to be read; more is not logged.")
     ] = "64MB",
     json: JsonOption = False,
 ) -> None:
@@ -102,7 +98,7 @@ def mongo(
 
 def pcap(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What tshark, dumpcap or tcpdump wrote.")],
-    port: Annotated[int, typer.Option("--port", metavar="P", min=1, max=65_535, help="The MongoDB's.")] = 27_017,
+    port: Annotated[int, typer.Option(metavar="P", min=1, max=65_535, help="The MongoDB's.")] = 27_017,
     out: OutOption = _STDOUT,
     values: ValuesOption = "keep",
     hash_key: HashKeyOption = None,

@@ -145,31 +145,27 @@ def replay(  # Typer reads options from the signature: what `advise` has too is 
     log: LogArgument,
     sample: SampleArgument,
     target: Annotated[
-        list[str],
-        typer.Option("--target", metavar="DSN", help="A PostgreSQL server to try it on; may be repeated."),
+        list[str], typer.Option(metavar="DSN", help="A PostgreSQL server to try it on; may be repeated.")
     ],
     scheme: Annotated[
-        list[str] | None,
-        typer.Option("--scheme", metavar="S", help="none, id, paper or ours; may be repeated. Default: all."),
+        list[str] | None, typer.Option(metavar="S", help="none, id, paper or ours; may be repeated. Default: all.")
     ] = None,
     shards: Annotated[
-        int | None, typer.Option("--shards", metavar="K", help="On the servers in turn. Default: one on each.")
+        int | None, typer.Option(metavar="K", help="On the servers in turn. Default: one on each.")
     ] = None,
-    queries: Annotated[int, typer.Option("--queries", metavar="N", help="Replay so many of the log.")] = 80_000,
-    clients: Annotated[int, typer.Option("--clients", metavar="C", help="That ask at the same time.")] = 4,
+    queries: Annotated[int, typer.Option(metavar="N", help="Replay so many of the log.")] = 80_000,
+    clients: Annotated[int, typer.Option(metavar="C", help="That ask at the same time.")] = 4,
     rounds: Annotated[
-        str, typer.Option("--rounds", metavar="A,B", help="cold, warm; of several warm ones the quickest counts.")
+        str, typer.Option(metavar="A,B", help="cold, warm; of several warm ones the quickest counts.")
     ] = "cold,warm",
     limit: Annotated[
-        int, typer.Option("--limit", metavar="N", help="Documents that a query wants where the log does not say.")
+        int, typer.Option(metavar="N", help="Documents that a query wants where the log does not say.")
     ] = 20,
     collection: CollectionOption = None,
     id_field: IdOption = None,
     mutable: MutableOption = None,
     immutable: ImmutableOption = None,
-    documents: Annotated[
-        int, typer.Option("--documents", metavar="N", help="Load so many documents at most.")
-    ] = 200_000,
+    documents: Annotated[int, typer.Option(metavar="N", help="Load so many documents at most.")] = 200_000,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the tables there.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Drop a schema levada_replay that is there already.")] = False,
     json: JsonOption = False,

@@ -36,14 +36,13 @@ def script() -> None:
 def mongodb(
     placement: PlacementArgument,
     shard: Annotated[
-        list[str] | None,
-        typer.Option("--shard", metavar="NAME", help="A shard of the cluster; once for each."),
+        list[str] | None, typer.Option(metavar="NAME", help="A shard of the cluster; once for each.")
     ] = None,
     current: Annotated[
-        str, typer.Option("--current", metavar="KEY", help="The present key, such as category_id:hashed,region_id.")
+        str, typer.Option(metavar="KEY", help="The present key, such as category_id:hashed,region_id.")
     ] = "",
     collection: Annotated[
-        str | None, typer.Option("--collection", metavar="DB.NAME", help="Default: the one that was advised on.")
+        str | None, typer.Option(metavar="DB.NAME", help="Default: the one that was advised on.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -78,18 +77,11 @@ def mongodb(
 
 def postgresql(
     placement: PlacementArgument,
-    server: Annotated[
-        list[str],
-        typer.Option("--server", metavar="URL", help="postgresql://user@host:port/name, once for each."),
-    ],
-    columns: Annotated[
-        str, typer.Option("--columns", metavar="SQL", help="As in CREATE TABLE: 'id bigint, site text'.")
-    ],
-    table: Annotated[
-        str | None, typer.Option("--table", metavar="NAME", help="Default: the one that was advised on.")
-    ] = None,
+    server: Annotated[list[str], typer.Option(metavar="URL", help="postgresql://user@host:port/name, once for each.")],
+    columns: Annotated[str, typer.Option(metavar="SQL", help="As in CREATE TABLE: 'id bigint, site text'.")],
+    table: Annotated[str | None, typer.Option(metavar="NAME", help="Default: the one that was advised on.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Files there, one for each server, instead of text.")
+        Path | None, typer.Option(metavar="DIR", help="Files there, one for each server, instead of text.")
     ] = None,
     json: JsonOption = False,
 ) -> None:

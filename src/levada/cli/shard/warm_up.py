@@ -21,17 +21,13 @@ _MOST_QUERIES = 1_000_000
 
 def warm_up(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="Queries, one JSON line each (levada shard capture).")],
-    target: Annotated[str, typer.Option("--target", metavar="DSN", help="The PostgreSQL server to warm up.")],
-    queries: Annotated[int, typer.Option("--queries", metavar="N", help="Ask the last N of the log at most.")] = 10_000,
-    seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="End after so long at most.")] = 60.0,
-    rate: Annotated[float, typer.Option("--rate", metavar="R", help="Queries in a second at most.")] = 200.0,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="Rows of each query at most.")] = 100,
-    collection: Annotated[
-        str | None, typer.Option("--collection", metavar="NAME", help="Queries of this one only.")
-    ] = None,
-    table: Annotated[
-        str, typer.Option("--table", metavar="NAME", help="Ask this table; default: as the log names it.")
-    ] = "",
+    target: Annotated[str, typer.Option(metavar="DSN", help="The PostgreSQL server to warm up.")],
+    queries: Annotated[int, typer.Option(metavar="N", help="Ask the last N of the log at most.")] = 10_000,
+    seconds: Annotated[float, typer.Option(metavar="S", help="End after so long at most.")] = 60.0,
+    rate: Annotated[float, typer.Option(metavar="R", help="Queries in a second at most.")] = 200.0,
+    limit: Annotated[int, typer.Option(metavar="N", help="Rows of each query at most.")] = 100,
+    collection: Annotated[str | None, typer.Option(metavar="NAME", help="Queries of this one only.")] = None,
+    table: Annotated[str, typer.Option(metavar="NAME", help="Ask this table; default: as the log names it.")] = "",
     json: JsonOption = False,
 ) -> None:
     """Asks a restarted server the last queries of a log, so that its caches are warm before users reach it.

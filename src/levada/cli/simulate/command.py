@@ -75,37 +75,27 @@ def simulate(
     orchestrators: OrchestratorsOption = 14,
     catalogs: CatalogsOption = 174,
     times: Annotated[
-        str | None,
-        typer.Option("--times", metavar="A,B", help="Another chain: 0.25,lognormal:5:1,deterministic:2,recorded:FILE."),
+        str | None, typer.Option(metavar="A,B", help="Another chain: 0.25,lognormal:5:1,deterministic:2,recorded:FILE.")
     ] = None,
-    workers: Annotated[
-        str | None, typer.Option("--workers", metavar="N,M", help="Most workers of each stage of --times.")
-    ] = None,
+    workers: Annotated[str | None, typer.Option(metavar="N,M", help="Most workers of each stage of --times.")] = None,
     seconds: SecondsOption = 10_000.0,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Another seed, another run.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="S", help="Another seed, another run.")] = 1,
     controller: ControllerOption = "static",
     settings: SetOption = None,
     load: LoadOption = None,
-    capacity: Annotated[int, typer.Option("--capacity", metavar="N", help="Jobs that a queue holds.")] = 100,
-    startup: Annotated[float, typer.Option("--startup", metavar="S", help="Seconds a worker needs to start.")] = 0.0,
-    poll: Annotated[
-        float, typer.Option("--poll", metavar="S", help="Seconds between looks at an empty queue.")
-    ] = 0.002,
+    capacity: Annotated[int, typer.Option(metavar="N", help="Jobs that a queue holds.")] = 100,
+    startup: Annotated[float, typer.Option(metavar="S", help="Seconds a worker needs to start.")] = 0.0,
+    poll: Annotated[float, typer.Option(metavar="S", help="Seconds between looks at an empty queue.")] = 0.002,
     crashes: Annotated[
-        float, typer.Option("--crashes", metavar="R", help="Crashes per worker and second; the job is done again.")
+        float, typer.Option(metavar="R", help="Crashes per worker and second; the job is done again.")
     ] = 0.0,
     slow_from: Annotated[
-        float | None,
-        typer.Option("--slow-from", metavar="S", help="From then on every service takes twice as long."),
+        float | None, typer.Option(metavar="S", help="From then on every service takes twice as long.")
     ] = None,
     hold: Annotated[bool, typer.Option("--hold", help="Let the source be held back when a queue fills.")] = False,
-    budget: Annotated[
-        int | None, typer.Option("--budget", metavar="N", help="Workers at most over all stages together.")
-    ] = None,
+    budget: Annotated[int | None, typer.Option(metavar="N", help="Workers at most over all stages together.")] = None,
     highest_first: HighestFirstOption = False,
-    picture: Annotated[
-        Path | None, typer.Option("--picture", metavar="FILE", help="Draw queues and workers: .svg or .png.")
-    ] = None,
+    picture: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw queues and workers: .svg or .png.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Simulates scanners that make jobs, orchestrators that prepare them and catalogs that finish them, or another

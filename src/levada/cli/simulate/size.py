@@ -11,11 +11,11 @@ from levada.cli.simulate.options import SecondsOption, parse_numbers
 
 
 def size(
-    rate: Annotated[float, typer.Option("--rate", metavar="R", help="Jobs per second.")],
-    times: Annotated[str, typer.Option("--times", metavar="A,B", help="Seconds per job, stage by stage.")],
-    latency: Annotated[float, typer.Option("--latency", metavar="S", help="The mean latency that is wanted.")],
+    rate: Annotated[float, typer.Option(metavar="R", help="Jobs per second.")],
+    times: Annotated[str, typer.Option(metavar="A,B", help="Seconds per job, stage by stage.")],
+    latency: Annotated[float, typer.Option(metavar="S", help="The mean latency that is wanted.")],
     seconds: SecondsOption = 10_000.0,
-    runs: Annotated[int, typer.Option("--runs", metavar="N", help="Seeds 1 to N of the simulation.")] = 3,
+    runs: Annotated[int, typer.Option(metavar="N", help="Seeds 1 to N of the simulation.")] = 3,
     json: JsonOption = False,
 ) -> None:
     """The fewest workers that keep the mean latency: by Erlang's formula, then confirmed by simulation (no job is

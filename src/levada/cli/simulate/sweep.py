@@ -40,11 +40,11 @@ def sweep(  # Typer reads options from the signature: what `simulate` has too is
     orchestrators: OrchestratorsOption = 14,
     catalogs: CatalogsOption = 174,
     seconds: SecondsOption = 10_000.0,
-    runs: Annotated[int, typer.Option("--runs", metavar="N", help="Seeds 1 to N for each setting.")] = 5,
+    runs: Annotated[int, typer.Option(metavar="N", help="Seeds 1 to N for each setting.")] = 5,
     load: LoadOption = None,
     highest_first: HighestFirstOption = False,
     picture: Annotated[
-        Path | None, typer.Option("--picture", metavar="FILE", help="Draw a heat map of the scores: .svg or .png.")
+        Path | None, typer.Option(metavar="FILE", help="Draw a heat map of the scores: .svg or .png.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
