@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from levada.core.errors import UsageError
+from levada.core.errors import NotFound, UsageError
 
 PORT = 8400  # of the dashboard
 BESIDE = "LEVADA_BESIDE"  # the process that started a dashboard for itself; the dashboard ends with it
@@ -36,6 +36,23 @@ def print_json(value: Any) -> None:
     """Print anything that msgspec can encode as one line of JSON; subclasses of `str` as text."""
     sys.stdout.buffer.write(msgspec.json.encode(value, enc_hook=str.__str__) + b"\n")
     sys.stdout.buffer.flush()
+
+
+def print_result(json: bool, facts: Any, show: Callable[..., object], *shown: Any) -> None:
+    """Print the facts as JSON, or call `show` with what is to be shown to people; unless named, with the facts."""
+    if json:
+        print_json(facts)
+    else:
+        show(*(shown or (facts,)))
+
+
+def print_found(json: bool, facts: Any, found: object, nothing: str, show: Callable[..., object], *shown: Any) -> None:
+    """Like `print_result`; if nothing was found, exit with that status: after the JSON, or with these words."""
+    if not (found or json):
+        raise NotFound(nothing)
+    print_result(json, facts, show, *shown)
+    if not found:
+        raise typer.Exit(NotFound.exit_code)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from levada.cli.options import JsonOption, print_json
+from levada.cli.options import JsonOption, print_result
 
 
 def demo(
@@ -80,10 +80,7 @@ def demo(
         if not json:
             print_crawl(run)
         run = look_closer(run, step)
-    if json:
-        print_json(run.summary())
-    else:
-        print_rest(run)
+    print_result(json, run.summary(), print_rest, run)
 
 
 def _server_options(

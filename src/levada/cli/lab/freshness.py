@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
-from levada.cli.lab.tables import PictureOption, figures_table, print_sections, require_lab, wide_printer
-from levada.cli.options import JsonOption, print_json
+from levada.cli.lab.tables import PictureOption, print_sections, records_table, require_lab, wide_printer
+from levada.cli.options import JsonOption, print_result
 from levada.cli.terminal import progress_bar
 from levada.core.durations import duration
 from levada.core.errors import UsageError
 from levada.core.words import harmless, plural
 
 if TYPE_CHECKING:
-    from levada.lab.freshness.table import HistoryFile, PolicyRow
+    from levada.lab.freshness.table import HistoryFile, PolicyRow, Spread, Summary
     from levada.lab.reference import Section
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from levada.lab.freshness.table import HistoryFile
-
-
-if TYPE_CHECKING:
-    from levada.lab.freshness.table import Spread, Summary
-_COLUMNS = ("policy", "fetches", "freshness", "gap closed", "age", "caught", "delay", "p90", "per fetch")
+_COLUMNS: Mapping[str, Callable[[Summary], str]] = {
+    "policy": lambda each: each.policy,
+    "fetches": lambda each: _number(each.fetches.mean, ",.0f"),
+    "freshness": lambda each: _with_deviation(each.freshness, ".4f"),
+    "gap closed": lambda each: _with_deviation(each.gap_closed, ".0%"),
+    "age": lambda each: _duration(each.age),
+    "caught": lambda each: _number(each.caught.mean, ".1%"),
+    "delay": lambda each: _duration(each.delay_p50),
+    "p90": lambda each: _duration(each.delay_p90),
+    "per fetch": lambda each: _number(each.changes_per_fetch.mean, ".3f"),
+}
 
 
 def show(result: FreshnessLabResult) -> None:
@@ -44,7 +45,7 @@ def show(result: FreshnessLabResult) -> None:
     for world in dict.fromkeys(each.world for each in summaries):
         of_world = [each for each in summaries if each.world == world]
         out.print(Text(f"\n{harmless(world)}{_basis(of_world, seeds)}", style="bold"))
-        out.print(_world_table(of_world))
+        out.print(records_table(_COLUMNS, of_world, lambda each: "bold" if each.policy == "learned" else None))
     print_sections(out, result.sections, result.misprints)
 
 
@@ -52,24 +53,6 @@ def _basis(summaries: Sequence[Summary], seeds: int) -> str:
     """The seeds in words; a recorded history is the same for every seed."""
     chance = any(each.freshness.deviation for each in summaries)
     return f", mean and deviation over {plural(seeds, 'seed')}" if chance else ""
-
-
-def _world_table(summaries: Sequence[Summary]) -> Table:
-    table = figures_table(_COLUMNS)
-    for each in summaries:
-        table.add_row(
-            each.policy,
-            _number(each.fetches.mean, ",.0f"),
-            _with_deviation(each.freshness, ".4f"),
-            _with_deviation(each.gap_closed, ".0%"),
-            _duration(each.age),
-            _number(each.caught.mean, ".1%"),
-            _duration(each.delay_p50),
-            _duration(each.delay_p90),
-            _number(each.changes_per_fetch.mean, ".3f"),
-            style="bold" if each.policy == "learned" else None,
-        )
-    return table
 
 
 def _number(value: float | None, form: str) -> str:
@@ -160,10 +143,7 @@ def freshness(
         from levada.lab.freshness.table import draw, summarise
 
         draw(summarise(result.rows), picture)
-    if json:
-        print_json(result.facts())
-    else:
-        show(result)
+    print_result(json, result.facts(), show, result)
 
 
 def _worlds(names: str | None, history: Path | None, days: float | None) -> Sequence[str | HistoryFile]:

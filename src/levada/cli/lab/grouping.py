@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from levada.cli.lab.tables import (
     PictureOption,
     chosen_parts,
-    figures_table,
     print_sections,
+    records_table,
     require_lab,
     wide_printer,
 )
-from levada.cli.options import JsonOption, check_range, print_json
+from levada.cli.options import JsonOption, check_range, print_result
 from levada.cli.terminal import progress_bar
 from levada.core.errors import UsageError
 
@@ -27,10 +26,14 @@ if TYPE_CHECKING:
     from levada.lab.grouping.comparison import Cell, GroupingVerdict
     from levada.lab.reference import Section
 
-if TYPE_CHECKING:
-    from levada.lab.grouping.cells import Growth
-    from levada.lab.grouping.comparison import Cell, GroupingVerdict
-_COLUMNS = ("method", "deviation, %", "cost", "max/mean", "worst", "latency, s")
+_COLUMNS: Mapping[str, Callable[[Cell], str]] = {
+    "method": lambda cell: cell.method,
+    "deviation, %": lambda cell: f"{cell.deviation_percent:.4f} ± {cell.deviation_spread:.4f}",
+    "cost": lambda cell: f"{cell.distribution_cost:.3f} ± {cell.cost_spread:.3f}",
+    "max/mean": lambda cell: f"{cell.max_over_mean:.3f}",
+    "worst": lambda cell: f"{cell.worst_over_mean:.3f}",
+    "latency, s": lambda cell: f"{cell.latency_ms / 1000:,.1f}",
+}
 
 
 def show(result: GroupingLabResult) -> None:
@@ -41,24 +44,10 @@ def show(result: GroupingLabResult) -> None:
     for stream, workers in dict.fromkeys((cell.stream, cell.workers) for cell in result.cells):
         name = f"{stream} %" if stream.isdecimal() else stream
         out.print(Text(f"\n{name}, {workers} workers: mean ± deviation over seeds", style="bold"))
-        out.print(_cells_table([each for each in result.cells if (each.stream, each.workers) == (stream, workers)]))
+        cells = [each for each in result.cells if (each.stream, each.workers) == (stream, workers)]
+        out.print(records_table(_COLUMNS, cells, lambda cell: "bold" if cell.method == "levelled" else None))
     if result.verdict:
         out.print(_judged(result.verdict))
-
-
-def _cells_table(cells: Sequence[Cell]) -> Table:
-    table = figures_table(_COLUMNS)
-    for cell in cells:
-        table.add_row(
-            cell.method,
-            f"{cell.deviation_percent:.4f} ± {cell.deviation_spread:.4f}",
-            f"{cell.distribution_cost:.3f} ± {cell.cost_spread:.3f}",
-            f"{cell.max_over_mean:.3f}",
-            f"{cell.worst_over_mean:.3f}",
-            f"{cell.latency_ms / 1000:,.1f}",
-            style="bold" if cell.method == "levelled" else None,
-        )
-    return table
 
 
 def _told(growth: Growth) -> str:
@@ -163,7 +152,9 @@ def grouping(
     """
     require_lab(picture)
     parts = chosen_parts(only, _PARTS)
-    _check(seeds, records, thesis_records)
+    check_range("--runs", seeds, 1, 1_000)
+    if min(records, thesis_records) < 1_000 or max(records, thesis_records) > 200_000_000:
+        raise UsageError("--records and --thesis-records must be between 1000 and 200000000")
     names = tuple(name.strip() for name in (streams or "").split(",") if name.strip())
     _check_streams(names, parts)
 
@@ -172,16 +163,7 @@ def grouping(
         from levada.lab.grouping.comparison import draw
 
         draw(result.growths, result.cells, picture)
-    if json:
-        print_json(result.facts())
-    else:
-        show(result)
-
-
-def _check(seeds: int, records: int, thesis_records: int) -> None:
-    check_range("--runs", seeds, 1, 1_000)
-    if min(records, thesis_records) < 1_000 or max(records, thesis_records) > 200_000_000:
-        raise UsageError("--records and --thesis-records must be between 1000 and 200000000")
+    print_result(json, result.facts(), show, result)
 
 
 def _check_streams(names: Sequence[str], parts: Sequence[str]) -> None:

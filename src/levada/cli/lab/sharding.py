@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,8 +11,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from levada.cli.lab.tables import check_picture, chosen_parts, figures_table, print_sections, require, wide_printer
-from levada.cli.options import JsonOption, check_range, print_json
+from levada.cli.lab.tables import check_picture, chosen_parts, print_sections, records_table, require, wide_printer
+from levada.cli.options import JsonOption, check_range, print_result
 from levada.cli.terminal import progress_bar
 from levada.core.errors import UsageError
 from levada.sharding.paper import PaperKey
@@ -21,10 +21,16 @@ if TYPE_CHECKING:
     from levada.lab.reference import Section
     from levada.lab.sharding.comparison import KeyEntry
 
-if TYPE_CHECKING:
-    from levada.lab.sharding.comparison import KeyEntry
 _SHOWN = ("hashed-id", "paper", "ours")
-_COLUMNS = ("shards", "key", "shards/query", "one shard", "load", "inserts", "capacity", "by the paper's")
+_COLUMNS: Mapping[str, Callable[[KeyEntry], str]] = {
+    "shards": lambda entry: str(entry.shards),
+    "key": lambda entry: entry.scheme,
+    "shards/query": lambda entry: f"{entry.figures.shards_per_query:.2f}",
+    "one shard": lambda entry: f"{entry.figures.single_shard:.0%}",
+    "load": lambda entry: f"{entry.figures.load_max_mean:.2f}",
+    "inserts": lambda entry: f"{entry.figures.insert_max_mean:.2f}",
+    "capacity": lambda entry: f"{entry.figures.capacity:.2f}",
+}
 
 
 def show(result: ShardingLabResult) -> None:
@@ -48,24 +54,13 @@ def _show_key(result: ShardingLabResult) -> None:
 
 
 def _table(entries: Sequence[KeyEntry]) -> Table:
-    table = figures_table(_COLUMNS)
+    def by_papers(entry: KeyEntry) -> str:
+        return f"{entry.figures.capacity / papers[entry.shards]:.2f}"
+
     papers = {entry.shards: entry.figures.capacity for entry in entries if entry.scheme == "paper"}
-    for entry in entries:
-        if entry.scheme not in _SHOWN:
-            continue
-        figures = entry.figures
-        table.add_row(
-            str(entry.shards),
-            entry.scheme,
-            f"{figures.shards_per_query:.2f}",
-            f"{figures.single_shard:.0%}",
-            f"{figures.load_max_mean:.2f}",
-            f"{figures.insert_max_mean:.2f}",
-            f"{figures.capacity:.2f}",
-            f"{figures.capacity / papers[entry.shards]:.2f}",
-            style="bold" if entry.scheme == "ours" else None,
-        )
-    return table
+    shown = [entry for entry in entries if entry.scheme in _SHOWN]
+    columns = {**_COLUMNS, "by the paper's": by_papers}
+    return records_table(columns, shown, lambda entry: "bold" if entry.scheme == "ours" else None)
 
 
 _COUNTS = (2, 3, 4, 8, 16, 32, 64)
@@ -145,8 +140,7 @@ def sharding(
     check_picture(picture)
     parts = chosen_parts(only, _PARTS)
     check_range("--size", size, 1_000, 2_000_000)
-    if not 0 <= seed < 1 << 32:
-        raise UsageError(f"--seed must be between 0 and {(1 << 32) - 1}, not {seed}")
+    check_range("--seed", seed, 0, (1 << 32) - 1)
     if picture and "comparison" not in parts:
         raise UsageError("--picture draws the comparison: add it to --only")
 
@@ -155,7 +149,4 @@ def sharding(
         from levada.lab.sharding.comparison import draw_comparison
 
         draw_comparison(result.entries, picture)
-    if json:
-        print_json(result.facts())
-    else:
-        show(result)
+    print_result(json, result.facts(), show, result)

@@ -2,51 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
-from levada.cli.lab.tables import chosen_parts, figures_table, print_sections, require_lab, wide_printer
-from levada.cli.options import JsonOption, check_range, print_json
+from levada.cli.lab.tables import (
+    chosen_parts,
+    print_section,
+    print_sections,
+    records_table,
+    require_lab,
+    wide_printer,
+)
+from levada.cli.options import JsonOption, check_range, print_result
 from levada.cli.terminal import progress_bar
 
 if TYPE_CHECKING:
-    from levada.lab.reference import Section
+    from levada.lab.reference import Claim, Section
     from levada.lab.stages.comparison import ControllerEntry
 
-if TYPE_CHECKING:
-    from levada.lab.reference import Claim
-    from levada.lab.stages.comparison import ControllerEntry
-_COLUMNS = (
-    "controller and setting",
-    "paid",
-    "above floor, %",
-    "late, s",
-    "dropped, %",
-    "decisions",
-    "tried",
-    "limits",
-)
+_COLUMNS: Mapping[str, Callable[[ControllerEntry], str]] = {
+    "controller and setting": lambda entry: entry.setting,
+    "paid": lambda entry: f"{entry.paid_workers:.1f}",
+    "above floor, %": lambda entry: f"{entry.over_percent:.2f}",
+    "late, s": lambda entry: f"{entry.late_s:.3f}",
+    "dropped, %": lambda entry: f"{entry.drop_percent:.3f}",
+    "decisions": lambda entry: f"{entry.decisions:,.0f}",
+    "tried": lambda entry: str(entry.settings_tried),
+    "limits": lambda entry: "kept" if entry.keeps_limits else "decisions" if entry.keeps_others else "broken",
+}
 
 
 def show(result: StagesLabResult) -> None:
     out = wide_printer()
     print_sections(out, result.sections)
     for section in result.limits:
-        out.print(Text(f"\n{section.title}: ours | limit", style="bold"))
-        table = figures_table(("", *section.columns))
-        for name, claims in section.rows:
-            table.add_row(name, *(_limited(claim) for claim in claims))
-        out.print(table)
+        print_section(out, section, "ours | limit", _limited)
     for load in dict.fromkeys(entry.load for entry in result.entries):
         own = [entry for entry in result.entries if entry.load == load]
         out.print(Text(f"\n{load}: the work alone keeps {own[0].busy_floor:.1f} workers busy", style="bold"))
-        out.print(_entries(own))
+        out.print(records_table(_COLUMNS, own, lambda entry: None if entry.keeps_limits else "dim"))
 
 
 def _limited(claim: Claim) -> Text:
@@ -54,23 +53,6 @@ def _limited(claim: Claim) -> Text:
     return Text(
         f"{claim.measured:,.4g} | {claim.printed:,.4g}{'' if kept else ' ✗':2}", style="green" if kept else "red"
     )
-
-
-def _entries(entries: Sequence[ControllerEntry]) -> Table:
-    table = figures_table(_COLUMNS)
-    for entry in entries:
-        table.add_row(
-            entry.setting,
-            f"{entry.paid_workers:.1f}",
-            f"{entry.over_percent:.2f}",
-            f"{entry.late_s:.3f}",
-            f"{entry.drop_percent:.3f}",
-            f"{entry.decisions:,.0f}",
-            str(entry.settings_tried),
-            "kept" if entry.keeps_limits else "decisions" if entry.keeps_others else "broken",
-            style=None if entry.keeps_limits else "dim",
-        )
-    return table
 
 
 _FRESH = 301  # ours was tuned on lower seeds than these
@@ -176,7 +158,4 @@ def stages(
         from levada.lab.stages.picture import draw_comparison
 
         draw_comparison([(each.controller, each.paid_workers, each.late_s) for each in result.entries], picture)
-    if json:
-        print_json(result.facts())
-    else:
-        show(result)
+    print_result(json, result.facts(), show, result)

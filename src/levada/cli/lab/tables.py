@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.console import Console
@@ -19,7 +19,7 @@ from levada.core.errors import LevadaError, MissingExtra, UsageError
 if TYPE_CHECKING:
     from levada.lab.reference import Claim, Section
 
-
+Record = TypeVar("Record")
 _PICTURES = (".svg", ".png")
 PictureOption = Annotated[Path | None, typer.Option("--picture", metavar="FILE", help="Draw it too: .svg or .png.")]
 
@@ -73,18 +73,34 @@ def figures_table(columns: Sequence[str]) -> Table:
     return table
 
 
+def records_table(
+    columns: Mapping[str, Callable[[Record], str]],
+    records: Iterable[Record],
+    style: Callable[[Record], str | None] = lambda record: None,
+) -> Table:
+    """A table with a row for each record; each column says what it shows of one."""
+    table = figures_table(tuple(columns))
+    for each in records:
+        table.add_row(*(shown(each) for shown in columns.values()), style=style(each))
+    return table
+
+
 def print_sections(out: Console, sections: Sequence[Section], misprints: Sequence[str] = ()) -> None:
     """Print every figure of the source with ours, how many were reproduced, and which are misprints."""
     for section in sections:
-        out.print(Text(f"\n{section.title}: printed | ours", style="bold"))
-        table = figures_table(("", *section.columns))
-        for name, claims in section.rows:
-            table.add_row(name, *(_cell(claim) for claim in claims))
-        out.print(table)
+        print_section(out, section, "printed | ours", _cell)
     if sections:
         out.print(_tally(sections))
     for misprint in misprints:
         out.print(f"* misprint, {misprint}")
+
+
+def print_section(out: Console, section: Section, beside: str, cell: Callable[[Claim], Text]) -> None:
+    out.print(Text(f"\n{section.title}: {beside}", style="bold"))
+    table = figures_table(("", *section.columns))
+    for name, claims in section.rows:
+        table.add_row(name, *map(cell, claims))
+    out.print(table)
 
 
 def _cell(claim: Claim) -> Text:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from levada.cli.load.output import MAPS
-from levada.cli.options import JsonOption, print_json
+from levada.cli.options import JsonOption, print_json, print_result
 from levada.core.errors import LevadaError, NotFound, UsageError
 
 if TYPE_CHECKING:
@@ -74,10 +74,7 @@ def status(
     load_state, manifest = load_status(named_load(name, maps, target, book=book))
     if load_state is None and manifest is None:
         raise NotFound(f"nothing is known of a load {name}")
-    if json:
-        print_json(status_facts(load_state, manifest))
-    else:
-        print_status(load_state, manifest)
+    print_result(json, status_facts(load_state, manifest), print_status, load_state, manifest)
 
 
 def _show_all(maps: Path, json: bool) -> None:
@@ -87,10 +84,7 @@ def _show_all(maps: Path, json: bool) -> None:
     found = known_loads([maps])
     if not found:
         raise NotFound(f"no load is noted in {maps}: begin one with levada load, or name a map and --to")
-    if json:
-        print_json({"loads": found})
-    else:
-        print_known(found)
+    print_result(json, {"loads": found}, print_known, found)
 
 
 def resume(
@@ -180,10 +174,7 @@ def verify(
     elif not request.source:
         raise UsageError("name the source with --from, or --stored-only")
     verdict = verify_load(request)
-    if json:
-        print_json(verdict_facts(verdict))
-    else:
-        print_verdict(verdict)
+    print_result(json, verdict_facts(verdict), print_verdict, verdict)
     if not verdict.whole:
         raise LevadaError(f"map {name} does not hold what was loaded: load it again")
     if not verdict.current:
@@ -211,10 +202,7 @@ def get(
 
     with Map.open(named_load(name, maps, target).target, name) as opened:
         answers = dict(zip(keys, opened.get_many(keys), strict=True))
-    if json:
-        print_json({"name": name, "found": answers})
-    else:
-        _print_answers(answers)
+    print_result(json, {"name": name, "found": answers}, _print_answers, answers)
     if all(answer is None for answer in answers.values()):
         if json:
             raise typer.Exit(NotFound.exit_code)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from levada.cli.load.output import MAPS
-from levada.cli.options import print_json
+from levada.cli.options import print_result
 from levada.core.errors import LevadaError, Refused, UsageError
 
 if TYPE_CHECKING:
@@ -67,10 +67,7 @@ def run(
         finally:
             _end(others)
     facts = status_facts(loaded.status, None) | {"restarts": loaded.restarts, "began": loaded.began}
-    if json:
-        print_json(facts)
-    else:
-        print_loaded(loaded.status, request)
+    print_result(json, facts, print_loaded, loaded.status, request)
 
 
 def _warn(words: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from levada.cli.options import DataOption, JsonOption, print_json
+from levada.cli.options import DataOption, JsonOption, print_result
 
 if TYPE_CHECKING:
     from levada.bulk.tasks import LoadStatus
@@ -53,10 +53,7 @@ def warm(
                 show(done, done + status.waiting + status.leased, f"{status.done.rows:,} pages")
 
         warmed = fill(folder, request, watch)
-    if json:
-        print_json(warmed)
-    else:
-        _say(warmed)
+    print_result(json, warmed, _say)
 
 
 def _say(warmed: WarmMapResult) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from levada.cli.app import make_family
-from levada.cli.options import JsonOption, print_json
+from levada.cli.options import JsonOption, print_result
 from levada.cli.terminal import printer
 from levada.core.errors import UsageError
 from levada.core.words import shortened
@@ -62,10 +62,7 @@ def intervals(
     met = _outcomes(outcomes)
     rule = _rule(policy, {"first": first, "floor": floor, "ceiling": ceiling})
     minutes = [seconds / _MINUTE for seconds in _intervals(rule, met)]
-    if json:
-        print_json({"policy": policy, "intervals": minutes})
-    else:
-        _print_table(met, minutes)
+    print_result(json, {"policy": policy, "intervals": minutes}, _print_table, met, minutes)
 
 
 def _outcomes(typed: str) -> list[int]:

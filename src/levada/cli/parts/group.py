@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from levada.cli.options import JsonOption, check_range, print_json
+from levada.cli.options import JsonOption, check_range, print_result
 from levada.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,10 +53,7 @@ def group(
     with ended_at_once():
         chosen = _stream(stream, skew, records, seed)
         figures = run_cell(method, chosen, workers, seed)
-    if json:
-        print_json(figures)
-    else:
-        _print(figures, method, workers, chosen)
+    print_result(json, figures, _print, figures, method, workers, chosen)
 
 
 def _check(method: str, workers: int, skew: float, records: int, seed: int) -> None:

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from levada.cli.lab.tables import figures_table, wide_printer
-from levada.cli.options import JsonOption, print_json
+from levada.cli.options import JsonOption, print_result
 from levada.cli.shard.options import (
     CollectionOption,
     IdOption,
@@ -250,10 +250,7 @@ def advise(
         write_placement(keep, result.collection, result.advice.chosen.placement, result.values)
     if picture:
         draw(result.advice, picture)
-    if json:
-        print_json(result.facts())
-    else:
-        show(result)
+    print_result(json, result.facts(), show, result)
 
 
 def _check(log: Path, shards: int, queries: int, documents: int, picture: Path | None, keep: Path | None) -> None:

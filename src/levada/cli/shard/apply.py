@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from levada.cli.options import DataOption, JsonOption, print_json
+from levada.cli.options import DataOption, JsonOption, print_result
 from levada.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,10 +68,7 @@ def apply(
             # Some pages are looked at again on the shard to which they moved.
             on_progress=lambda moved, known: show(min(moved.looked_at, known), known, "moving pages"),
         )
-    if json:
-        print_json(done)
-    else:
-        _say(done)
+    print_result(json, done, _say)
 
 
 def _say(done: Resharded) -> None:

@@ -17,7 +17,7 @@ import typer
 from levada.capture.mongodb.channel import CaptureOptions, CaptureReport
 from levada.capture.mongodb.proxy import Proxy, TrafficCapture
 from levada.capture.query_log import QueryLogWriter
-from levada.cli.options import print_json
+from levada.cli.options import print_json, print_result
 from levada.cli.shard.options import check_sample, counted, value_rule
 from levada.core.clock import SystemClock
 from levada.core.errors import LevadaError, NotFound, UsageError
@@ -157,10 +157,7 @@ def run_proxy(listen: tuple[str, int], to: tuple[str, int], options: dict[str, A
 
     with _checked(Path(options["out"])):
         report = uvloop.run(_run(listen, to, CaptureOptions(**options)))
-    if json:
-        print_json(report)
-    else:
-        _summary(report)
+    print_result(json, report, _summary)
     if not _found(report):
         raise typer.Exit(NotFound.exit_code)
 

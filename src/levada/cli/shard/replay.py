@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from levada.cli.lab.tables import figures_table, wide_printer
-from levada.cli.options import JsonOption, print_json
+from levada.cli.options import JsonOption, print_result
 from levada.cli.shard.options import (
     CollectionOption,
     IdOption,
@@ -200,10 +200,7 @@ def replay(  # Typer reads options from the signature: what `advise` has too is 
     replay_options = ReplayOptions(tuple(target), queries, clients, order, limit, keep, force)
     with progress_bar(json) as progress:
         result = run(asked, names, replay_options, mutable or (), immutable or (), progress=progress)
-    if json:
-        print_json(result.facts())
-    else:
-        show(result)
+    print_result(json, result.facts(), show, result)
 
 
 def _names(scheme: list[str] | None) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 import typer
 
 from levada.cli.app import make_family
-from levada.cli.options import JsonOption, print_json
+from levada.cli.options import JsonOption, print_json, print_result
 from levada.core.errors import LevadaError, UsageError
 
 if TYPE_CHECKING:
@@ -69,10 +69,7 @@ def mongodb(
     if "." not in name.strip("."):
         raise UsageError(f"--collection: a database and a name are needed, such as shop.ads, not {name[:50]!r}")
     made = mongodb_script(name, kept.placement, names, _parts(current))
-    if json:
-        print_json({"collection": name, "shards": names, "script": made})
-    else:
-        _print(made)
+    print_result(json, {"collection": name, "shards": names, "script": made}, _print, made)
 
 
 def postgresql(

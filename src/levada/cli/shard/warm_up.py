@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from levada.cli.options import JsonOption, print_json
+from levada.cli.options import JsonOption, print_result
 from levada.core.errors import LevadaError, UsageError
 
 if TYPE_CHECKING:
@@ -53,10 +53,7 @@ def warm_up(
         done = warm(_last(log, collection, queries), target, warm_up_options, progress=progress)
     if (nothing := nothing_replayed(done, str(log))) is not None:
         raise nothing
-    if json:
-        print_json(done)
-    else:
-        _say(done)
+    print_result(json, done, _say)
 
 
 def _last(log: Path, collection: str | None, most: int) -> deque[QueryEntry]:

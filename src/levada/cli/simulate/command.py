@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from levada.cli.app import make_family
 from levada.cli.lab.tables import require_lab
-from levada.cli.options import JsonOption, print_json
+from levada.cli.options import JsonOption, print_result
 from levada.cli.simulate.options import (
     CatalogsOption,
     ControllerOption,
@@ -136,10 +136,7 @@ def simulate(
         idle_first=not highest_first,
     )
     figures = run(asked, controller, parse_options(settings), picture)
-    if json:
-        print_json(figures)
-    else:
-        show(figures, controller, seconds)
+    print_result(json, figures, show, figures, controller, seconds)
 
 
 def parse_most(times: str | None, workers: str | None, orchestrators: int, catalogs: int) -> tuple[int, ...]:

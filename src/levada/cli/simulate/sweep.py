@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from levada.cli.lab.tables import require_lab
-from levada.cli.options import JsonOption, check_range, print_json
+from levada.cli.options import JsonOption, check_range, print_result
 from levada.cli.simulate.options import (
     CatalogsOption,
     ControllerOption,
@@ -78,10 +78,7 @@ def sweep(  # Typer reads options from the signature: what `simulate` has too is
         found = swept(model, controller, (orchestrators, catalogs), grid, range(1, runs + 1), progress)
     if picture:
         _draw(found, picture)
-    if json:
-        print_json({"controller": controller, "runs": runs, "settings": found})
-    else:
-        _print(found, controller)
+    print_result(json, {"controller": controller, "runs": runs, "settings": found}, _print, found, controller)
 
 
 def _grid(settings: list[str] | None, runs: int) -> list[Options]:
