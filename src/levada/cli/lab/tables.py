@@ -31,7 +31,7 @@ def require(*packages: str) -> None:
             raise MissingExtra(package, "lab")
 
 
-def require_lab(picture: Path | None) -> None:
+def require_lab(picture: Path | None = None) -> None:
     """Check the packages of the laboratory, and those for drawing if a picture is wanted."""
     require("numpy", "numba", *(["matplotlib"] if picture else []))
     check_picture(picture)

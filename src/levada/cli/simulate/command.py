@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 from typer.core import TyperGroup
 
 from levada.cli.app import make_family
 from levada.cli.lab.tables import require_lab
-from levada.cli.options import JsonOption, print_result
+from levada.cli.options import JsonOption, check_range, ended_at_once, print_result
 from levada.cli.simulate.options import (
     CatalogsOption,
     ControllerOption,
@@ -21,17 +24,21 @@ from levada.cli.simulate.options import (
     ScannersOption,
     SecondsOption,
     SetOption,
+    model_of,
+    parse_most,
     parse_numbers,
     parse_options,
+    run,
 )
-from levada.cli.simulate.size import size
-from levada.cli.simulate.sweep import sweep
-from levada.cli.terminal import printer
+from levada.cli.terminal import printer, progress_bar
 from levada.core.errors import UsageError
 from levada.core.words import plural
+from levada.lab.stages.jobs import StageJob
 
 if TYPE_CHECKING:
     from levada.lab.stages.figures import StageFigures
+    from levada.lab.stages.jobs import Options, Setting
+    from levada.lab.stages.sizing import Sizing
 
 
 def show(figures: StageFigures, controller: str, seconds: float) -> None:
@@ -117,37 +124,160 @@ def simulate(
     if ctx.invoked_subcommand:
         return
     require_lab(picture)
-    from levada.cli.simulate.options import SimulationRequest, run
-
-    asked = SimulationRequest(
-        times=times or "0.25,5",
-        most=parse_most(times, workers, orchestrators, catalogs),
-        scanners=scanners,
-        load=load,
-        seconds=seconds,
+    most, options = parse_most(times, workers, orchestrators, catalogs), parse_options(settings)
+    model = model_of(
+        times or "0.25,5",
+        most,
+        scanners,
+        load,
+        seconds,
+        {"capacity": capacity, "startup": startup, "poll": poll},
         seed=seed,
-        capacity=capacity,
-        startup=startup,
-        poll=poll,
         crashes=crashes,
-        slow_from=slow_from,
+        slow_from=math.inf if slow_from is None else slow_from,
         hold=hold,
         budget=budget,
         idle_first=not highest_first,
     )
-    figures = run(asked, controller, parse_options(settings), picture)
+    figures = run(StageJob(model, controller, most, options), picture)
     print_result(json, figures, show, figures, controller, seconds)
 
 
-def parse_most(times: str | None, workers: str | None, orchestrators: int, catalogs: int) -> tuple[int, ...]:
-    if workers is None:
-        if times is not None and len(times.split(",")) != 2:
-            raise UsageError("--times of other than two stages needs --workers, one number for each")
-        return orchestrators, catalogs
-    numbers = parse_numbers(workers, "--workers")
-    if not all(number.is_integer() for number in numbers):  # nor is any that is not finite
-        raise UsageError(f"--workers: {workers!r} is not a list of whole numbers")
-    return tuple(int(number) for number in numbers)
+_MOST_RUNS = 100_000
+_FIGURES = ("score", "paid", "latency, s", "dropped, %", "decisions")
+_WIDEST = 10_000  # of a pipe, which has no width of its own
+
+
+def sweep(  # Typer reads options from the signature: what `simulate` has too is listed again
+    controller: ControllerOption = "linear",
+    settings: SetOption = None,
+    scanners: ScannersOption = 3.0,
+    orchestrators: OrchestratorsOption = 14,
+    catalogs: CatalogsOption = 174,
+    seconds: SecondsOption = 10_000.0,
+    runs: Annotated[int, typer.Option(metavar="N", help="Seeds 1 to N for each setting.")] = 5,
+    load: LoadOption = None,
+    highest_first: HighestFirstOption = False,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw a heat map of the scores: .svg or .png.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Every combination of the values given, on all cores, with the report's score (3.2 is the best there can be).
+
+    Example:
+
+    ```
+    levada simulate sweep --controller linear period=0.25,0.5,1 threshold=75,85,100 history=15,30,60
+    ```
+    """
+    require_lab(picture)
+    check_range("--runs", runs, 1, 1_000)
+    from levada.lab.stages.jobs import sweep as swept
+
+    most = orchestrators, catalogs
+    model = model_of("0.25,5", most, scanners, load, seconds, {}, idle_first=not highest_first)
+    grid = _grid(settings, runs)
+    with progress_bar(json) as progress:
+        found = swept(model, controller, most, grid, range(1, runs + 1), progress)
+    if picture:
+        _draw(found, picture)
+    print_result(json, {"controller": controller, "runs": runs, "settings": found}, _print_sweep, found, controller)
+
+
+def _grid(settings: list[str] | None, runs: int) -> list[Options]:
+    axes = []
+    for setting in settings or ():
+        key, equals, values = setting.partition("=")
+        if not equals:
+            raise UsageError(f"{setting!r} is not of the form key=value,value")
+        axes.append([(key, parse_numbers(value.replace("/", ","), key)) for value in values.split(",")])
+    grid = [tuple(options) for options in product(*axes)]
+    if len(grid) * runs > _MOST_RUNS:
+        raise UsageError(f"{len(grid)} settings in {runs} runs are more than {_MOST_RUNS}")
+    return grid
+
+
+def _draw(found: list[Setting], picture: Path) -> None:
+    """Draw a heat map: the last key across, all others down."""
+    import numpy as np
+
+    from levada.lab.stages.picture import draw_sweep
+
+    parts = [setting.name.split(" ")[1:] or ["-"] for setting in found]
+    rows = list(dict.fromkeys(" ".join(part[:-1]) for part in parts))
+    columns = list(dict.fromkeys(part[-1] for part in parts))
+    values = np.full((len(rows), len(columns)), np.nan)
+    for part, setting in zip(parts, found, strict=True):
+        values[rows.index(" ".join(part[:-1])), columns.index(part[-1])] = setting.score
+    draw_sweep(rows, columns, values, "score", picture)
+
+
+def _print_sweep(found: list[Setting], controller: str) -> None:
+    out = printer()
+    table = _table([_row(each, controller) for each in sorted(found, key=lambda setting: -setting.score)])
+    if not out.is_terminal:
+        out.width = max(out.width, out.measure(table, options=out.options.update(width=_WIDEST)).maximum)
+    out.print(table)
+
+
+def _row(found: Setting, controller: str) -> tuple[str, ...]:
+    return (
+        found.name.removeprefix(controller).strip() or "as it is",
+        f"{found.score:.3f}",
+        f"{found.paid_workers:.1f}",
+        f"{found.latency_mean_s:.3f}",
+        f"{100 * found.drop_rate:.3f}",
+        f"{found.decisions:,.0f}",
+    )
+
+
+def _table(rows: list[tuple[str, ...]]) -> Table:
+    """A table whose figures are never broken; settings are broken between words on a narrow screen."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("setting", min_width=max(len(word) for row in rows for word in row[0].split()))
+    for number, figure in enumerate(_FIGURES, 1):
+        widest = max(len(each) for each in (figure, *(row[number] for row in rows)))
+        table.add_column(figure, justify="right", no_wrap=True, min_width=widest)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def size(
+    rate: Annotated[float, typer.Option(metavar="R", help="Jobs per second.")],
+    times: Annotated[str, typer.Option(metavar="A,B", help="Seconds per job, stage by stage.")],
+    latency: Annotated[float, typer.Option(metavar="S", help="The mean latency that is wanted.")],
+    seconds: SecondsOption = 10_000.0,
+    runs: Annotated[int, typer.Option(metavar="N", help="Seeds 1 to N of the simulation.")] = 3,
+    json: JsonOption = False,
+) -> None:
+    """The fewest workers that keep the mean latency: by Erlang's formula, then confirmed by simulation (no job is
+    dropped, and no queue is ever more than half full).
+
+    Example:
+
+    ```
+    levada simulate size --rate 30 --times 0.25,5 --latency 5.3
+    ```
+    """
+    require_lab()
+    check_range("--runs", runs, 1, 1_000)
+    from levada.lab.stages.sizing import size as sized
+
+    with ended_at_once():
+        found = sized(rate, parse_numbers(times, "--times"), latency, seconds, runs)
+    print_result(json, found, _print_size)
+
+
+def _print_size(found: Sizing) -> None:
+    out = printer()
+    out.print(f"{' + '.join(map(str, found.workers))} = {plural(sum(found.workers), 'worker')}", style="bold")
+    out.print(f"Erlang's formula alone: {' + '.join(map(str, found.formula))}")
+    out.print(
+        f"simulated: mean latency {found.latency_mean_s:.3f} s, queues of at most "
+        f"{' and '.join(map(str, found.queue_max))}, {found.dropped} dropped in {plural(found.runs, 'run')}"
+    )
 
 
 family = make_family(simulate, sweep, size, cls=_Settings, invoke_without_command=True)

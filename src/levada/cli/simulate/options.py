@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from levada.cli.options import ended_at_once
 from levada.core.errors import UsageError
 from levada.lab.stages.figures import StageFigures
-from levada.lab.stages.jobs import Options, StageJob, begun, rules_of
+from levada.lab.stages.jobs import StageJob, begun, rules_of
 from levada.lab.stages.model import TIMES, Model, StageModel, constant, parse_load
 from levada.lab.stages.runs import follow, simulate
 
@@ -53,31 +52,23 @@ def parse_options(settings: list[str] | None) -> tuple[tuple[str, tuple[float, .
     return tuple(found.items())
 
 
+def parse_most(times: str | None, workers: str | None, orchestrators: int, catalogs: int) -> tuple[int, ...]:
+    if workers is None:
+        if times is not None and len(times.split(",")) != 2:
+            raise UsageError("--times of other than two stages needs --workers, one number for each")
+        return orchestrators, catalogs
+    numbers = parse_numbers(workers, "--workers")
+    if not all(number.is_integer() for number in numbers):  # nor is any that is not finite
+        raise UsageError(f"--workers: {workers!r} is not a list of whole numbers")
+    return tuple(int(number) for number in numbers)
+
+
 _MOST_RECORDED = 10_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulationRequest:
-    times: str
-    most: tuple[int, ...]
-    scanners: float
-    load: str | None
-    seconds: float
-    seed: int
-    capacity: int = 100
-    startup: float = 0.0
-    poll: float = 0.002
-    crashes: float = 0.0
-    slow_from: float | None = None
-    hold: bool = False
-    budget: int | None = None
-    idle_first: bool = True
-
-
-def run(asked: SimulationRequest, controller: str, options: Options, picture: Path | None = None) -> StageFigures:
-    job = StageJob(model_of(asked), controller, asked.most, options)
+def run(job: StageJob, picture: Path | None) -> StageFigures:
     rules = rules_of(job)
-    model = begun(job.model, job.most) if controller == "static" else job.model
+    model = begun(job.model, job.most) if job.controller == "static" else job.model
     with ended_at_once():
         if picture is None:
             return simulate(model, rules)
@@ -88,33 +79,32 @@ def run(asked: SimulationRequest, controller: str, options: Options, picture: Pa
     return course.figures
 
 
-def model_of(asked: SimulationRequest) -> Model:
-    stages = tuple(_stage(text.strip(), asked) for text in asked.times.split(","))
-    if len(stages) != len(asked.most):
-        raise UsageError(f"{len(stages)} stages need as many numbers of workers, not {len(asked.most)}")
-    if not 0.0 < asked.seconds <= 1e8:
-        raise UsageError(f"--seconds must be above 0 and at most 100000000, not {asked.seconds}")
-    if not 0.0 < asked.scanners <= 1e6:
-        raise UsageError(f"--scanners must be above 0 and at most 1000000, not {asked.scanners:g}")
-    return Model(
-        stages=stages,
-        load=parse_load(asked.load, asked.seconds) if asked.load else constant(asked.scanners),
-        seconds=asked.seconds,
-        seed=asked.seed,
-        idle_first=asked.idle_first,
-        slow_from=math.inf if asked.slow_from is None else asked.slow_from,
-        crashes=asked.crashes,
-        hold=asked.hold,
-        budget=asked.budget,
-    )
+def model_of(
+    times: str,
+    most: tuple[int, ...],
+    scanners: float,
+    load: str | None,
+    seconds: float,
+    queue: Mapping[str, Any],
+    **options: Any,
+) -> Model:
+    """The model that these options describe: `queue` are those of every stage, `options` others of the model."""
+    stages = tuple(_stage(text.strip(), queue) for text in times.split(","))
+    if len(stages) != len(most):
+        raise UsageError(f"{len(stages)} stages need as many numbers of workers, not {len(most)}")
+    if not 0.0 < seconds <= 1e8:
+        raise UsageError(f"--seconds must be above 0 and at most 100000000, not {seconds}")
+    if not 0.0 < scanners <= 1e6:
+        raise UsageError(f"--scanners must be above 0 and at most 1000000, not {scanners:g}")
+    shape = parse_load(load, seconds) if load else constant(scanners)
+    return Model(stages=stages, load=shape, seconds=seconds, **options)
 
 
-def _stage(text: str, asked: SimulationRequest) -> StageModel:
+def _stage(text: str, queue: Mapping[str, Any]) -> StageModel:
     """A stage by its service time: `5`, `deterministic:5`, `lognormal:5:1` or `recorded:FILE`."""
     kind, _, rest = text.partition(":") if ":" in text else ("", "", text)
-    given = {"capacity": asked.capacity, "startup": asked.startup, "poll": asked.poll}
     if kind == "recorded":
-        return StageModel(service=1.0, times=kind, recorded=_recorded(Path(rest)), **given)  # type: ignore[arg-type]
+        return StageModel(service=1.0, times=kind, recorded=_recorded(Path(rest)), **queue)
     try:
         service, *spread = (float(part) for part in rest.split(":"))
     except ValueError:
@@ -123,8 +113,8 @@ def _stage(text: str, asked: SimulationRequest) -> StageModel:
         raise UsageError(f"--times: {text!r} is not a time: such as 5, or {', '.join(f'{each}:' for each in TIMES)}")
     if len(spread) > (kind == "lognormal"):
         raise UsageError(f"--times: {text!r} has too many numbers")
-    own = {"spread": spread[0]} if spread else {}
-    return StageModel(service=service, times=kind or "exponential", **own, **given)  # type: ignore[arg-type]
+    own: dict[str, Any] = {"spread": spread[0]} if spread else {}
+    return StageModel(service=service, times=kind or "exponential", **own, **queue)
 
 
 def _recorded(path: Path) -> tuple[float, ...]:
