@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from levada.lab.reference import Claim, Section
 
 Record = TypeVar("Record")
-_PICTURES = (".svg", ".png")
 PictureOption = Annotated[Path | None, typer.Option("--picture", metavar="FILE", help="Draw it too: .svg or .png.")]
 
 
@@ -37,13 +36,16 @@ def require_lab(picture: Path | None = None) -> None:
     check_picture(picture)
 
 
-def check_picture(picture: Path | None) -> None:
-    if picture is None:
-        return
-    if picture.suffix.lower() not in _PICTURES:
-        raise UsageError(f"--picture: the name must end in .svg or .png, not {picture.name!r}")
-    if not picture.absolute().parent.is_dir():
-        raise LevadaError(f"--picture: there is no folder {picture.parent}")
+def check_picture(picture: Path | None, endings: Sequence[str] = (".svg", ".png")) -> None:
+    if picture is not None and picture.suffix.lower() not in endings:
+        raise UsageError(f"--picture: the name must end in {' or '.join(endings)}, not {picture.name!r}")
+    check_folder("--picture", picture)
+
+
+def check_folder(option: str, path: Path | None) -> None:
+    """`LevadaError` if the folder of a file that is to be written is missing."""
+    if path is not None and not path.absolute().parent.is_dir():
+        raise LevadaError(f"{option}: there is no folder {path.parent}")
 
 
 def chosen_parts(only: str | None, known: Sequence[str]) -> tuple[str, ...]:

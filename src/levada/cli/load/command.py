@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from levada.cli.app import make_family
 from levada.cli.load.output import MAPS
-from levada.cli.load.queries import BookOption, MapsOption, cancel, get, resume, status, verify
+from levada.cli.load.queries import BookOption, MapsOption, ProcessesOption, cancel, get, resume, status, verify
 from levada.cli.options import JsonOption
 from levada.core.errors import UsageError
 
@@ -33,7 +33,7 @@ def load(
     name: Annotated[str, typer.Option(metavar="NAME", help="Of the map; default: the table's.")] = "",
     book: BookOption = "",
     watermark: Annotated[str, typer.Option(metavar="COLUMN", help="Load only what is newer than the last time.")] = "",
-    processes: Annotated[int, typer.Option(metavar="N", min=1, max=256, help="Instances to run here.")] = 1,
+    processes: ProcessesOption = 1,
     split: Annotated[str, typer.Option(metavar="HOW", help=f"{', '.join(_SPLITS)}.")] = "auto",
     task_rows: Annotated[
         int, typer.Option(metavar="N", min=1, max=10_000_000, help="About the rows of a task.")
@@ -83,7 +83,10 @@ def load(
         return
     if bool(value) == bool(collect):
         raise UsageError("name one column with --value (one row per key) or --collect (any number)")
-    _named({"--from": source, "--key": key, "--table": table or _file_name(source)})
+    table = table or _file_name(source)
+    missing = [option for option, word in {"--from": source, "--key": key, "--table": table}.items() if not word]
+    if missing:
+        raise UsageError(f"{' and '.join(missing)} must be named: see levada load --help")
     if split not in _SPLITS:
         raise UsageError(f"--split {split[:30]!r} is not one of {', '.join(_SPLITS)}")
     from levada.bulk.loads import LoadRequest, note_load
@@ -92,10 +95,10 @@ def load(
 
     request = LoadRequest(
         source,
-        table or _file_name(source),
+        table,
         key,
         value or collect,
-        name or (table or _file_name(source)).rpartition(".")[2],
+        name or table.rpartition(".")[2],
         target,
         collect=bool(collect),
         book=book,
@@ -113,12 +116,6 @@ def load(
     )
     _ = request.plan  # a name that cannot be is found here, before anything is written
     run(request, maps, processes, metrics_port, json, noted=lambda: note_load(maps, request))
-
-
-def _named(given: dict[str, str]) -> None:
-    missing = [option for option, word in given.items() if not word]
-    if missing:
-        raise UsageError(f"{' and '.join(missing)} must be named: see levada load --help")
 
 
 def _file_name(source: str) -> str:

@@ -23,13 +23,10 @@ def progress_line(status: LoadStatus) -> tuple[float, str]:
     from levada.bulk.tasks import progress_of
 
     share, rate, left = progress_of(status)
-    done, open_tasks = status.done.tasks, status.leased - status.expired
     ends = "" if left is None else f", {left:,.0f} s left"
-    tasks = f"tasks {done} done {open_tasks} leased {status.waiting} waiting"
-    return (
-        share,
-        f"{status.done.rows:,} rows, {rate:,.0f}/s, {tasks}, {plural(len(status.owners), 'instance')}{ends}",
-    )
+    tasks = f"tasks {status.done.tasks} done {status.leased - status.expired} leased {status.waiting} waiting"
+    instances = plural(len(status.owners), "instance")
+    return share, f"{status.done.rows:,} rows, {rate:,.0f}/s, {tasks}, {instances}{ends}"
 
 
 def short_line(status: LoadStatus) -> tuple[float, str]:
@@ -129,10 +126,8 @@ def print_known(loads: list[KnownLoad]) -> None:
         share = f", {100 * each.share:.0f}%" if each.state == "running" and each.share is not None else ""
         there = each.published
         begins = "," if each.state == "published" else "; published:"
-        keys = ""
-        if there:
-            size = f"{plural(there.keys, 'key')}{_of_layers(there.layers)}"
-            keys = f"{begins} generation {there.generation}, {size}"
+        size = f"{plural(there.keys, 'key')}{_of_layers(there.layers)}" if there else ""
+        keys = f"{begins} generation {there.generation}, {size}" if there else ""
         of = f" of {harmless(each.table)} in {harmless(each.target)}" if each.table else ""
         out.print(f"{harmless(each.name)}{of}: {each.state}{share}{said}{keys}")
 

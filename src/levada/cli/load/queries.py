@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from levada.cli.load.output import MAPS
-from levada.cli.options import JsonOption, print_json, print_result
+from levada.cli.load.output import MAPS, print_known, print_status, print_verdict, status_facts, verdict_facts
+from levada.cli.logs import tell
+from levada.cli.options import JsonOption, print_result
 from levada.core.errors import LevadaError, NotFound, UsageError
+from levada.core.words import harmless
 
 if TYPE_CHECKING:
     from levada.bulk.loads import LoadRequest
@@ -22,6 +24,7 @@ BookOption = Annotated[
 MapsOption = Annotated[
     Path, typer.Option("--maps", metavar="DIR", help="Where loads are noted, and maps in files kept.")
 ]
+ProcessesOption = Annotated[int, typer.Option(metavar="N", min=1, max=256, help="Instances to run here.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of the map.")]
 SourceOption = Annotated[str, typer.Option("--from", metavar="URL", help="Of the source, if not noted here.")]
 TargetOption = Annotated[str, typer.Option("--to", metavar="URL", help="Of the map, if not noted here.")]
@@ -63,13 +66,15 @@ def status(
     levada load status categories --to redis://cache:6379/0 --json
     ```
     """
-    from levada.bulk.loads import load_status
-    from levada.cli.load.output import print_status, status_facts
+    from levada.bulk.loads import known_loads, load_status
 
     if not name:
         if target or book:
             raise UsageError("name the map: --to and --book say where one load is")
-        _show_all(maps, json)
+        found = known_loads([maps])
+        if not found:
+            raise NotFound(f"no load is noted in {maps}: begin one with levada load, or name a map and --to")
+        print_result(json, {"loads": found}, print_known, found)
         return
     load_state, manifest = load_status(named_load(name, maps, target, book=book))
     if load_state is None and manifest is None:
@@ -77,22 +82,12 @@ def status(
     print_result(json, status_facts(load_state, manifest), print_status, load_state, manifest)
 
 
-def _show_all(maps: Path, json: bool) -> None:
-    from levada.bulk.loads import known_loads
-    from levada.cli.load.output import print_known
-
-    found = known_loads([maps])
-    if not found:
-        raise NotFound(f"no load is noted in {maps}: begin one with levada load, or name a map and --to")
-    print_result(json, {"loads": found}, print_known, found)
-
-
 def resume(
     name: NameArgument,
     target: TargetOption = "",
     source: SourceOption = "",
     book: BookOption = "",
-    processes: Annotated[int, typer.Option(metavar="N", min=1, max=256, help="Instances to run here.")] = 1,
+    processes: ProcessesOption = 1,
     maps: MapsOption = MAPS,
     json: JsonOption = False,
 ) -> None:
@@ -136,10 +131,8 @@ def cancel(
     from levada.bulk.loads import cancel_load
 
     generation = cancel_load(named_load(name, maps, target, book=book))
-    if json:
-        print_json({"name": name, "generation": generation, "state": "cancelled"})
-    else:
-        print(f"{name}: generation {generation} is cancelled, and what it wrote is removed")
+    facts = {"name": name, "generation": generation, "state": "cancelled"}
+    print_result(json, facts, print, f"{name}: generation {generation} is cancelled, and what it wrote is removed")
 
 
 def verify(
@@ -166,7 +159,6 @@ def verify(
     import msgspec
 
     from levada.bulk.loads import verify_load
-    from levada.cli.load.output import print_verdict, verdict_facts
 
     request = named_load(name, maps, target, source)
     if stored_only:
@@ -198,7 +190,6 @@ def get(
     ```
     """
     from levada.bulk.maps import Map
-    from levada.cli.logs import tell
 
     with Map.open(named_load(name, maps, target).target, name) as opened:
         answers = dict(zip(keys, opened.get_many(keys), strict=True))
@@ -213,8 +204,6 @@ def get(
 
 
 def _print_answers(answers: dict[str, Any]) -> None:
-    from levada.core.words import harmless
-
     for key, answer in answers.items():
         if answer is not None:
             values = answer if isinstance(answer, list) else [answer]

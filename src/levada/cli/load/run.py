@@ -7,19 +7,19 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
-from levada.cli.load.output import MAPS
+from levada.bulk.loads import LoadRequest, load
+from levada.bulk.tasks import LoadStatus
+from levada.cli.load.output import MAPS, print_loaded, progress_line, short_line, status_facts
+from levada.cli.logs import tell
 from levada.cli.options import print_result
+from levada.cli.terminal import printer
 from levada.core.errors import LevadaError, Refused, UsageError
-
-if TYPE_CHECKING:
-    from levada.bulk.loads import LoadRequest
-    from levada.bulk.tasks import LoadStatus
 
 _INTERRUPTED = 130
 _EVERY = 5.0  # seconds between two lines when piped
@@ -35,63 +35,51 @@ def run(
     noted: Callable[[], None] = lambda: None,
 ) -> None:
     """Load until the map is published; the other processes of this machine start when the load has begun."""
-    from levada.bulk.loads import load
-    from levada.cli.load.output import print_loaded, status_facts
-
     if request.wake:
         for client in ("aio_pika", "aiormq"):  # they say nothing that we do not say better
             logging.getLogger(client).setLevel(logging.CRITICAL)
     others: list[subprocess.Popen[bytes]] = []
-    begun: list[bool] = []
+    begun = False
     with ExitStack() as watching:
-        shown = watching.enter_context(_shown(json))
-        measured = watching.enter_context(_measured(request.name, metrics_port))
+        watchers = [watching.enter_context(_shown(json))]
+        if metrics_port:
+            from levada.bulk.metrics import LoadMetrics
+
+            watchers.append(watching.enter_context(closing(LoadMetrics(request.name, metrics_port))).show)
 
         def watch(status: LoadStatus) -> None:
+            nonlocal begun
             if not begun:
-                begun.append(True)
+                begun = True
                 noted()
                 others.extend(_instance(request.name, maps) for _ in range(processes - 1))
-            shown(status)
-            measured(status)
+            for show in watchers:
+                show(status)
 
         try:
-            loaded = load(request, watch, say=_warn)
+            loaded = load(request, watch, say=partial(tell, level=logging.WARNING))
         except KeyboardInterrupt:
-            print(f"levada: interrupted; go on with: {_resume_line(request.name, maps)}", file=sys.stderr)
+            where = [] if maps == MAPS else ["--maps", str(maps)]
+            again = shlex.join(["levada", "load", "resume", request.name, *where])
+            print(f"levada: interrupted; go on with: {again}", file=sys.stderr)
             raise typer.Exit(_INTERRUPTED) from None
         except LevadaError as error:
             if not isinstance(error, UsageError | Refused):
                 noted()  # so that resume, status and cancel know where
             raise
         finally:
-            _end(others)
+            for other in others:
+                other.terminate()
+            for other in others:
+                other.wait()
     facts = status_facts(loaded.status, None) | {"restarts": loaded.restarts, "began": loaded.began}
     print_result(json, facts, print_loaded, loaded.status, request)
-
-
-def _warn(words: str) -> None:
-    from levada.cli.logs import tell
-
-    tell(words, logging.WARNING)
-
-
-def _resume_line(name: str, maps: Path) -> str:
-    where = [] if maps == MAPS else ["--maps", str(maps)]
-    return shlex.join(["levada", "load", "resume", name, *where])
 
 
 def _instance(name: str, maps: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "levada", "load", "resume", name, "--maps", str(maps), "--json"]
     quiet = subprocess.DEVNULL
     return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)  # noqa: S603 -- ourselves
-
-
-def _end(others: list[subprocess.Popen[bytes]]) -> None:
-    for other in others:
-        other.terminate()
-    for other in others:
-        other.wait()
 
 
 @contextmanager
@@ -101,9 +89,6 @@ def _shown(quiet: bool) -> Iterator[Callable[[LoadStatus], None]]:
         yield lambda status: None
     elif sys.stderr.isatty():
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-
-        from levada.cli.load.output import short_line
-        from levada.cli.terminal import printer
 
         columns = (TextColumn("loading"), BarColumn(16), TaskProgressColumn(), TextColumn("{task.description}"))
         with Progress(*columns, console=printer(sys.stderr), transient=True) as bar:
@@ -115,31 +100,13 @@ def _shown(quiet: bool) -> Iterator[Callable[[LoadStatus], None]]:
 
             yield show
     else:
-        yield _PlainLines().show
+        next_line = 0.0
 
+        def tell_line(status: LoadStatus) -> None:
+            nonlocal next_line
+            if status.now >= next_line:
+                share, words = progress_line(status)
+                print(f"loading {100 * share:.0f}%: {words}", file=sys.stderr, flush=True)
+                next_line = status.now + _EVERY
 
-class _PlainLines:
-    def __init__(self) -> None:
-        self._next = 0.0
-
-    def show(self, status: LoadStatus) -> None:
-        from levada.cli.load.output import progress_line
-
-        if status.now >= self._next:
-            share, words = progress_line(status)
-            print(f"loading {100 * share:.0f}%: {words}", file=sys.stderr, flush=True)
-            self._next = status.now + _EVERY
-
-
-@contextmanager
-def _measured(name: str, port: int) -> Iterator[Callable[[LoadStatus], None]]:
-    if not port:
-        yield lambda status: None
-        return
-    from levada.bulk.metrics import LoadMetrics
-
-    metrics = LoadMetrics(name, port)
-    try:
-        yield metrics.show
-    finally:
-        metrics.close()
+        yield tell_line

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,9 +17,6 @@ from levada.cli.options import JsonOption, print_json
 from levada.core.errors import UsageError
 from levada.core.reports import Round
 from levada.core.words import harmless, plural
-
-if TYPE_CHECKING:
-    from levada.collection.control import StagePlan
 
 
 def run_until_signal(work: Callable[[asyncio.Event], Coroutine[None, None, None]]) -> None:
@@ -145,7 +142,8 @@ def control(
     limit = None if seconds is None else _above_zero(seconds, "--seconds")
     show = print_json if json else ChangedLines()
     if data is None:
-        _need_commands(plan.stages, keda is not None)
+        if keda is None and (idle := next((each.name for each in plan.stages if not each.command), None)) is not None:
+            raise UsageError(f"--stage {idle}: a command is missing: name=queue,least,most,command")
         listen_to_logs()
         run_until_signal(partial(autoscale, plan, seconds=limit, on_round=show))
         return
@@ -174,9 +172,3 @@ def _address(text: str) -> tuple[str, int]:
     if not (colon and host and port.isdigit() and int(port) < 65536):
         raise UsageError(f"--keda {text[:100]!r} is not of the form HOST:PORT, such as 0.0.0.0:9090")
     return host, int(port)
-
-
-def _need_commands(stages: tuple[StagePlan, ...], by_keda: bool) -> None:
-    for each in stages:
-        if not by_keda and not each.command:
-            raise UsageError(f"--stage {each.name}: a command is missing: name=queue,least,most,command")

@@ -32,15 +32,17 @@ INTERRUPTED = 130
 @contextmanager
 def served_beside(data: Path, *options: str, port: int = PORT, wanted: bool = True) -> Iterator[str]:
     """The address of a dashboard that runs meanwhile; "" if it is not wanted or cannot start."""
-    process, address = _start(data, port, options) if wanted else (None, "")
-    if wanted and not address and process is not None:
+    if not wanted:
+        yield ""
+        return
+    process, address = _start(data, port, options)
+    if not address:
         _end(process)
         process, address = _start(data, 0, options)  # another program has that port
     try:
         yield address
     finally:
-        if process is not None:
-            _end(process)
+        _end(process)
 
 
 def _start(data: Path, port: int, options: Sequence[str]) -> tuple[subprocess.Popen[str], str]:
@@ -60,10 +62,8 @@ def _start(data: Path, port: int, options: Sequence[str]) -> tuple[subprocess.Po
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    process.terminate()
-    process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
+    with process:  # closes its pipe, and waits for it
+        process.terminate()
 
 
 def run_loop(work: Callable[[], Coroutine[None, None, Report]]) -> Report:

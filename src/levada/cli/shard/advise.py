@@ -6,7 +6,7 @@ marked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from levada.cli.lab.tables import figures_table, wide_printer
+from levada.cli.lab.tables import check_folder, check_picture, figures_table, records_table, wide_printer
 from levada.cli.options import JsonOption, print_result
 from levada.cli.shard.options import (
     CollectionOption,
@@ -25,10 +25,11 @@ from levada.cli.shard.options import (
     LogArgument,
     MutableOption,
     SampleArgument,
-    check_changes,
+    check_request,
 )
-from levada.cli.terminal import bar
+from levada.cli.terminal import bar, progress_bar
 from levada.core.errors import LevadaError, UsageError
+from levada.core.files import whole_file
 from levada.core.words import line, plural, shortened
 from levada.sharding.placement import Placement
 
@@ -50,8 +51,6 @@ class PlacementFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def write_placement(path: Path, collection: str, placement: Placement, values: tuple[Any, ...]) -> None:
     scalars = tuple(value for value in values if isinstance(value, str | int | float | bool | None))
     kept = PlacementFile(collection, placement, scalars)
-    from levada.core.files import whole_file
-
     with whole_file(path, force=True) as out:
         out.write(msgspec.json.format(msgspec.json.encode(kept)) + b"\n")
 
@@ -70,41 +69,32 @@ _MOST_ROWS = 12
 _OURS, _OTHER, _REFUSED = "#1f6f8b", "#8aa9b5", "#c9a0a0"
 
 
-def draw(advice: Advice, path: Path) -> None:
-    from levada.core.files import whole_file
-
-    with whole_file(path, force=True) as out:
-        out.write(picture_of(advice).encode())
-
-
 def picture_of(advice: Advice) -> str:
     """The picture as SVG."""
     shown = [*advice.tried[:_MOST_ROWS]]
     shown += [each for each in advice.tried[_MOST_ROWS:] if each.kind in ("paper", "hashed-id")]
     height = _TOP + _ROW * len(shown) + 16
     most = max(each.figures.capacity for each in shown) or 1.0
-    rows = "".join(_row(number, each, most, number == 0) for number, each in enumerate(shown))
+    rows = "".join(_row(number, each, most) for number, each in enumerate(shown))
     title = f"Capacity of {advice.shards} shards by key (one node = 1)"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
-        f'viewBox="0 0 {_WIDTH} {height}" font-family="sans-serif" font-size="13">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_PICTURE_WIDTH}" height="{height}" '
+        f'viewBox="0 0 {_PICTURE_WIDTH} {height}" font-family="sans-serif" font-size="13">'
         f'<rect width="100%" height="100%" fill="white"/>{_text(16, 28, title, 16)}{rows}</svg>\n'
     )
 
 
-def _row(number: int, each: Tried, most: float, advised: bool) -> str:
-    return "".join(_pieces(number, each, most, advised))
-
-
-def _pieces(number: int, each: Tried, most: float, advised: bool) -> Iterator[str]:
+def _row(number: int, each: Tried, most: float) -> str:
     top = _TOP + _ROW * number
     figures = each.figures
-    colour = _OURS if advised else _REFUSED if each.refused else _OTHER
+    colour = _OURS if number == 0 else _REFUSED if each.refused else _OTHER  # the advised key is the first
     width = (_PICTURE_WIDTH - _LEFT - 320) * figures.capacity / most
-    yield _text(16, top + 17, shortened(line(each.name), 72), 11)
-    yield f'<rect x="{_LEFT}" y="{top + 3}" width="{width:.1f}" height="20" fill="{colour}"/>'
     told = f"{figures.capacity:.2f}: {figures.shards_per_query:.2f} shards/query, busiest {figures.load_max_mean:.2f}x"
-    yield _text(round(_LEFT + width + 8), top + 17, told, 12)
+    return (
+        f"{_text(16, top + 17, shortened(line(each.name), 72), 11)}"
+        f'<rect x="{_LEFT}" y="{top + 3}" width="{width:.1f}" height="20" fill="{colour}"/>'
+        f"{_text(round(_LEFT + width + 8), top + 17, told, 12)}"
+    )
 
 
 def _text(left: int, top: int, words: str, size: int) -> str:
@@ -113,7 +103,17 @@ def _text(left: int, top: int, words: str, size: int) -> str:
 
 _BAR = 24
 _MOST_SHARDS_DRAWN = 16
-_COLUMNS = ("key", "shards/query", "one shard", "load", "storage", "inserts", "moved", "stuck", "capacity")
+_COLUMNS: Mapping[str, Callable[[Tried], str]] = {
+    "key": lambda each: shortened(line(each.name), 72),
+    "shards/query": lambda each: f"{each.figures.shards_per_query:.2f}",
+    "one shard": lambda each: f"{each.figures.single_shard:.0%}",
+    "load": lambda each: f"{each.figures.load_max_mean:.2f}",
+    "storage": lambda each: f"{each.figures.storage_max_mean:.2f}",
+    "inserts": lambda each: f"{each.figures.insert_max_mean:.2f}",
+    "moved": lambda each: f"{each.figures.moved:.0%}",
+    "stuck": lambda each: f"{each.figures.unsplittable:,}",
+    "capacity": lambda each: f"{each.figures.capacity:.2f}",
+}
 _WIDTH = 152
 _MOST_TOGETHER = 3
 
@@ -127,7 +127,7 @@ def show(result: AdviceResult) -> None:
     out.print(_fields(result))
     out.print(line(f"asked together: {_together(result)}"))
     out.print(Text("\nKeys, the advised one first; load, storage, inserts: max/mean; one node is 1", style="bold"))
-    out.print(candidates_table(advice.tried))
+    out.print(records_table(_COLUMNS, advice.tried, lambda each: "dim" if each.refused else None))
     out.print(Text("\nQueries and documents of each shard, the advised key and the paper's", style="bold"))
     for each in _drawn(advice):
         out.print(f"  {line(each.name)}")
@@ -169,25 +169,6 @@ def _together(result: AdviceResult) -> str:
     return "; ".join(f"{shortened(' + '.join(fields) or 'nothing', 60)} {n / total:.0%}" for fields, n in common)
 
 
-def candidates_table(tried: Sequence[Tried]) -> Table:
-    table = figures_table(_COLUMNS)
-    for each in tried:
-        figures = each.figures
-        table.add_row(
-            shortened(line(each.name), 72),
-            f"{figures.shards_per_query:.2f}",
-            f"{figures.single_shard:.0%}",
-            f"{figures.load_max_mean:.2f}",
-            f"{figures.storage_max_mean:.2f}",
-            f"{figures.insert_max_mean:.2f}",
-            f"{figures.moved:.0%}",
-            f"{figures.unsplittable:,}",
-            f"{figures.capacity:.2f}",
-            style="dim" if each.refused else None,
-        )
-    return table
-
-
 def _drawn(advice: Advice) -> list[Tried]:
     paper = advice.of_kind("paper")
     return [advice.chosen, *([paper] if paper is not None and paper is not advice.chosen else [])]
@@ -195,14 +176,12 @@ def _drawn(advice: Advice) -> list[Tried]:
 
 def _shards(figures: PlacementFigures) -> list[str]:
     most = max(*figures.loads, *figures.storage, 1e-9)
-    rows = []
-    for number, (load, storage) in enumerate(zip(figures.loads, figures.storage, strict=True)):
-        if number == _MOST_SHARDS_DRAWN:
-            rows.append(f"... and {len(figures.loads) - number} more")
-            break
-        bars = f"{bar(load / most, _BAR):{_BAR}}  {storage:6.1%} {bar(storage / most, _BAR)}"
-        rows.append(f"{number:3}  {load:6.1%} {bars}".rstrip())
-    return rows
+    rows = [
+        f"{number:3}  {load:6.1%} {bar(load / most, _BAR):{_BAR}}  {storage:6.1%} {bar(storage / most, _BAR)}".rstrip()
+        for number, (load, storage) in enumerate(zip(figures.loads, figures.storage, strict=True))
+    ]
+    left = len(rows) - _MOST_SHARDS_DRAWN
+    return rows if left <= 0 else [*rows[:_MOST_SHARDS_DRAWN], f"... and {left} more"]
 
 
 _MOST_SHARDS = 1_000
@@ -238,10 +217,16 @@ def advise(
     levada shard advise queries.jsonl ads.csv --shards 8 --collection board.ads --keep advised.json --json
     ```
     """
-    _check(log, shards, queries, documents, picture, keep)
-    check_changes(mutable, immutable)
+    if shards < 2:
+        raise UsageError("--shards must be at least 2: with one shard every document is on it, whatever the key")
+    if shards > _MOST_SHARDS:
+        raise UsageError(f"--shards must be at most {_MOST_SHARDS}, not {shards}")
+    if min(queries, documents) < 1:
+        raise UsageError("--queries and --documents must be at least 1")
+    check_picture(picture, (".svg",))
+    check_folder("--keep", keep)
+    check_request(log, mutable, immutable)
     from levada.capture.advice import AdviceRequest, run
-    from levada.cli.terminal import progress_bar
 
     asked = AdviceRequest(log, sample, shards, collection, id_field, queries, documents)
     with progress_bar(json) as progress:
@@ -249,21 +234,6 @@ def advise(
     if keep:
         write_placement(keep, result.collection, result.advice.chosen.placement, result.values)
     if picture:
-        draw(result.advice, picture)
+        with whole_file(picture, force=True) as out:
+            out.write(picture_of(result.advice).encode())
     print_result(json, result.facts(), show, result)
-
-
-def _check(log: Path, shards: int, queries: int, documents: int, picture: Path | None, keep: Path | None) -> None:
-    if shards < 2:
-        raise UsageError("--shards must be at least 2: with one shard every document is on it, whatever the key")
-    if shards > _MOST_SHARDS:
-        raise UsageError(f"--shards must be at most {_MOST_SHARDS}, not {shards}")
-    if min(queries, documents) < 1:
-        raise UsageError("--queries and --documents must be at least 1")
-    if picture is not None and picture.suffix.lower() != ".svg":
-        raise UsageError(f"--picture: the name must end in .svg, not {picture.name!r}")
-    for option, path in (("--picture", picture), ("--keep", keep)):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise LevadaError(f"{option}: there is no folder {path.parent}")
-    if not log.is_file():
-        raise LevadaError(f"there is no log of queries {log}")

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from levada.cli.options import DataOption, JsonOption, print_result
+from levada.cli.terminal import printer, progress_bar
 from levada.core.errors import UsageError
+from levada.core.words import plural
 
 if TYPE_CHECKING:
     from levada.collection.shards import Resharded
@@ -56,7 +58,6 @@ def apply(
         raise UsageError("--advised finds the key by itself: leave --key out")
     if back and (shards or key or advised or server):
         raise UsageError("--back takes pages to where they were: leave the other options out")
-    from levada.cli.terminal import progress_bar
     from levada.collection.shards import ReshardOptions, apply_shards
     from levada.core.folder import DataFolder
 
@@ -72,13 +73,8 @@ def apply(
 
 
 def _say(done: Resharded) -> None:
-    from levada.cli.terminal import printer
-    from levada.core.words import plural
-
     out = printer()
-    place = plural(done.shards, "shard")
-    out.print(
-        f"{plural(done.moved, 'page')} moved in {done.seconds:.1f} s; the collection lies on {place} by {done.key}"
-    )
+    place = f"{plural(done.shards, 'shard')} by {done.key}"
+    out.print(f"{plural(done.moved, 'page')} moved in {done.seconds:.1f} s; the collection lies on {place}")
     for number, pages in enumerate(done.pages):
         out.print(f"  shard {number}: {plural(pages, 'page')}")

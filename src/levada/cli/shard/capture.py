@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from levada.cli.app import make_family
 from levada.cli.options import JsonOption
 from levada.cli.shard.options import check_sample, parse_address, parse_size, read_key
-
-if TYPE_CHECKING:
-    pass
-
 
 _STDOUT = "-"
 OutOption = Annotated[str, typer.Option("--out", metavar="FILE", help="Where to; - is standard output.")]
@@ -119,10 +115,19 @@ def pcap(
     levada shard capture pcap traffic.pcapng --port 27018 --values hash --hash-key key.bin | head -n 1
     ```
     """
-    from levada.cli.shard.capture_run import capture_pcap, capturing
+    from levada.capture.mongodb.conversation import CaptureCounts, CaptureReading, queries_in_pcap
+    from levada.cli.shard.capture_run import capturing
 
-    with capturing(file, out, values, hash_key, sample, force, json) as (opened, writer):
-        capture_pcap(opened, port, writer)
+    reading = CaptureReading(CaptureCounts())
+    with capturing(file, out, values, hash_key, sample, force, json) as (opened, capture):
+        capture.write(queries_in_pcap(opened, port, reading))
+        capture.tell(
+            reading,
+            missing=reading.missing,
+            cut=reading.damaged,
+            unreadable=sum(reading.heard.unreadable.values()),
+            encrypted=reading.heard.encrypted,
+        )
 
 
 def log(  # Typer reads options from the signature: commands with the same options list them each
@@ -147,10 +152,14 @@ def log(  # Typer reads options from the signature: commands with the same optio
     levada shard capture log mongod.log --values drop --out queries.jsonl
     ```
     """
-    from levada.cli.shard.capture_run import capture_log, capturing
+    from levada.capture.json_documents import JsonReading
+    from levada.capture.mongodb.log import MongoLogReading, queries_in_log
+    from levada.cli.shard.capture_run import capturing
 
-    with capturing(file, out, values, hash_key, sample, force, json) as (opened, writer):
-        capture_log(opened, writer)
+    reading = MongoLogReading(JsonReading())
+    with capturing(file, out, values, hash_key, sample, force, json) as (opened, capture):
+        capture.write(queries_in_log(opened, reading))
+        capture.tell(reading, damaged=reading.json.damaged, truncated=reading.truncated)
 
 
 def postgres(
@@ -170,10 +179,14 @@ def postgres(
     levada shard capture postgres "host=db.example.org dbname=shop" | head -n 1
     ```
     """
-    from levada.cli.shard.capture_run import capture_postgres, writing
+    from levada.capture.postgresql.log import queries_in_statistics
+    from levada.capture.postgresql.statements import StatementReading
+    from levada.cli.shard.capture_run import writing
 
-    with writing(out, "keep", None, 1.0, force, json) as writer:
-        capture_postgres(dsn, writer)
+    reading = StatementReading()
+    with writing(out, "keep", None, 1.0, force, json) as capture:
+        capture.write(queries_in_statistics(dsn, reading))
+        capture.tell(reading, unparsed=reading.unparsed)
 
 
 def postgres_log(
@@ -196,10 +209,13 @@ def postgres_log(
     levada shard capture postgres-log postgresql.json --values hash | head -n 1
     ```
     """
-    from levada.cli.shard.capture_run import capture_postgres_log, capturing
+    from levada.capture.postgresql.log import PostgresLogReading, queries_in_postgres_log
+    from levada.cli.shard.capture_run import capturing
 
-    with capturing(file, out, values, hash_key, sample, force, json) as (opened, writer):
-        capture_postgres_log(opened, writer)
+    reading = PostgresLogReading()
+    with capturing(file, out, values, hash_key, sample, force, json) as (opened, capture):
+        capture.write(queries_in_postgres_log(opened, reading))
+        capture.tell(reading, damaged=reading.lines.damaged, unparsed=reading.unparsed)
 
 
 family = make_family(capture, mongo, pcap, log, postgres, postgres_log, no_args_is_help=True)

@@ -17,12 +17,12 @@ import typer
 from levada.capture.mongodb.channel import CaptureOptions, CaptureReport
 from levada.capture.mongodb.proxy import Proxy, TrafficCapture
 from levada.capture.query_log import QueryLogWriter
-from levada.cli.options import print_json, print_result
-from levada.cli.shard.options import check_sample, counted, value_rule
+from levada.cli.options import print_json
+from levada.cli.shard.options import check_sample, read_key
 from levada.core.clock import SystemClock
 from levada.core.errors import LevadaError, NotFound, UsageError
-from levada.core.words import size
-from levada.sharding.queries import QueryEntry
+from levada.core.words import plural, size
+from levada.sharding.queries import QueryEntry, ValueRule, Values
 
 _STDOUT = "-"
 
@@ -77,75 +77,29 @@ def writing(out: str, values: str, hash_key: Path | None, sample: float, force: 
     from levada.core.files import standard_output, whole_file
 
     check_sample(sample)
-    rule = value_rule(values, hash_key)
+    key = read_key(values, hash_key)
     if json and out == _STDOUT:
         raise UsageError("--json reports on a file: name one with --out FILE")
     with standard_output(sys.stdout.buffer) if out == _STDOUT else whole_file(Path(out), force=force) as target:
-        writer = QueryLogWriter(target, rule, sample)
+        writer = QueryLogWriter(target, ValueRule(Values(values), key), sample)
         capture = Capture(writer)
         yield capture
-        if not writer.written.queries and out != _STDOUT:
-            raise NotFound(_nothing(capture))  # and no file appears
-    _say(capture, writer, out, json)
+        written, losses = writer.written, capture.losses
+        if not written.queries and out != _STDOUT:
+            raise NotFound("; ".join(["no query was found", *losses]))  # and no file appears
+    words = plural(written.queries, "query") + ("" if out == _STDOUT else f" in {out}")
+    facts = {"out": out, "written": written, "partial": bool(losses), "losses": losses, **capture.facts}
+    _report(json, facts, words, bool(written.queries))
 
 
-def _nothing(capture: Capture) -> str:
-    return "; ".join(["no query was found", *capture.losses])
-
-
-def _say(capture: Capture, writer: QueryLogWriter, out: str, json: bool) -> None:
-    written = writer.written
+def _report(json: bool, facts: dict[str, Any], words: str, found: bool) -> None:
     if json:
-        partial = bool(capture.losses)
-        print_json({"out": out, "written": written, "partial": partial, "losses": capture.losses, **capture.facts})
+        print_json(facts)
     else:
-        where = "" if out == _STDOUT else f" in {out}"
-        print(f"{counted(written.queries)}{where}", file=sys.stderr)
-        for words in capture.losses:
-            print(f"partial: {words}", file=sys.stderr)
-    if not written.queries:
+        for line in (words, *(f"partial: {loss}" for loss in facts["losses"])):
+            print(line, file=sys.stderr)
+    if not found:
         raise typer.Exit(NotFound.exit_code)
-
-
-def capture_pcap(file: BinaryIO, port: int, capture: Capture) -> None:
-    from levada.capture.mongodb.conversation import CaptureCounts, CaptureReading, queries_in_pcap
-
-    reading = CaptureReading(CaptureCounts())
-    capture.write(queries_in_pcap(file, port, reading))
-    unreadable = sum(reading.heard.unreadable.values())
-    capture.tell(
-        reading,
-        missing=reading.missing,
-        cut=reading.damaged,
-        unreadable=unreadable,
-        encrypted=reading.heard.encrypted,
-    )
-
-
-def capture_log(file: BinaryIO, capture: Capture) -> None:
-    from levada.capture.json_documents import JsonReading
-    from levada.capture.mongodb.log import MongoLogReading, queries_in_log
-
-    reading = MongoLogReading(JsonReading())
-    capture.write(queries_in_log(file, reading))
-    capture.tell(reading, damaged=reading.json.damaged, truncated=reading.truncated)
-
-
-def capture_postgres(dsn: str, capture: Capture) -> None:
-    from levada.capture.postgresql.log import queries_in_statistics
-    from levada.capture.postgresql.statements import StatementReading
-
-    reading = StatementReading()
-    capture.write(queries_in_statistics(dsn, reading))
-    capture.tell(reading, unparsed=reading.unparsed)
-
-
-def capture_postgres_log(file: BinaryIO, capture: Capture) -> None:
-    from levada.capture.postgresql.log import PostgresLogReading, queries_in_postgres_log
-
-    reading = PostgresLogReading()
-    capture.write(queries_in_postgres_log(file, reading))
-    capture.tell(reading, damaged=reading.lines.damaged, unparsed=reading.unparsed)
 
 
 _LOOK_SECONDS = 1.0
@@ -156,10 +110,10 @@ def run_proxy(listen: tuple[str, int], to: tuple[str, int], options: dict[str, A
     import uvloop
 
     with _checked(Path(options["out"])):
-        report = uvloop.run(_run(listen, to, CaptureOptions(**options)))
-    print_result(json, report, _summary)
-    if not _found(report):
-        raise typer.Exit(NotFound.exit_code)
+        facts = uvloop.run(_run(listen, to, CaptureOptions(**options)))
+    found = bool(facts["written"]["queries"] or facts["unwritten"])
+    words = f"{plural(facts['written']['queries'], 'query')} in {facts['out']}"
+    _report(json, facts, words if found else "no query was found", found)
 
 
 @contextmanager
@@ -193,7 +147,17 @@ async def _run(listen: tuple[str, int], to: tuple[str, int], options: CaptureOpt
     finally:
         await proxy.stop()
         report = await capture.stop()
-    return _facts(report, capture, proxy, options.out)
+    losses = _troubles(report, capture, proxy)
+    return {
+        "out": options.out,
+        **msgspec.to_builtins(report),
+        "connections": proxy.connections,
+        "unreachable": proxy.unreachable,
+        "lost_bytes": capture.lost_bytes,
+        "starts": capture.starts,
+        "partial": bool(losses),
+        "losses": losses,
+    }
 
 
 async def _listen(proxy: Proxy, listen: tuple[str, int]) -> int:
@@ -214,11 +178,10 @@ async def _watch(proxy: Proxy, capture: TrafficCapture, ended: asyncio.Event) ->
                 said.add(words)
         looks += 1
         if looks % round(_LINE_SECONDS / _LOOK_SECONDS) == 0:
-            print(_line(capture.report()), file=sys.stderr, flush=True)
-        try:
+            written = capture.report().written
+            print(f"{plural(written.queries, 'query')} written, {size(written.bytes)}", file=sys.stderr, flush=True)
+        with suppress(TimeoutError):
             await asyncio.wait_for(ended.wait(), _LOOK_SECONDS)
-        except TimeoutError:
-            continue
 
 
 def _troubles(report: CaptureReport, capture: TrafficCapture, proxy: Proxy) -> list[str]:
@@ -231,32 +194,3 @@ def _troubles(report: CaptureReport, capture: TrafficCapture, proxy: Proxy) -> l
         f"some queries could not be written: {report.trouble}": report.unwritten,
     }
     return [words for words, met in troubles.items() if met]
-
-
-def _line(report: CaptureReport) -> str:
-    return f"{counted(report.written.queries)} written, {size(report.written.bytes)}"
-
-
-def _facts(report: CaptureReport, capture: TrafficCapture, proxy: Proxy, out: str) -> dict[str, Any]:
-    losses = _troubles(report, capture, proxy)
-    return {
-        "out": out,
-        **msgspec.to_builtins(report),
-        "connections": proxy.connections,
-        "unreachable": proxy.unreachable,
-        "lost_bytes": capture.lost_bytes,
-        "starts": capture.starts,
-        "partial": bool(losses),
-        "losses": losses,
-    }
-
-
-def _found(facts: dict[str, Any]) -> bool:
-    return bool(facts["written"]["queries"] or facts["unwritten"])
-
-
-def _summary(facts: dict[str, Any]) -> None:
-    words = f"{counted(facts['written']['queries'])} in {facts['out']}" if _found(facts) else "no query was found"
-    print(words, file=sys.stderr)
-    for words in facts["losses"]:
-        print(f"partial: {words}", file=sys.stderr)

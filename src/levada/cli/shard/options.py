@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from levada.core.errors import LevadaError, UsageError
-
-if TYPE_CHECKING:
-    from levada.sharding.queries import ValueRule
 
 LogArgument = Annotated[Path, typer.Argument(metavar="LOG", help="Queries, one JSON line each (levada shard capture).")]
 SampleArgument = Annotated[
@@ -30,7 +27,9 @@ ImmutableOption = Annotated[
 ]
 
 
-def check_changes(mutable: Sequence[str] | None, immutable: Sequence[str] | None) -> None:
+def check_request(log: Path, mutable: Sequence[str] | None = None, immutable: Sequence[str] | None = None) -> None:
+    if not log.is_file():
+        raise LevadaError(f"there is no log of queries {log}")
     for name in mutable or ():
         if name in (immutable or ()):
             raise UsageError(f"--mutable and --immutable both name {name[:50]!r}: it changes, or it does not")
@@ -39,13 +38,6 @@ def check_changes(mutable: Sequence[str] | None, immutable: Sequence[str] | None
 _SIZE = re.compile(r"(\d{1,12})\s*([kmg]?)b?", re.IGNORECASE | re.ASCII)
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 _LARGEST_KEY = 4096
-
-
-def value_rule(values: str, key: Path | None) -> ValueRule:
-    from levada.sharding.queries import ValueRule, Values
-
-    secret = read_key(values, key)
-    return ValueRule(Values(values), secret)
 
 
 def read_key(values: str, key: Path | None) -> bytes:
@@ -73,10 +65,6 @@ def check_sample(sample: float) -> None:
         raise UsageError(f"--sample must be above 0 and at most 1, not {sample}")
 
 
-def counted(queries: int) -> str:
-    return f"{queries:,} {'query' if queries == 1 else 'queries'}"
-
-
 def parse_size(typed: str, option: str) -> int:
     found = _SIZE.fullmatch(typed.strip())
     size = int(found[1]) * _UNITS[found[2].lower()] if found else 0
@@ -93,6 +81,3 @@ def parse_address(typed: str, option: str, host: str | None = None) -> tuple[str
         shape = "PORT or HOST:PORT" if host else "HOST:PORT"
         raise UsageError(f"{option} {typed[:80]!r} is no address: {shape}")
     return name, int(port)
-
-
-_STDOUT = "-"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,9 +18,10 @@ from levada.cli.shard.options import (
     LogArgument,
     MutableOption,
     SampleArgument,
-    check_changes,
+    check_request,
 )
-from levada.core.errors import LevadaError, UsageError
+from levada.cli.terminal import progress_bar
+from levada.core.errors import UsageError
 from levada.core.words import line, plural, size
 from levada.sharding.advice import NoteKind
 
@@ -188,10 +188,9 @@ def replay(  # Typer reads options from the signature: what `advise` has too is 
     names = _names(scheme)
     order = _order(rounds)
     count = shards if shards is not None else max(len(target), 1)
-    _check(log, count, names, clients, min(queries, documents, limit))
-    check_changes(mutable, immutable)
+    _check(count, names, clients, min(queries, documents, limit))
+    check_request(log, mutable, immutable)
     from levada.capture.advice import AdviceRequest
-    from levada.cli.terminal import progress_bar
     from levada.replay.run import ReplayOptions, run
     from levada.replay.servers import check_targets
 
@@ -220,7 +219,7 @@ def _order(typed: str) -> tuple[str, ...]:
     return names
 
 
-def _check(log: Path, shards: int, names: tuple[str, ...], clients: int, least: int) -> None:
+def _check(shards: int, names: tuple[str, ...], clients: int, least: int) -> None:
     if shards < 2 and names != ("none",):
         raise UsageError(
             "--shards must be at least 2: with one shard every scheme is the same; "
@@ -232,5 +231,3 @@ def _check(log: Path, shards: int, names: tuple[str, ...], clients: int, least: 
         raise UsageError(f"--clients must be 1 to {_MOST_CLIENTS}, not {clients}")
     if least < 1:
         raise UsageError("--queries, --documents and --limit must be at least 1")
-    if not log.is_file():
-        raise LevadaError(f"there is no log of queries {log}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import unquote, urlsplit
@@ -10,7 +11,9 @@ import typer
 
 from levada.cli.app import make_family
 from levada.cli.options import JsonOption, print_json, print_result
+from levada.cli.shard.advise import read_placement
 from levada.core.errors import LevadaError, UsageError
+from levada.core.files import whole_file
 
 if TYPE_CHECKING:
     from levada.sharding.placement import KeyPart, Placement
@@ -57,7 +60,6 @@ def mongodb(
     levada shard script mongodb advised.json --current category_id:hashed --json
     ```
     """
-    from levada.cli.shard.advise import read_placement
     from levada.sharding.scripts.mongodb import mongodb_script
 
     kept = read_placement(placement)
@@ -69,7 +71,7 @@ def mongodb(
     if "." not in name.strip("."):
         raise UsageError(f"--collection: a database and a name are needed, such as shop.ads, not {name[:50]!r}")
     made = mongodb_script(name, kept.placement, names, _parts(current))
-    print_result(json, {"collection": name, "shards": names, "script": made}, _print, made)
+    print_result(json, {"collection": name, "shards": names, "script": made}, sys.stdout.write, made)
 
 
 def postgresql(
@@ -91,7 +93,6 @@ def postgresql(
         --server postgresql://a@db0/ads --server postgresql://a@db1/ads --out scripts
     ```
     """
-    from levada.cli.shard.advise import read_placement
     from levada.sharding.scripts.postgresql import postgresql_script
 
     kept = read_placement(placement)
@@ -110,7 +111,7 @@ def postgresql(
     if json:
         print_json({"table": name, "scripts": files, "folder": None if out is None else str(out)})
     elif out is None:
-        _print("".join(f"-- {file}\n{text}" for file, text in files.items()))
+        sys.stdout.write("".join(f"-- {file}\n{text}" for file, text in files.items()))
 
 
 def _parts(typed: str) -> tuple[KeyPart, ...]:
@@ -149,15 +150,7 @@ def _check_columns(columns: str, placement: Placement) -> None:
     raise UsageError(f"--columns: the key needs a column {missing[:50]!r}; {hint}")
 
 
-def _print(text: str) -> None:
-    import sys
-
-    sys.stdout.write(text)
-
-
 def _write(path: Path, text: str) -> None:
-    from levada.core.files import whole_file
-
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from levada.cli.options import JsonOption, print_result
-from levada.core.errors import LevadaError, UsageError
+from levada.cli.shard.options import LogArgument, check_request
+from levada.cli.terminal import printer, progress_bar
+from levada.core.errors import UsageError
+from levada.core.words import line, plural
 
 if TYPE_CHECKING:
     from levada.replay.cache_warming import WarmUpResult
@@ -20,7 +23,7 @@ _MOST_QUERIES = 1_000_000
 
 
 def warm_up(
-    log: Annotated[Path, typer.Argument(metavar="LOG", help="Queries, one JSON line each (levada shard capture).")],
+    log: LogArgument,
     target: Annotated[str, typer.Option(metavar="DSN", help="The PostgreSQL server to warm up.")],
     queries: Annotated[int, typer.Option(metavar="N", help="Ask the last N of the log at most.")] = 10_000,
     seconds: Annotated[float, typer.Option(metavar="S", help="End after so long at most.")] = 60.0,
@@ -43,8 +46,11 @@ def warm_up(
     levada shard warm-up queries.jsonl --target postgresql://db0/shop --collection board.ads --table public.ads
     ```
     """
-    _check(log, queries, (seconds, rate, limit))
-    from levada.cli.terminal import progress_bar
+    if not 1 <= queries <= _MOST_QUERIES:
+        raise UsageError(f"--queries must be 1 to {_MOST_QUERIES:,}, not {queries}")
+    if not all(0 < bound < math.inf for bound in (seconds, rate, limit)):
+        raise UsageError("--seconds, --rate and --limit must be above 0, and finite")
+    check_request(log)
     from levada.replay.cache_warming import WarmUp, nothing_replayed
     from levada.replay.cache_warming import warm_up as warm
 
@@ -66,9 +72,6 @@ def _last(log: Path, collection: str | None, most: int) -> deque[QueryEntry]:
 
 
 def _say(done: WarmUpResult) -> None:
-    from levada.cli.terminal import printer
-    from levada.core.words import line, plural
-
     out = printer()
     asked = plural(done.asked, "query")
     ended = {"log": "the end of the log", "queries": "--queries", "seconds": "--seconds"}[done.ended]
@@ -83,12 +86,3 @@ def _say(done: WarmUpResult) -> None:
             out.print(f"partial: {count:,} {words}")
     if done.trouble:
         out.print(line(f"the server said: {done.trouble}"))
-
-
-def _check(log: Path, queries: int, bounds: tuple[float, ...]) -> None:
-    if not 1 <= queries <= _MOST_QUERIES:
-        raise UsageError(f"--queries must be 1 to {_MOST_QUERIES:,}, not {queries}")
-    if not all(0 < bound < math.inf for bound in bounds):
-        raise UsageError("--seconds, --rate and --limit must be above 0, and finite")
-    if not log.is_file():
-        raise LevadaError(f"there is no log of queries {log}")
