@@ -26,15 +26,11 @@ def _open_missing_streams() -> None:
     """Open standard streams that are closed: the next file would get their number, and be written to by print."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            _open_nowhere(number)
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:  # else it got the number by itself
+                os.dup2(nowhere, number)
+                os.close(nowhere)
             setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115
-
-
-def _open_nowhere(number: int) -> None:
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    if nowhere != number:  # else it got the number by itself
-        os.dup2(nowhere, number)
-        os.close(nowhere)
 
 
 class Family(TyperGroup):

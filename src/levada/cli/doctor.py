@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from rich.text import Text
 
-from levada.cli.options import ConfigOption, DataOption, JsonOption, print_json
+from levada.cli.options import ConfigOption, DataOption, JsonOption, print_result
+from levada.cli.terminal import printer
 from levada.core.errors import SettingsError
+from levada.core.words import line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,11 +49,8 @@ def doctor(data: DataOption = Path("levada-data"), config: ConfigOption = None, 
     ]
     packages = installed_packages("levada")
     sound = all(check.verdict != "fail" for check in checks)
-    if json:
-        total = sum(package.bytes for package in packages)
-        print_json({"ok": sound, "checks": checks, "install": {"bytes": total, "packages": packages}})
-    else:
-        _print(checks, packages)
+    install = {"bytes": sum(package.bytes for package in packages), "packages": packages}
+    print_result(json, {"ok": sound, "checks": checks, "install": install}, _print, checks, packages)
     raise typer.Exit(0 if sound else 1)
 
 
@@ -67,11 +68,6 @@ def _settings(config: Path | None) -> tuple[Settings, Check]:
 
 
 def _print(checks: Sequence[Check], packages: Sequence[Package]) -> None:
-    from rich.text import Text
-
-    from levada.cli.terminal import printer
-    from levada.core.words import line
-
     out = printer()
     for check in checks:
         out.print(
@@ -84,10 +80,7 @@ def _print(checks: Sequence[Check], packages: Sequence[Package]) -> None:
     for package in packages:
         out.print(f"{package.bytes / 1e6:>9,.1f} MB  {package.name} {package.version}")
     out.print(f"{sum(package.bytes for package in packages) / 1e6:>9,.1f} MB  in all", style="bold")
-    worst = [check for check in checks if check.verdict == "fail"]
-    warned = [check for check in checks if check.verdict == "warn"]
+    met = Counter(check.verdict for check in checks)
+    words = f"{met['fail']} failed, {met['warn']} to look at" if met["fail"] or met["warn"] else "all is well"
     out.print()
-    out.print(
-        f"{len(worst)} failed, {len(warned)} to look at" if worst or warned else "all is well",
-        style=_STYLES["fail" if worst else "warn" if warned else "ok"],
-    )
+    out.print(words, style=_STYLES["fail" if met["fail"] else "warn" if met["warn"] else "ok"])

@@ -23,6 +23,10 @@ DataOption = Annotated[Path, typer.Option("--data", metavar="DIR", help="The fol
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Settings; default: levada.toml if it is here.")
 ]
+ControllerOption = Annotated[str, typer.Option(metavar="NAME", help="Who says how many; a wrong name lists all.")]
+RabbitOption = Annotated[str, typer.Option(envvar="LEVADA_RABBITMQ", metavar="URL", help="amqp://user:password@host/")]
+OutOption = Annotated[str, typer.Option("--out", metavar="FILE", help="Where to; - is standard output.")]
+STDOUT = "-"
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object for programs instead of text.")]
 
 
@@ -30,6 +34,11 @@ def check_range(option: str, value: float, least: float, most: float) -> None:
     """`UsageError` unless the value of this option lies within the bounds."""
     if not least <= value <= most:
         raise UsageError(f"{option} must be between {least} and {most}, not {value}")
+
+
+def split_names(typed: str | None) -> tuple[str, ...]:
+    """The words of a list with commas."""
+    return tuple(name.strip() for name in (typed or "").split(",") if name.strip())
 
 
 def print_json(value: Any) -> None:

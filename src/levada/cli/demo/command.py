@@ -52,10 +52,14 @@ def demo(
 
         levada demo --serve-only --port 8080 --speed 100 --pages 5000
     """
+    with_burst = bool(burst) if serve_only else burst is not False
+    options = ["--port", str(port if serve_only else 0), "--speed", str(speed or (1.0 if serve_only else 500.0))]
+    options += ["--seed", str(seed), "--page-bytes", str(page_bytes), "--hostile" if hostile else "--no-hostile"]
+    options += ["--burst" if with_burst else "--no-burst", *(["--pages", str(pages)] if pages is not None else [])]
     if serve_only:
         from levada.demo.server import main as serve
 
-        raise typer.Exit(serve(_server_options(speed or 1.0, pages, seed, page_bytes, hostile, bool(burst), port)))
+        raise typer.Exit(serve(options))
     from levada.cli.demo.output import print_crawl, print_rest
     from levada.cli.run.crawl import drive, run_loop, served_beside
     from levada.cli.terminal import doing
@@ -63,7 +67,6 @@ def demo(
     from levada.demo.folder import clear
     from levada.demo.story import crawl_web, look_closer
 
-    options = _server_options(speed or 500.0, pages, seed, page_bytes, hostile, burst is not False, 0)
     clear(DataFolder(data))
     with ExitStack() as busy:
 
@@ -81,12 +84,3 @@ def demo(
             print_crawl(run)
         run = look_closer(run, step)
     print_result(json, run.summary(), print_rest, run)
-
-
-def _server_options(
-    speed: float, pages: int | None, seed: int, page_bytes: int, hostile: bool, burst: bool, port: int
-) -> list[str]:
-    options = ["--port", str(port), "--speed", str(speed), "--seed", str(seed), "--page-bytes", str(page_bytes)]
-    options.append("--hostile" if hostile else "--no-hostile")
-    options.append("--burst" if burst else "--no-burst")
-    return options if pages is None else [*options, "--pages", str(pages)]

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from levada.core.balance import CountReport
-    from levada.core.reports import Report
     from levada.core.search_records import Trend
     from levada.demo.story import DemoRun, ShardStory, WarmStory
 
@@ -51,39 +50,37 @@ def print_crawl(story: DemoRun) -> None:
     """Print how the crawl went, measured against the actual changes."""
     console, report, ours, turns = _console(), story.report, story.levada, story.round_robin
     hours, here = report.seconds / 3600, report.seconds / story.web.speed
-    _say(
-        console,
-        f"[bold]{report.pages:,} pages[/] by {report.fetched:,} fetches in {hours:.1f} hours of the web's time "
-        f"({here:.0f} s here).",
-    )
-    _say(
-        console,
-        f"The web's own {ours.pages:,} pages: {ours.changes:,} changes, [bold]{ours.caught:,} caught[/] by "
-        f"{ours.fetches:,} of the fetches.",
-    )
-    _say(
-        console,
-        f"Fresh, measured: [bold green]{ours.freshness:.1%}[/] of the time; round robin, as many fetches: "
-        f"{turns.freshness:.1%}.",
-    )
     estimate = "nothing" if report.believed_current is None else f"{report.believed_current:.1%}"
-    _say(
-        console,
+    console.print(
+        f"[bold]{report.pages:,} pages[/] by {report.fetched:,} fetches in {hours:.1f} hours of the web's time "
+        f"({here:.0f} s here).\n"
+        f"The web's own {ours.pages:,} pages: {ours.changes:,} changes, [bold]{ours.caught:,} caught[/] by "
+        f"{ours.fetches:,} of the fetches.\n"
+        f"Fresh, measured: [bold green]{ours.freshness:.1%}[/] of the time; round robin, as many fetches: "
+        f"{turns.freshness:.1%}.\n"
         f"Current in the end: estimated [bold]{estimate}[/] of the stored pages, actually {story.current:.1%}.",
+        markup=True,
     )
     console.print(_reasons("Refused", report.refused, _room(console)))
     console.print(_reasons("Failed", report.failed, _room(console)))
-    if scaled := _scaled(report):
-        console.print(scaled)
+    # The stages that grew or shrank.
+    scaled = ", ".join(
+        f"{each.name} {each.least} to {each.most} (mean {each.mean:.1f}, {each.decisions} steps)"
+        for each in report.stages
+        if each.least != each.most
+    )
+    if scaled:
+        console.print(f"Workers: {scaled}.")
 
 
 def print_rest(story: DemoRun) -> None:
     """Print what the collection offers, and what to try next."""
     console = _console()
-    _say(console, f"\nA search for [bold]{story.question}[/]: {plural(story.hits.total, 'page')}, first of all")
+    found = plural(story.hits.total, "page")
+    console.print(f"\nA search for [bold]{story.question}[/]: {found}, first of all", markup=True)
     for hit in story.hits.hits:
-        found = Text.assemble("  ", (line(hit.title), "bold"), "  ", (line(hit.url), "dim"))
-        console.print(found, no_wrap=True, overflow="ellipsis" if console.is_terminal else "ignore")
+        shown = Text.assemble("  ", (line(hit.title), "bold"), "  ", (line(hit.url), "dim"))
+        console.print(shown, no_wrap=True, overflow="ellipsis" if console.is_terminal else "ignore")
     if story.trends:
         console.print(_trending(story.trends, _room(console)))
     if story.counting.records:
@@ -105,10 +102,6 @@ def _console() -> Console:
     return console
 
 
-def _say(console: Console, text: str) -> None:
-    console.print(text, markup=True)
-
-
 def _room(console: Console) -> int | None:
     return console.width if console.is_terminal else None
 
@@ -116,28 +109,19 @@ def _room(console: Console) -> int | None:
 def _reasons(name: str, counts: Mapping[str, int], room: int | None) -> str:
     """The most frequent reasons, and the number of the others."""
     said = [f"{reason} {number:,}" for reason, number in counts.items()] or ["nothing"]
-    return _most_of(said, lambda most: f"{name}: {', '.join(said[:most])}{_besides(counts, most)}.", room)
+
+    def told(most: int) -> str:
+        left = list(counts.values())[most:]
+        besides = f", and {sum(left):,} for {plural(len(left), 'other reason')}" if left else ""
+        return f"{name}: {', '.join(said[:most])}{besides}."
+
+    return _most_of(said, told, room)
 
 
 def _most_of(said: Sequence[str], told: Callable[[int], str], room: int | None) -> str:
     """A sentence about as many as a line holds, and at least one."""
     texts = (told(most) for most in range(len(said), 1, -1))
     return next((text for text in texts if room is None or len(text) <= room), told(1))
-
-
-def _besides(counts: Mapping[str, int], most: int) -> str:
-    left = list(counts.values())[most:]
-    return f", and {sum(left):,} for {plural(len(left), 'other reason')}" if left else ""
-
-
-def _scaled(report: Report) -> str:
-    """The stages that grew or shrank."""
-    said = ", ".join(
-        f"{each.name} {each.least} to {each.most} (mean {each.mean:.1f}, {each.decisions} steps)"
-        for each in report.stages
-        if each.least != each.most
-    )
-    return f"Workers: {said}." if said else ""
 
 
 def _trending(trends: Sequence[Trend], room: int | None) -> str:

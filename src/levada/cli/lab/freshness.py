@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from levada.cli.lab.tables import PictureOption, print_sections, records_table, require_lab, wide_printer
-from levada.cli.options import JsonOption, print_result
+from levada.cli.options import JsonOption, print_result, split_names
 from levada.cli.terminal import progress_bar
 from levada.core.durations import duration
 from levada.core.errors import UsageError
@@ -137,8 +137,8 @@ def freshness(
     require_lab(picture)
     from levada.lab.freshness.simulation import POLICIES
 
-    run_worlds = _worlds(worlds, history, days)
-    result = run(run_worlds, _names(policies) or POLICIES, _seeds(seeds), quiet=json)
+    run_worlds, chosen = _worlds(worlds, history, days), tuple(dict.fromkeys(split_names(policies)))
+    result = run(run_worlds, chosen or POLICIES, _seeds(seeds), quiet=json)
     if picture:
         from levada.lab.freshness.table import draw, summarise
 
@@ -152,14 +152,10 @@ def _worlds(names: str | None, history: Path | None, days: float | None) -> Sequ
     if history is None:
         if days is not None:
             raise UsageError("--days is for --history")
-        return _names(names) or WORLDS
+        return tuple(dict.fromkeys(split_names(names))) or WORLDS
     if names is not None:
         raise UsageError("--history replays one file: leave --worlds out")
     return (HistoryFile(history, days),)
-
-
-def _names(typed: str | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name.strip() for name in (typed or "").split(",") if name.strip()))
 
 
 def _seeds(typed: str) -> tuple[int, ...]:

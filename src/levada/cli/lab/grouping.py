@@ -17,7 +17,7 @@ from levada.cli.lab.tables import (
     require_lab,
     wide_printer,
 )
-from levada.cli.options import JsonOption, check_range, print_result
+from levada.cli.options import JsonOption, check_range, print_result, split_names
 from levada.cli.terminal import progress_bar
 from levada.core.errors import UsageError
 
@@ -155,7 +155,7 @@ def grouping(
     check_range("--runs", seeds, 1, 1_000)
     if min(records, thesis_records) < 1_000 or max(records, thesis_records) > 200_000_000:
         raise UsageError("--records and --thesis-records must be between 1000 and 200000000")
-    names = tuple(name.strip() for name in (streams or "").split(",") if name.strip())
+    names = split_names(streams)
     _check_streams(names, parts)
 
     result = run(parts, range(1, seeds + 1), records, thesis_records, names, quiet=json)

@@ -34,23 +34,18 @@ _COLUMNS: Mapping[str, Callable[[KeyEntry], str]] = {
 
 
 def show(result: ShardingLabResult) -> None:
+    from levada.lab.sharding.tables import PRINTED_KEY
+
     out = wide_printer()
     if result.key is not None:
-        _show_key(result)
+        same = "the same" if result.key_text == PRINTED_KEY else "not the same"
+        out.print(f"The paper's key from its table: {result.key_text}   printed: {PRINTED_KEY}   ({same})")
+        for dropped in result.key.dropped:
+            out.print(f"  dropped {dropped.field}: {dropped.reason}")
     print_sections(out, result.sections)
     for active in dict.fromkeys(entry.active for entry in result.entries):
         out.print(Text(f"\n{active:.0%} of the ads active; load, inserts: max/mean; one node is 1", style="bold"))
         out.print(_table([entry for entry in result.entries if entry.active == active]))
-
-
-def _show_key(result: ShardingLabResult) -> None:
-    from levada.lab.sharding.tables import PRINTED_KEY
-
-    out = wide_printer()
-    same = "the same" if result.key_text == PRINTED_KEY else "not the same"
-    out.print(f"The paper's key from its table: {result.key_text}   printed: {PRINTED_KEY}   ({same})")
-    for dropped in result.key.dropped if result.key else ():
-        out.print(f"  dropped {dropped.field}: {dropped.reason}")
 
 
 def _table(entries: Sequence[KeyEntry]) -> Table:

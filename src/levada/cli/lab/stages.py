@@ -84,16 +84,15 @@ def run(parts: Sequence[str], runs: int, seconds: float, *, quiet: bool) -> Stag
     result = StagesLabResult()
     if "checks" in parts:
         result.sections += _checks(seconds, seeds, quiet)
-    if "scores" in parts:
-        result.sections += [
-            _watched(quiet, report.linear_section, seconds, seeds),
-            _watched(quiet, report.drain_time_section, seconds, seeds),
-        ]
-    if "limits" in parts:
-        result.limits += [
-            _watched(quiet, limits.limits_section, seconds, fresh),
-            _watched(quiet, limits.startup_section, seconds, fresh),
-        ]
+    for part, sections, make, drawn in (
+        ("scores", result.sections, report.linear_section, seeds),
+        ("scores", result.sections, report.drain_time_section, seeds),
+        ("limits", result.limits, limits.limits_section, fresh),
+        ("limits", result.limits, limits.startup_section, fresh),
+    ):
+        if part in parts:
+            with progress_bar(quiet) as progress:
+                sections.append(make(seconds, drawn, progress))
     if "comparison" in parts:
         with progress_bar(quiet) as progress:
             result.entries = compare(seeds=fresh, seconds=seconds, progress=progress)
@@ -114,11 +113,6 @@ def _checks(seconds: float, seeds: Sequence[int], quiet: bool) -> list[Section]:
         money.side_by_side_section(best),
         *money.money_sections(best),
     ]
-
-
-def _watched(quiet: bool, make: Callable[..., Section], seconds: float, seeds: Sequence[int]) -> Section:
-    with progress_bar(quiet) as progress:
-        return make(seconds, seeds, progress)
 
 
 _PARTS = ("checks", "scores", "limits", "comparison")

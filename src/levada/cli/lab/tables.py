@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from levada.cli.options import split_names
 from levada.cli.terminal import printer
 from levada.core.errors import LevadaError, MissingExtra, UsageError
 
@@ -50,7 +51,7 @@ def check_folder(option: str, path: Path | None) -> None:
 
 def chosen_parts(only: str | None, known: Sequence[str]) -> tuple[str, ...]:
     """The parts named in a list with commas; all of them if none is named."""
-    chosen = tuple(part.strip() for part in (only or ",".join(known)).split(",") if part.strip())
+    chosen = split_names(only or ",".join(known))
     for part in chosen:
         if part not in known:
             raise UsageError(f"--only: {part!r} is none of {', '.join(known)}")

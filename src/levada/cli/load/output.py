@@ -54,6 +54,7 @@ def status_facts(status: LoadStatus | None, manifest: Manifest | None) -> dict[s
 
 
 def _status_facts(status: LoadStatus) -> dict[str, Any]:
+    from levada.bulk.loads import LoadTasks
     from levada.bulk.tasks import progress_of
 
     record, done = status.record, status.done
@@ -76,12 +77,7 @@ def _status_facts(status: LoadStatus) -> dict[str, Any]:
         "rows_per_second": rate,
         "seconds_left": left,
         "share": share,
-        "tasks": {
-            "done": done.tasks,
-            "leased": status.leased - status.expired,
-            "expired": status.expired,
-            "waiting": status.waiting,
-        },
+        "tasks": LoadTasks(done.tasks, status.leased - status.expired, status.expired, status.waiting),
         "instances": {
             owner: {"leased": held, "done": tasks, "rows": rows} for owner, (held, tasks, rows) in status.owners.items()
         },

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import typer
 
-from levada.bulk.loads import LoadRequest, load
+from levada.bulk import loads
 from levada.bulk.tasks import LoadStatus
 from levada.cli.load.output import MAPS, print_loaded, progress_line, short_line, status_facts
 from levada.cli.logs import tell
@@ -26,7 +26,7 @@ _EVERY = 5.0  # seconds between two lines when piped
 
 
 def run(
-    request: LoadRequest,
+    request: loads.LoadRequest,
     maps: Path,
     processes: int,
     metrics_port: int,
@@ -57,7 +57,7 @@ def run(
                 show(status)
 
         try:
-            loaded = load(request, watch, say=partial(tell, level=logging.WARNING))
+            loaded = loads.load(request, watch, say=partial(tell, level=logging.WARNING))
         except KeyboardInterrupt:
             where = [] if maps == MAPS else ["--maps", str(maps)]
             again = shlex.join(["levada", "load", "resume", request.name, *where])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby, zip_longest
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,10 +31,10 @@ def unified(hunks: Sequence[Hunk]) -> Iterator[Text]:
     for hunk in hunks:
         yield _header(hunk)
         for each in hunk.lines:
-            shown = Text(each.sign, _COLOUR[each.sign])
-            whole = len(each.pieces) == 1
+            colour = _COLOUR[each.sign]
+            shown = Text(each.sign, colour)
             for text, differs in each.pieces:
-                shown.append(text, _style(each.sign, differs and not whole))
+                shown.append(text, f"bold reverse {colour}" if differs and len(each.pieces) > 1 else colour)
             yield shown
 
 
@@ -49,35 +51,18 @@ def _header(hunk: Hunk) -> Text:
     return Text(f"@@ {before} +{hunk.after_line},{hunk.after_count} @@", "cyan")
 
 
-def _style(sign: str, differs: bool) -> str:
-    return f"bold reverse {_COLOUR[sign]}" if differs else _COLOUR[sign]
-
-
 def _paired(lines: Sequence[DiffLine]) -> Iterator[tuple[DiffLine | None, DiffLine | None]]:
     """Removed lines, each with the one that replaced it; an unchanged line is a pair with itself."""
     gone: list[DiffLine] = []
-    come: list[DiffLine] = []
-    for each in [*lines, None]:
-        if each is not None and each.sign == "-" and not come:
-            gone.append(each)
-        elif each is not None and each.sign == "+":
-            come.append(each)
-        else:
-            yield from _in_step(gone, come)
-            gone, come = [], []
-            if each is not None and each.sign == "-":
-                gone.append(each)
-            elif each is not None:
-                yield each, each
-
-
-def _in_step(gone: list[DiffLine], come: list[DiffLine]) -> Iterator[tuple[DiffLine | None, DiffLine | None]]:
-    both = min(len(gone), len(come))
-    yield from zip(gone[:both], come[:both], strict=True)
-    for each in gone[both:]:
-        yield each, None
-    for each in come[both:]:
-        yield None, each
+    for sign, alike in groupby(lines, attrgetter("sign")):
+        if sign == "-":
+            gone = list(alike)
+            continue
+        yield from zip_longest(gone, alike if sign == "+" else ())
+        gone = []
+        if sign == " ":
+            yield from ((each, each) for each in alike)
+    yield from zip_longest(gone, ())
 
 
 def _merged(old: DiffLine | None, new: DiffLine | None) -> Text:

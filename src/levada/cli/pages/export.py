@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from levada.cli.options import DataOption, JsonOption, print_json
+from levada.cli.options import STDOUT, DataOption, JsonOption, OutOption, print_json
+from levada.cli.terminal import progress_bar
 from levada.core.errors import UsageError
-
-_STDOUT = "-"
-Format = Literal["jsonl", "parquet", "warc", "xml"]
+from levada.core.words import plural, size
 
 
 def export(
@@ -21,7 +20,7 @@ def export(
     warc: Annotated[bool, typer.Option("--warc", help="WARC 1.1; compressed if FILE ends in .gz.")] = False,
     xml: Annotated[Path | None, typer.Option(metavar="DIR", help="One XML file per site: id, title, content.")] = None,
     format: Annotated[str, typer.Option(metavar="NAME", help="A format by name, built in or of a plug-in.")] = "",
-    out: Annotated[str, typer.Option(metavar="FILE", help="Where to; - is standard output.")] = _STDOUT,
+    out: OutOption = STDOUT,
     site: Annotated[str, typer.Option(metavar="HOST", help="Only this host and those below it.")] = "",
     since: Annotated[str, typer.Option(metavar="TIME", help="Only what changed since: 7d, 24h, 2026-01-31.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace what is there already.")] = False,
@@ -47,10 +46,9 @@ def export(
     form = _format(format, {"jsonl": jsonl, "parquet": parquet, "warc": warc, "xml": xml is not None})
     if xml is not None:
         _check_folder(xml, out)
-    elif not format or out == _STDOUT:
+    elif not format or out == STDOUT:
         _check_file(form, out, json)
     import levada
-    from levada.cli.terminal import progress_bar
 
     target = str(xml) if xml is not None else out
     with levada.open(data, create=False) as collection, progress_bar(lines=False) as show:
@@ -60,13 +58,14 @@ def export(
             site=site,
             since=since or None,
             force=force,
-            stdout=sys.stdout.buffer if target == _STDOUT else None,
+            stdout=sys.stdout.buffer if target == STDOUT else None,
             on_progress=lambda seen, total: show(seen, total, "exporting"),
         )
     if json:
         print_json({"format": form, "out": target, "pages": done.pages, "bytes": done.bytes})
     else:
-        _say(done.pages, done.bytes, target)
+        where = "" if target == STDOUT else f" in {target}"
+        print(f"{plural(done.pages, 'page')}, {size(done.bytes)}{where}", file=sys.stderr)
 
 
 def _format(named: str, flags: dict[str, bool]) -> str:
@@ -78,25 +77,18 @@ def _format(named: str, flags: dict[str, bool]) -> str:
 
 
 def _check_folder(folder: Path, out: str) -> None:
-    if out != _STDOUT:
+    if out != STDOUT:
         raise UsageError("--xml names its folder itself: leave --out away")
-    if str(folder) == _STDOUT:
+    if str(folder) == STDOUT:
         raise UsageError("--xml writes a folder, with a file for each site, not standard output: --xml pages/")
 
 
 def _check_file(form: str, out: str, json: bool) -> None:
     if not out:
         raise UsageError("--out needs the name of a file, or - for standard output")
-    if out != _STDOUT:
+    if out != STDOUT:
         return
     if json:
         raise UsageError("--json reports on a file: name one with --out FILE (for pages as JSON: --jsonl alone)")
     if form != "jsonl" and sys.stdout.isatty():
         raise UsageError(f"--{form} is not for reading on a terminal: name a file with --out FILE")
-
-
-def _say(pages: int, written: int, target: str) -> None:
-    from levada.core.words import plural, size
-
-    where = "" if target == _STDOUT else f" in {target}"
-    print(f"{plural(pages, 'page')}, {size(written)}{where}", file=sys.stderr)

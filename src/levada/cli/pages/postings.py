@@ -10,7 +10,9 @@ import msgspec
 import typer
 
 from levada.cli.options import DataOption, JsonOption, print_json
+from levada.cli.terminal import printer
 from levada.core.errors import NotFound
+from levada.core.words import line, shortened
 
 
 def postings(
@@ -33,8 +35,6 @@ def postings(
     ```
     """
     import levada
-    from levada.cli.terminal import printer
-    from levada.core.words import line, shortened
 
     typed = line(word)
     with levada.open(data, create=False) as collection:

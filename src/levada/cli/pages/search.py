@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from levada.cli.options import DataOption, JsonOption, print_json
-from levada.core.errors import NotFound, UsageError
+from levada.cli.options import DataOption, JsonOption, print_found
+from levada.cli.terminal import printer
+from levada.core.durations import iso, relative
+from levada.core.errors import UsageError
+from levada.core.words import harmless, line, shortened
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
-
     from levada.core.search_records import Hit, Hits, Query
 
 
@@ -86,9 +86,7 @@ def search(
     ```
     """
     import levada
-    from levada.cli.terminal import printer
     from levada.core.search_records import Query
-    from levada.core.words import line
 
     typed = line(" ".join(words))
     first = (page - 1) * limit
@@ -99,13 +97,11 @@ def search(
         print(f"levada: {sentence}; what it holds is shown without excerpts, and may be old", file=sys.stderr)
     if capture is not None:
         _capture(Query(typed, limit, first, now), capture)
-    if json:
-        partial = {"partial": away} if away else {}
-        print_json({"total": hits.total, "hits": [_facts(hit) for hit in hits.hits], **partial})
-        raise typer.Exit(0 if hits.hits else NotFound.exit_code)
-    if not hits.hits:
-        raise NotFound(_nothing(typed, hits, page))
-    _print(printer(), hits, first, now)
+    partial = {"partial": away} if away else {}
+    facts = {"total": hits.total, "hits": [_facts(hit) for hit in hits.hits], **partial}
+    beyond = f"there is no page {page} of hits: {hits.total:,} were found for {typed}"
+    nothing = beyond if hits.total else f"nothing found for {typed}"
+    print_found(json, facts, hits.hits, nothing, _print, hits, first, now)
 
 
 def _capture(query: Query, log: Path) -> None:
@@ -118,19 +114,17 @@ def _capture(query: Query, log: Path) -> None:
         print(f"levada: the query could not be written to {log}", file=sys.stderr)
 
 
-def _nothing(typed: str, hits: Hits, page: int) -> str:
-    if hits.total:
-        return f"there is no page {page} of hits: {hits.total:,} were found for {typed}"
-    return f"nothing found for {typed}"
-
-
-def _print(out: Console, hits: Hits, first: int, now: float) -> None:
+def _print(hits: Hits, first: int, now: float) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
+    out = printer()
     for number, hit in enumerate(hits.hits, first + 1):
-        out.print(Text.assemble((f"{number:>3}. ", "dim"), _title(hit)))
-        for each in (Text(hit.url, "green"), _snippet(hit), _about(hit, now)):
+        title = shortened(line(hit.title), 200) or "(no title)"
+        out.print(Text.assemble((f"{number:>3}. ", "dim"), (title, "bold cyan")))
+        snippet = Text.assemble(*((harmless(piece), "bold" if asked else "") for piece, asked in hit.snippet))
+        about = (hit.site, hit.language, f"changed {relative(hit.changed_at, now)}")
+        for each in (Text(hit.url, "green"), snippet, Text(" · ".join(filter(None, about)), "dim")):
             if out.is_terminal and len(each) > 0:
                 out.print(Padding(each, (0, 0, 0, 5)), soft_wrap=False)
             elif len(each) > 0:
@@ -141,34 +135,7 @@ def _print(out: Console, hits: Hits, first: int, now: float) -> None:
     out.print(f"{hits.total:,} found{shown}", style="dim")
 
 
-def _title(hit: Hit) -> Text:
-    from rich.text import Text
-
-    from levada.core.words import line, shortened
-
-    return Text(shortened(line(hit.title), 200) or "(no title)", "bold cyan")
-
-
-def _snippet(hit: Hit) -> Text:
-    from rich.text import Text
-
-    from levada.core.words import harmless
-
-    return Text.assemble(*((harmless(piece), "bold" if asked else "") for piece, asked in hit.snippet))
-
-
-def _about(hit: Hit, now: float) -> Text:
-    from rich.text import Text
-
-    from levada.core.durations import relative
-
-    about = [hit.site, hit.language, f"changed {relative(hit.changed_at, now)}"]
-    return Text(" · ".join(part for part in about if part), "dim")
-
-
 def _facts(hit: Hit) -> dict[str, Any]:
-    from levada.core.durations import iso
-
     return {
         "url": hit.url,
         "site": hit.site,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from levada.cli.options import DataOption, JsonOption, print_json
+from levada.cli.options import DataOption, JsonOption, print_found
 from levada.cli.terminal import printer, progress_bar
 from levada.core.durations import iso, moment
-from levada.core.errors import NotFound
 from levada.core.words import harmless, plural
 
 if TYPE_CHECKING:
@@ -91,33 +92,13 @@ def trends(
     """
     from levada.collection.trends import TrendReport, compare_groupings, find_trends
 
+    count: Callable[..., CountReport | TrendReport] = compare_groupings
+    if not balance:
+        count = partial(find_trends, window=window, site=site or "", language=lang or "", limit=limit)
     with progress_bar(lines=False) as show:
-
-        def counting(done: int, total: int) -> None:
-            show(done, total, "counting")
-
-        found: CountReport | TrendReport
-        if balance:
-            found = compare_groupings(data, on_progress=counting)
-        else:
-            found = find_trends(
-                data, window=window, site=site or "", language=lang or "", limit=limit, on_progress=counting
-            )
-    if not isinstance(found, TrendReport):
-        _show_balance(found, json)
-        return
-    if json:
-        print_json(trend_facts(found))
-        raise typer.Exit(0 if found.trends else NotFound.exit_code)
-    if not found.trends:
-        raise NotFound("no term was added to pages more often than before")
-    print_trends(found.query, found.trends)
-
-
-def _show_balance(report: CountReport, json: bool) -> None:
-    if json:
-        print_json(report)
-        raise typer.Exit(0 if report.records else NotFound.exit_code)
-    if not report.records:
-        raise NotFound("there is nothing to count: no page is stored")
-    print_balance(report)
+        found = count(data, on_progress=lambda done, total: show(done, total, "counting"))
+    if isinstance(found, TrendReport):
+        nothing = "no term was added to pages more often than before"
+        print_found(json, trend_facts(found), found.trends, nothing, print_trends, found.query, found.trends)
+    else:
+        print_found(json, found, found.records, "there is nothing to count: no page is stored", print_balance)

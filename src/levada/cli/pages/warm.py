@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from levada.cli.options import DataOption, JsonOption, print_result
+from levada.cli.terminal import progress_bar
+from levada.core.words import harmless, plural
 
 if TYPE_CHECKING:
     from levada.bulk.tasks import LoadStatus
@@ -37,7 +39,6 @@ def warm(
     levada warm --to redis://cache:6379/0 --name pages
     ```
     """
-    from levada.cli.terminal import progress_bar
     from levada.collection.warm_map import warm as fill
     from levada.collection.warm_map import warm_request
     from levada.core.folder import DataFolder
@@ -57,8 +58,6 @@ def warm(
 
 
 def _say(warmed: WarmMapResult) -> None:
-    from levada.core.words import harmless, plural
-
     what = "" if warmed.whole else " that may have been visited since the last time"
     print(
         f"{warmed.name}: {plural(warmed.pages, 'page')}{what}, {warmed.pages_per_second:,.0f} pages/s, in "

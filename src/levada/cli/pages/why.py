@@ -29,21 +29,20 @@ def show_page(why: Why, folder: Path) -> None:
         out.print(line(why.title) or "(no title)", style="bold")
     out.print(page.url)
     out.print(str(why))
-    rows = [
-        ("state", Text(_state(page))),
-        ("found", Text(_found(why))),
-        *(("visits", each) for each in _visits(page, why.at)),
-        *(("changes", each) for each in _changes(why)),
-        *(("others", each) for each in _others(why)),
-        *(("price", each) for each in _price(why)),
-        *(("paper", each) for each in _paper(why)),
-        ("versions", Text(_versions(why, folder))),
-        *(("site", Text(each)) for each in why.site_notes),
-    ]
-    before = ""
-    for name, told in rows:
-        out.print(Text.assemble((f"{name if name != before else '':>9}  ", "dim"), told))
-        before = name
+    rows: dict[str, Iterable[str | Text]] = {
+        "state": [_state(page)],
+        "found": [_found(why)],
+        "visits": _visits(page, why.at),
+        "changes": _changes(why),
+        "others": _others(why),
+        "price": _price(why),
+        "paper": _paper(why),
+        "versions": [_versions(why, folder)],
+        "site": why.site_notes,
+    }
+    for name, lines in rows.items():
+        for number, told in enumerate(lines):
+            out.print(Text.assemble((f"{'' if number else name:>9}  ", "dim"), told))
 
 
 def _state(page: PageRecord) -> str:
@@ -155,8 +154,8 @@ def show_budget(plan: Forecast) -> None:
     out.print(f"{plural(plan.pages, 'page')}: estimated freshness at each budget", style="bold")
     out.print(Text(f"{'budget':>9}  {'fetches per hour':>16}  {'fresh':>6}  {'':{_BAR}}  twice that", style="dim"))
     for number, (point, twice) in enumerate(pairwise(plan.points)):
-        is_present = point is plan.present
-        share = "now" if is_present else _times(number + LEAST_POWER)
+        is_present, power = point is plan.present, number + LEAST_POWER
+        share = "now" if is_present else f"x {2**power}" if power > 0 else f"x 1/{2**-power}"
         row = (
             f"{share:>9}  {_per_hour(point.visits):>16}  {point.fresh:>6.1%}  {bar(point.fresh, _BAR):<{_BAR}}  "
             f"{100 * (twice.fresh - point.fresh):+.1f}"
@@ -164,10 +163,6 @@ def show_budget(plan: Forecast) -> None:
         out.print(Text(row, style="bold green" if is_present else ""))
     for told in _remarks(plan):
         out.print(told)
-
-
-def _times(power: int) -> str:
-    return f"x {2**power}" if power > 0 else f"x 1/{2**-power}"
 
 
 def _remarks(plan: Forecast) -> list[str]:

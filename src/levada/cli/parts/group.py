@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from levada.cli.options import JsonOption, check_range, print_result
+from levada.cli.lab.tables import require_lab
+from levada.cli.options import JsonOption, check_range, ended_at_once, print_result
+from levada.cli.terminal import printer
+from levada.core.durations import duration
 from levada.core.errors import UsageError
+from levada.core.plugins import find
+from levada.core.words import plural
 
 if TYPE_CHECKING:
     from levada.lab.grouping.cells import GroupingFigures
@@ -43,28 +48,19 @@ def group(
     levada group --stream keys.txt.gz --workers 50
     ```
     """
-    from levada.cli.lab.tables import require
-
-    require("numpy", "numba")
-    _check(method, workers, skew, records, seed)
-    from levada.cli.options import ended_at_once
-    from levada.lab.grouping.cells import run_cell
-
-    with ended_at_once():
-        chosen = _stream(stream, skew, records, seed)
-        figures = run_cell(method, chosen, workers, seed)
-    print_result(json, figures, _print, figures, method, workers, chosen)
-
-
-def _check(method: str, workers: int, skew: float, records: int, seed: int) -> None:
-    from levada.core.plugins import find
-
+    require_lab()
     find("levada.groupings", method, "--method")
     check_range("--workers", workers, 1, 10_000)
     check_range("--skew", skew, 0, 100)
     check_range("--records", records, 1, _MOST_RECORDS)
     if seed < 0:
         raise UsageError(f"--seed must be 0 or more, not {seed}")
+    from levada.lab.grouping.cells import run_cell
+
+    with ended_at_once():
+        chosen = _stream(stream, skew, records, seed)
+        figures = run_cell(method, chosen, workers, seed)
+    print_result(json, figures, _print, figures, method, workers, chosen)
 
 
 def _stream(name: str | None, skew: float, records: int, seed: int) -> KeyStream:
@@ -80,10 +76,6 @@ def _stream(name: str | None, skew: float, records: int, seed: int) -> KeyStream
 
 
 def _print(figures: GroupingFigures, method: str, workers: int, stream: KeyStream) -> None:
-    from levada.cli.terminal import printer
-    from levada.core.durations import duration
-    from levada.core.words import plural
-
     out = printer()
     keys = plural(len(stream.names), "key")
     out.print(f"{method}: {plural(len(stream.keys), 'record')} of {keys} to {plural(workers, 'worker')}", style="bold")

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import typer
-
 from levada.cli.options import JsonOption, print_json
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(plugins)
+from levada.cli.terminal import printer
+from levada.core.words import harmless
 
 
 def plugins(json: JsonOption = False) -> None:
@@ -29,9 +25,6 @@ def plugins(json: JsonOption = False) -> None:
     if json:
         print_json({"plugins": found})
         return
-    from levada.cli.terminal import printer
-    from levada.core.words import harmless
-
     out = printer()
     for group, place in GROUPS.items():
         out.print(f"{group}  ({place.setting})", style="bold")

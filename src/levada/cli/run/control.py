@@ -13,7 +13,8 @@ from typing import Annotated
 
 import typer
 
-from levada.cli.options import JsonOption, print_json
+from levada.cli.logs import LogKind, for_machines, set_up_logs
+from levada.cli.options import ControllerOption, JsonOption, RabbitOption, print_json
 from levada.core.errors import UsageError
 from levada.core.reports import Round
 from levada.core.words import harmless, plural
@@ -51,11 +52,9 @@ class ChangedLines:
 
 def listen_to_logs() -> None:
     """Log to standard error; the broker's client is silenced, since our own messages say the same more clearly."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("levada: %(message)s"))
-    ours = logging.getLogger("levada")
-    ours.addHandler(handler)
-    ours.setLevel(logging.INFO)
+    if not for_machines():
+        set_up_logs(LogKind.TEXT)
+        logging.getLogger("levada").setLevel(logging.INFO)
     for name in ("aio_pika", "aiormq"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
@@ -64,9 +63,7 @@ def control(
     settings: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="What the controller is told; per stage a/b.")
     ] = None,
-    rabbitmq: Annotated[
-        str, typer.Option(envvar="LEVADA_RABBITMQ", metavar="URL", help="amqp://user:password@host/")
-    ] = "amqp://localhost/",
+    rabbitmq: RabbitOption = "amqp://localhost/",
     stage: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=QUEUE,LEAST,MOST,COMMAND", help="In order; more than one may be named."),
@@ -82,9 +79,7 @@ def control(
     catalog: Annotated[
         str, typer.Option(metavar="LEAST,MOST", help="With --data: workers that store; likewise.")
     ] = "1,2",
-    controller: Annotated[
-        str, typer.Option(metavar="NAME", help="Who says how many; a wrong name lists all.")
-    ] = "feed-forward",
+    controller: ControllerOption = "feed-forward",
     budget: Annotated[int | None, typer.Option(metavar="N", help="Workers of all stages together, at most.")] = None,
     period: Annotated[float, typer.Option(metavar="S", help="Seconds between two looks.")] = 1.0,
     grace: Annotated[float, typer.Option(metavar="S", help="Seconds that a worker has to finish its job.")] = 30.0,
@@ -142,8 +137,9 @@ def control(
     limit = None if seconds is None else _above_zero(seconds, "--seconds")
     show = print_json if json else ChangedLines()
     if data is None:
-        if keda is None and (idle := next((each.name for each in plan.stages if not each.command), None)) is not None:
-            raise UsageError(f"--stage {idle}: a command is missing: name=queue,least,most,command")
+        for each in plan.stages:
+            if keda is None and not each.command:
+                raise UsageError(f"--stage {each.name}: a command is missing: name=queue,least,most,command")
         listen_to_logs()
         run_until_signal(partial(autoscale, plan, seconds=limit, on_round=show))
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -92,14 +93,15 @@ def screen(work: RunningCrawl, now: float, hint: str = _HINT) -> RenderableType:
     return _Fitting(work, now, hint)
 
 
+@dataclass(frozen=True, slots=True)
 class _Fitting:
-    def __init__(self, work: RunningCrawl, now: float, hint: str) -> None:
-        self._work = work
-        self._now = now
-        self._hint = hint
+    _work: RunningCrawl
+    _now: float
+    _hint: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        sites, recent = min(_SITES, _busy_sites(self._work)), min(_RECENT, len(self._work.progress.recent))
+        busy_sites = sum(1 for _ in self._work.politeness_queue.lengths())
+        sites, recent = min(_SITES, busy_sites), min(_RECENT, len(self._work.progress.recent))
         whole = self._panel(sites, recent)
         over = len(console.render_lines(whole, options, pad=False)) - options.max_height
         if over <= 0:
@@ -187,10 +189,6 @@ def _state(work: RunningCrawl, hint: str) -> str:
 def _idle(work: RunningCrawl) -> str:
     next_due = work.stats.next_due
     return "" if next_due is None else f"next in {duration(max(0.0, next_due - work.clock.now()))}"
-
-
-def _busy_sites(work: RunningCrawl) -> int:
-    return sum(1 for _ in work.politeness_queue.lengths())
 
 
 def _sites(work: RunningCrawl, most: int) -> Table:

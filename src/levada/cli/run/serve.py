@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from levada.cli.options import BESIDE, PORT, DataOption, print_json
+from levada.cli.terminal import printer
 from levada.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from levada.core.folder import DataFolder
     from levada.serve.access import Tokens
 
 _LONGEST_TOKENS = 10_000  # characters of a file of tokens that are read
@@ -68,19 +68,13 @@ def serve(
             needed = bool(tokens)  # not which: what is printed here may end in a log
             print_json({"url": address, "data": str(data), "collection": folder.exists(), "token": needed})
         else:
-            _say(folder, address)
+            out = printer()
+            out.print(f"Levada serves {data} at {address}")
+            if not folder.exists():
+                out.print(f"There is no collection in {data} yet: 'levada crawl URL --data {data}' starts one.")
 
     with door:
         serve(data, door, tokens, names, ready, capture=capture, beside=beside)
-
-
-def _say(folder: DataFolder, address: str) -> None:
-    from levada.cli.terminal import printer
-
-    out, data = printer(), folder.path
-    out.print(f"Levada serves {data} at {address}")
-    if not folder.exists():
-        out.print(f"There is no collection in {data} yet: 'levada crawl URL --data {data}' starts one.")
 
 
 def _tokens(path: Path | None) -> Tokens:

@@ -9,16 +9,14 @@ from typing import Annotated
 
 import typer
 
-from levada.cli.options import JsonOption, print_json
+from levada.cli.options import JsonOption, RabbitOption, print_json
 from levada.cli.run.control import listen_to_logs
 from levada.core.errors import UsageError
 
 
 def work(
     stage: Annotated[str, typer.Option(metavar="fetch|catalog", help="Which work to do.")],
-    rabbitmq: Annotated[
-        str, typer.Option(envvar="LEVADA_RABBITMQ", metavar="URL", help="amqp://user:password@host/")
-    ] = "amqp://localhost/",
+    rabbitmq: RabbitOption = "amqp://localhost/",
     store: Annotated[
         str | None,
         typer.Option(envvar="LEVADA_STORE", metavar="DSN", help="Without the folder: the first PostgreSQL server."),
@@ -55,16 +53,14 @@ def work(
         raise UsageError("--collection names one of several on a server: name that with --store")
     place = find_workplace(data, store, collection)  # a folder that is named counts for more than LEVADA_STORE
     listen_to_logs()
-    done = 0
 
-    async def run() -> None:
-        nonlocal done
+    async def run() -> int:
         async with open_worker(place, stage, rabbitmq) as worker:
             for number in (signal.SIGINT, signal.SIGTERM):
                 asyncio.get_running_loop().add_signal_handler(number, worker.stop)
             await worker.run()
-            done = worker.done
+            return worker.done
 
-    uvloop.run(run())
+    done = uvloop.run(run())
     if json:
         print_json({"stage": stage, "messages": done})

@@ -8,11 +8,9 @@ from typing import Annotated
 import typer
 
 from levada.cli.app import make_family
-from levada.cli.options import JsonOption
+from levada.cli.options import STDOUT, JsonOption, OutOption
 from levada.cli.shard.options import check_sample, parse_address, parse_size, read_key
 
-_STDOUT = "-"
-OutOption = Annotated[str, typer.Option("--out", metavar="FILE", help="Where to; - is standard output.")]
 ValuesOption = Annotated[
     str, typer.Option("--values", metavar="WHAT", help="What stays of values: keep, hash or drop.")
 ]
@@ -95,7 +93,7 @@ def mongo(
 def pcap(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What tshark, dumpcap or tcpdump wrote.")],
     port: Annotated[int, typer.Option(metavar="P", min=1, max=65_535, help="The MongoDB's.")] = 27_017,
-    out: OutOption = _STDOUT,
+    out: OutOption = STDOUT,
     values: ValuesOption = "keep",
     hash_key: HashKeyOption = None,
     sample: SampleOption = 1.0,
@@ -132,7 +130,7 @@ def pcap(
 
 def log(  # Typer reads options from the signature: commands with the same options list them each
     file: Annotated[Path, typer.Argument(metavar="FILE", help="An export of system.profile, or a mongod log.")],
-    out: OutOption = _STDOUT,
+    out: OutOption = STDOUT,
     values: ValuesOption = "keep",
     hash_key: HashKeyOption = None,
     sample: SampleOption = 1.0,
@@ -164,7 +162,7 @@ def log(  # Typer reads options from the signature: commands with the same optio
 
 def postgres(
     dsn: Annotated[str, typer.Argument(metavar="DSN", help="postgresql://user@host/database")],
-    out: OutOption = _STDOUT,
+    out: OutOption = STDOUT,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -191,7 +189,7 @@ def postgres(
 
 def postgres_log(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A csvlog or jsonlog of PostgreSQL.")],
-    out: OutOption = _STDOUT,
+    out: OutOption = STDOUT,
     values: ValuesOption = "keep",
     hash_key: HashKeyOption = None,
     sample: SampleOption = 1.0,

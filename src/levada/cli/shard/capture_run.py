@@ -17,14 +17,12 @@ import typer
 from levada.capture.mongodb.channel import CaptureOptions, CaptureReport
 from levada.capture.mongodb.proxy import Proxy, TrafficCapture
 from levada.capture.query_log import QueryLogWriter
-from levada.cli.options import print_json
+from levada.cli.options import STDOUT, print_json
 from levada.cli.shard.options import check_sample, read_key
 from levada.core.clock import SystemClock
 from levada.core.errors import LevadaError, NotFound, UsageError
 from levada.core.words import plural, size
 from levada.sharding.queries import QueryEntry, ValueRule, Values
-
-_STDOUT = "-"
 
 
 class Capture:
@@ -78,16 +76,16 @@ def writing(out: str, values: str, hash_key: Path | None, sample: float, force: 
 
     check_sample(sample)
     key = read_key(values, hash_key)
-    if json and out == _STDOUT:
+    if json and out == STDOUT:
         raise UsageError("--json reports on a file: name one with --out FILE")
-    with standard_output(sys.stdout.buffer) if out == _STDOUT else whole_file(Path(out), force=force) as target:
+    with standard_output(sys.stdout.buffer) if out == STDOUT else whole_file(Path(out), force=force) as target:
         writer = QueryLogWriter(target, ValueRule(Values(values), key), sample)
         capture = Capture(writer)
         yield capture
         written, losses = writer.written, capture.losses
-        if not written.queries and out != _STDOUT:
+        if not written.queries and out != STDOUT:
             raise NotFound("; ".join(["no query was found", *losses]))  # and no file appears
-    words = plural(written.queries, "query") + ("" if out == _STDOUT else f" in {out}")
+    words = plural(written.queries, "query") + ("" if out == STDOUT else f" in {out}")
     facts = {"out": out, "written": written, "partial": bool(losses), "losses": losses, **capture.facts}
     _report(json, facts, words, bool(written.queries))
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from levada.cli.lab.tables import figures_table, wide_printer
-from levada.cli.options import JsonOption, print_result
+from levada.cli.options import JsonOption, print_result, split_names
 from levada.cli.shard.options import (
     CollectionOption,
     IdOption,
@@ -211,7 +211,7 @@ def _names(scheme: list[str] | None) -> tuple[str, ...]:
 
 
 def _order(typed: str) -> tuple[str, ...]:
-    names = tuple(part.strip() for part in typed.split(",") if part.strip())
+    names = split_names(typed)
     if not names or len(names) > _MOST_ROUNDS or any(name not in _ROUNDS for name in names):
         raise UsageError(f"--rounds {typed[:50]!r}: 1 to {_MOST_ROUNDS} of cold and warm are needed")
     if "cold" in names[1:]:

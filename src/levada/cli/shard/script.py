@@ -10,13 +10,13 @@ from urllib.parse import unquote, urlsplit
 import typer
 
 from levada.cli.app import make_family
-from levada.cli.options import JsonOption, print_json, print_result
+from levada.cli.options import JsonOption, print_json, print_result, split_names
 from levada.cli.shard.advise import read_placement
 from levada.core.errors import LevadaError, UsageError
 from levada.core.files import whole_file
+from levada.sharding.placement import KeyPart, Placement
 
 if TYPE_CHECKING:
-    from levada.sharding.placement import KeyPart, Placement
     from levada.sharding.scripts.postgresql import Server
 
 PlacementArgument = Annotated[
@@ -70,7 +70,10 @@ def mongodb(
     name = collection or kept.collection
     if "." not in name.strip("."):
         raise UsageError(f"--collection: a database and a name are needed, such as shop.ads, not {name[:50]!r}")
-    made = mongodb_script(name, kept.placement, names, _parts(current))
+    present = tuple(
+        KeyPart(part.removesuffix(":hashed"), hashed=part.endswith(":hashed")) for part in split_names(current)
+    )
+    made = mongodb_script(name, kept.placement, names, present)
     print_result(json, {"collection": name, "shards": names, "script": made}, sys.stdout.write, made)
 
 
@@ -112,13 +115,6 @@ def postgresql(
         print_json({"table": name, "scripts": files, "folder": None if out is None else str(out)})
     elif out is None:
         sys.stdout.write("".join(f"-- {file}\n{text}" for file, text in files.items()))
-
-
-def _parts(typed: str) -> tuple[KeyPart, ...]:
-    from levada.sharding.placement import KeyPart
-
-    named = [part.strip() for part in typed.split(",") if part.strip()]
-    return tuple(KeyPart(part.removesuffix(":hashed"), hashed=part.endswith(":hashed")) for part in named)
 
 
 def _server(typed: str) -> Server:

@@ -14,10 +14,9 @@ from typer.core import TyperGroup
 
 from levada.cli.app import make_family
 from levada.cli.lab.tables import require_lab
-from levada.cli.options import JsonOption, check_range, ended_at_once, print_result
+from levada.cli.options import ControllerOption, JsonOption, check_range, ended_at_once, print_result
 from levada.cli.simulate.options import (
     CatalogsOption,
-    ControllerOption,
     HighestFirstOption,
     LoadOption,
     OrchestratorsOption,

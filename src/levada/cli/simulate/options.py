@@ -19,9 +19,6 @@ ScannersOption = Annotated[float, typer.Option("--scanners", metavar="N", help="
 OrchestratorsOption = Annotated[int, typer.Option("--orchestrators", metavar="N", help="At most; 0.25 s per job.")]
 CatalogsOption = Annotated[int, typer.Option("--catalogs", metavar="N", help="At most; 5 s per job.")]
 SecondsOption = Annotated[float, typer.Option("--seconds", metavar="S", help="How long, in simulated seconds.")]
-ControllerOption = Annotated[
-    str, typer.Option("--controller", metavar="NAME", help="Who says how many; a wrong name lists all.")
-]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Tell the controller; --set may be left out.")
 ]
