@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from levada.cli.logs import LogKind, log_visits, set_up_logs, tell
+from levada.cli.run.control import listen_to_logs
 from levada.cli.run.crawl import make_watcher
 from levada.cli.terminal import progress_bar
 from levada.store.memory import MemoryStore
@@ -68,6 +69,17 @@ def test_what_a_user_must_know_comes_in_the_form_that_was_asked_for(capsys: pyte
     tell("100% full")
     told = json.loads(capsys.readouterr().err)
     assert (told["level"], told["message"]) == ("error", "100% full")
+
+
+def test_a_controller_logs_in_the_form_that_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logs(LogKind.JSON)
+    listen_to_logs()
+    logging.getLogger("levada").info("two workers")
+    assert json.loads(capsys.readouterr().err)["message"] == "two workers"
+    set_up_logs(LogKind.TEXT)
+    listen_to_logs()
+    logging.getLogger("levada").info("two\nworkers")
+    assert capsys.readouterr().err == "levada: two workers\n"
 
 
 def test_for_a_machine_nothing_but_objects_is_on_standard_error() -> None:

@@ -52,6 +52,15 @@ def test_it_ranks_keys_says_why_and_draws(files: tuple[str, str], tmp_path: Path
     assert ElementTree.parse(picture).getroot().tag.endswith("svg")
 
 
+def test_the_picture_is_as_wide_as_what_is_drawn_in_it(files: tuple[str, str], tmp_path: Path) -> None:
+    picture = tmp_path / "keys.svg"
+    shard("advise", *files, "--shards", "8", "--picture", str(picture))
+    root = ElementTree.parse(picture).getroot()
+    bars = [each for each in root.iter() if each.tag.endswith("rect") and "x" in each.attrib]
+    assert bars
+    assert max(float(bar.attrib["x"]) + float(bar.attrib["width"]) for bar in bars) <= float(root.attrib["width"])
+
+
 def test_json_tells_figures_shares_and_combinations(files: tuple[str, str]) -> None:
     result = shard("advise", *files, "--shards", "4", "--json")
     facts = msgspec.json.decode(result.stdout)

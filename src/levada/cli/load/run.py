@@ -16,7 +16,7 @@ import typer
 from levada.bulk import loads
 from levada.bulk.tasks import LoadStatus
 from levada.cli.load.output import MAPS, print_loaded, progress_line, short_line, status_facts
-from levada.cli.logs import tell
+from levada.cli.logs import for_machines, tell
 from levada.cli.options import print_result
 from levada.cli.terminal import printer
 from levada.core.errors import LevadaError, Refused, UsageError
@@ -61,7 +61,7 @@ def run(
         except KeyboardInterrupt:
             where = [] if maps == MAPS else ["--maps", str(maps)]
             again = shlex.join(["levada", "load", "resume", request.name, *where])
-            print(f"levada: interrupted; go on with: {again}", file=sys.stderr)
+            tell(f"interrupted; go on with: {again}")
             raise typer.Exit(_INTERRUPTED) from None
         except LevadaError as error:
             if not isinstance(error, UsageError | Refused):
@@ -85,7 +85,7 @@ def _instance(name: str, maps: Path) -> subprocess.Popen[bytes]:
 @contextmanager
 def _shown(quiet: bool) -> Iterator[Callable[[LoadStatus], None]]:
     """Show progress on standard error: a bar on a terminal, a plain line now and then when piped."""
-    if quiet:
+    if quiet or for_machines():
         yield lambda status: None
     elif sys.stderr.isatty():
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn

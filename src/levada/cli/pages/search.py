@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from shlex import quote
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from levada.cli.logs import tell
 from levada.cli.options import DataOption, JsonOption, print_found
 from levada.cli.terminal import printer
 from levada.core.durations import iso, relative
@@ -94,7 +95,7 @@ def search(
         hits, now = collection.search(typed, limit=limit, offset=first), collection.now()
         away = collection.unreachable()
     for sentence in away:
-        print(f"levada: {sentence}; what it holds is shown without excerpts, and may be old", file=sys.stderr)
+        tell(f"{sentence}; what it holds is shown without excerpts, and may be old", logging.WARNING)
     if capture is not None:
         _capture(Query(typed, limit, first, now), capture)
     partial = {"partial": away} if away else {}
@@ -111,7 +112,7 @@ def _capture(query: Query, log: Path) -> None:
     capture.search(query)
     capture.close()
     if capture.lost:
-        print(f"levada: the query could not be written to {log}", file=sys.stderr)
+        tell(f"the query could not be written to {log}", logging.WARNING)
 
 
 def _print(hits: Hits, first: int, now: float) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import sys
 from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
@@ -13,11 +12,11 @@ from typing import Annotated
 
 import typer
 
-from levada.cli.logs import LogKind, for_machines, set_up_logs
+from levada.cli.logs import LogKind, for_machines, set_up_logs, tell
 from levada.cli.options import ControllerOption, JsonOption, RabbitOption, print_json
 from levada.core.errors import UsageError
 from levada.core.reports import Round
-from levada.core.words import harmless, plural
+from levada.core.words import plural
 
 
 def run_until_signal(work: Callable[[asyncio.Event], Coroutine[None, None, None]]) -> None:
@@ -44,10 +43,10 @@ class ChangedLines:
             if self._wanted.get(stage.stage) != stage.wanted:
                 self._wanted[stage.stage] = stage.wanted
                 words = f"{stage.stage}: {plural(stage.wanted, 'worker')} wanted, {stage.on} on ({stage.why})"
-                print(harmless(words), file=sys.stderr, flush=True)
+                tell(words, logging.INFO)
         if done.hold_source is not self._held:
             self._held = done.hold_source
-            print("the source should wait" if self._held else "the source may go on", file=sys.stderr, flush=True)
+            tell("the source should wait" if self._held else "the source may go on", logging.INFO)
 
 
 def listen_to_logs() -> None:

@@ -21,7 +21,7 @@ from levada.cli.options import BESIDE, PORT, ConfigOption, DataOption, JsonOptio
 from levada.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from levada.cli.run.screen import Watcher
+    from levada.cli.run.screen import LiveScreen, PlainLines
     from levada.collection.running import RunningCrawl
     from levada.core.reports import Report
     from levada.core.settings import Settings
@@ -80,7 +80,7 @@ def run_loop(work: Callable[[], Coroutine[None, None, Report]]) -> Report:
             signal.signal(number, handler)
 
 
-def make_watcher(quiet: bool, hint: str = "") -> Watcher | None:
+def make_watcher(quiet: bool, hint: str = "") -> LiveScreen | PlainLines | None:
     """What shows a crawl: a live screen on a terminal, plain lines when piped, None if nothing is to be shown."""
     from levada.cli.run.screen import LiveScreen, PlainLines
 
@@ -106,7 +106,7 @@ async def drive(crawl: RunningCrawl, seconds: float | None = None, *, quiet: boo
         watcher.close()
 
 
-async def _show(crawl: RunningCrawl, watcher: Watcher) -> None:
+async def _show(crawl: RunningCrawl, watcher: LiveScreen | PlainLines) -> None:
     while True:
         watcher.show(crawl, time.monotonic())
         await asyncio.sleep(watcher.every)

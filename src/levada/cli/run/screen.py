@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.filesize import decimal
@@ -24,15 +23,6 @@ _BAR = 16  # workers that are drawn
 _SITES, _RECENT = 6, 5  # that are shown where there is room
 _HINT = "Ctrl-C stops; the same command continues"
 _STYLE = {"changed": "yellow", "first": "green", "unchanged": "dim"}
-
-
-class Watcher(Protocol):
-    """Shows a crawl every so many seconds."""
-
-    every: float
-
-    def show(self, work: RunningCrawl, now: float) -> None: ...
-    def close(self) -> None: ...
 
 
 class LiveScreen:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -17,6 +18,7 @@ import typer
 from levada.capture.mongodb.channel import CaptureOptions, CaptureReport
 from levada.capture.mongodb.proxy import Proxy, TrafficCapture
 from levada.capture.query_log import QueryLogWriter
+from levada.cli.logs import tell
 from levada.cli.options import STDOUT, print_json
 from levada.cli.shard.options import check_sample, read_key
 from levada.core.clock import SystemClock
@@ -172,7 +174,7 @@ async def _watch(proxy: Proxy, capture: TrafficCapture, ended: asyncio.Event) ->
     while not ended.is_set():
         for words in _troubles(capture.report(), capture, proxy):
             if words not in said:
-                print(f"levada: {words}", file=sys.stderr, flush=True)
+                tell(words, logging.WARNING)
                 said.add(words)
         looks += 1
         if looks % round(_LINE_SECONDS / _LOOK_SECONDS) == 0:

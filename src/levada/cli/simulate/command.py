@@ -15,20 +15,7 @@ from typer.core import TyperGroup
 from levada.cli.app import make_family
 from levada.cli.lab.tables import require_lab
 from levada.cli.options import ControllerOption, JsonOption, check_range, ended_at_once, print_result
-from levada.cli.simulate.options import (
-    CatalogsOption,
-    HighestFirstOption,
-    LoadOption,
-    OrchestratorsOption,
-    ScannersOption,
-    SecondsOption,
-    SetOption,
-    model_of,
-    parse_most,
-    parse_numbers,
-    parse_options,
-    run,
-)
+from levada.cli.simulate.options import model_of, parse_most, parse_numbers, parse_options, run
 from levada.cli.terminal import printer, progress_bar
 from levada.core.errors import UsageError
 from levada.core.words import plural
@@ -38,6 +25,21 @@ if TYPE_CHECKING:
     from levada.lab.stages.figures import StageFigures
     from levada.lab.stages.jobs import Options, Setting
     from levada.lab.stages.sizing import Sizing
+
+ScannersOption = Annotated[float, typer.Option("--scanners", metavar="N", help="Each makes ten jobs per second.")]
+OrchestratorsOption = Annotated[int, typer.Option("--orchestrators", metavar="N", help="At most; 0.25 s per job.")]
+CatalogsOption = Annotated[int, typer.Option("--catalogs", metavar="N", help="At most; 5 s per job.")]
+SecondsOption = Annotated[float, typer.Option("--seconds", metavar="S", help="How long, in simulated seconds.")]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Tell the controller; --set may be left out.")
+]
+HighestFirstOption = Annotated[
+    bool, typer.Option("--highest-first", help="Switch off the highest number, as the report does, not idle ones.")
+]
+LoadOption = Annotated[
+    str | None,
+    typer.Option("--load", metavar="SHAPE", help="steps:1,5,3 bursts:2,10,10,120 daily:1,5,2000 recorded:FILE"),
+]
 
 
 def show(figures: StageFigures, controller: str, seconds: float) -> None:

@@ -1,12 +1,10 @@
-"""Options of the simulate commands, and the run they describe."""
+"""What the options of the simulate commands say: numbers, settings, and the model to run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from levada.cli.options import ended_at_once
 from levada.core.errors import UsageError
@@ -14,21 +12,6 @@ from levada.lab.stages.figures import StageFigures
 from levada.lab.stages.jobs import StageJob, begun, rules_of
 from levada.lab.stages.model import TIMES, Model, StageModel, constant, parse_load
 from levada.lab.stages.runs import follow, simulate
-
-ScannersOption = Annotated[float, typer.Option("--scanners", metavar="N", help="Each makes ten jobs per second.")]
-OrchestratorsOption = Annotated[int, typer.Option("--orchestrators", metavar="N", help="At most; 0.25 s per job.")]
-CatalogsOption = Annotated[int, typer.Option("--catalogs", metavar="N", help="At most; 5 s per job.")]
-SecondsOption = Annotated[float, typer.Option("--seconds", metavar="S", help="How long, in simulated seconds.")]
-SetOption = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Tell the controller; --set may be left out.")
-]
-HighestFirstOption = Annotated[
-    bool, typer.Option("--highest-first", help="Switch off the highest number, as the report does, not idle ones.")
-]
-LoadOption = Annotated[
-    str | None,
-    typer.Option("--load", metavar="SHAPE", help="steps:1,5,3 bursts:2,10,10,120 daily:1,5,2000 recorded:FILE"),
-]
 
 
 def parse_numbers(text: str, where: str) -> tuple[float, ...]:
