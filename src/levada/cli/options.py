@@ -56,7 +56,7 @@ def print_result(json: bool, facts: Any, show: Callable[..., object], *shown: An
 
 
 def print_found(json: bool, facts: Any, found: object, nothing: str, show: Callable[..., object], *shown: Any) -> None:
-    """Like `print_result`; if nothing was found, exit with that status: after the JSON, or with these words."""
+    """Like `print_result`; where nothing was found, exit with 3: after the JSON, or with `nothing` as the error."""
     if not (found or json):
         raise NotFound(nothing)
     print_result(json, facts, show, *shown)
