@@ -11,7 +11,7 @@ from functools import lru_cache
 from html import escape
 
 from levada.demo.chance import hash_text
-from levada.demo.http import Answer, WebRequest, http_date
+from levada.demo.http import HTML, PLAIN, Answer, WebRequest, http_date
 from levada.demo.prose import headline, story, words_of
 
 GAZETTE_HOST = "gazete.localhost"
@@ -21,8 +21,6 @@ _TICK = 300.0  # seconds: so often the front page shows another time
 _SHOWN = 6  # issues that the front page names
 _SECONDS = 0.08  # of the wall that an edition takes to answer
 _BYTES = 24_000
-_HTML = ("Content-Type", "text/html; charset=utf-8")
-_PLAIN = ("Content-Type", "text/plain; charset=utf-8")
 
 
 class Gazette:
@@ -46,11 +44,11 @@ class Gazette:
 
     def answer(self, asked: WebRequest, now: float) -> Answer:
         if asked.path == "/robots.txt":
-            return Answer(200, b"User-agent: *\nDisallow:\n", (_PLAIN,))
+            return Answer(200, b"User-agent: *\nDisallow:\n", (PLAIN,))
         if asked.path == "/":
             return self._front(asked.port, now) if asked.host == GAZETTE_HOST else _edition(asked)
         place = self._place(asked, now)
-        return Answer(404, b"<title>Not found</title>", (_HTML,)) if place is None else self._page(*place)
+        return Answer(404, b"<title>Not found</title>", (HTML,)) if place is None else self._page(*place)
 
     def _front(self, port: str, now: float) -> Answer:
         issues = range(self.issues(now), max(0, self.issues(now) - _SHOWN), -1)
@@ -107,4 +105,4 @@ def _html(title: str, body: str, changed: float, after: float = 0.0) -> Answer:
         f'<!doctype html><html lang="tr"><head><meta charset="utf-8"><title>{escape(title)}</title></head>'
         f"<body><main><article><h1>{escape(title)}</h1>{body}</article></main></body></html>"
     )
-    return Answer(200, text.encode(), (_HTML, ("Last-Modified", http_date(changed))), after)
+    return Answer(200, text.encode(), (HTML, ("Last-Modified", http_date(changed))), after)

@@ -15,11 +15,18 @@ import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from itertools import count
+from functools import partial
+from itertools import repeat
+from typing import ParamSpec
 
 from levada.core.reasons import Reason
 from levada.demo.chance import hash_text
-from levada.demo.http import Answer, StreamedAnswer, WebRequest, head
+from levada.demo.http import HTML, Answer, StreamedAnswer, WebRequest, head
+
+P = ParamSpec("P")
+_PLAIN = ("Content-Type", "text/plain")
+_XML = ("Content-Type", "application/xml")
+_SITEMAPS = "http://www.sitemaps.org/schemas/sitemap/0.9"
 
 _FILLER = (
     "<p>This text is here so that the page has a body worth keeping: it speaks of tides, of ladders, of lamps in "
@@ -32,7 +39,7 @@ _FILLER = (
 def page(title: str, body: str, *headers: tuple[str, str]) -> Answer:
     start = f'<!doctype html><html lang="en"><head><title>{title}</title></head>'
     html = f"{start}<body><h1>{title}</h1>{body}</body></html>"
-    return Answer(200, html.encode(), headers or (("Content-Type", "text/html; charset=utf-8"),))
+    return Answer(200, html.encode(), headers or (HTML,))
 
 
 def missing() -> Answer:
@@ -41,6 +48,12 @@ def missing() -> Answer:
 
 def redirect(location: str) -> Answer:
     return Answer(302, b"", (("Location", location),))
+
+
+def _number(asked: WebRequest, default: int) -> int:
+    """The number at the end of the path."""
+    number = asked.path.rsplit("/", 1)[-1]
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 9 else default
 
 
 def calendar(asked: WebRequest) -> Answer:
@@ -75,8 +88,7 @@ def copies(asked: WebRequest) -> Answer:
 
 def near_copies(asked: WebRequest) -> Answer:
     """The same text but for one number, and a link to the next."""
-    number = asked.path.rsplit("/", 1)[-1]
-    at = int(number) if number.isascii() and number.isdigit() and len(number) < 9 else 0
+    at = _number(asked, default=0)
     text = _FILLER * 3
     return page("Offer of the day", f'<p>Offer {at} of very many.</p>{text}<a href="/near/{at + 1}">next</a>')
 
@@ -93,7 +105,7 @@ def many_links(asked: WebRequest) -> Answer:
 
 def binary(asked: WebRequest) -> Answer:
     body = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 64
-    return Answer(200, body, (("Content-Type", "text/html; charset=utf-8"),))
+    return Answer(200, body, (HTML,))
 
 
 def sitemap_bomb(asked: WebRequest) -> Answer:
@@ -101,108 +113,91 @@ def sitemap_bomb(asked: WebRequest) -> Answer:
     entities = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 10))
     body = (
         f'<?xml version="1.0"?><!DOCTYPE urlset [<!ENTITY e0 "lol">{entities}]>'
-        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>&e9;</loc></url></urlset>'
+        f'<urlset xmlns="{_SITEMAPS}"><url><loc>&e9;</loc></url></urlset>'
     )
-    return Answer(200, body.encode(), (("Content-Type", "application/xml"),))
+    return Answer(200, body.encode(), (_XML,))
 
 
 MAX_BYTES = 256 * 1024 * 1024
 MAX_SECONDS = 120.0
-_HTML = ("Content-Type", "text/html; charset=utf-8")
 _MEGABYTE = 1024 * 1024
 
 
-def raw(*pieces: bytes) -> StreamedAnswer:
+def _streamed(pause: float = 0.0) -> Callable[[Callable[P, Iterator[bytes]]], Callable[P, StreamedAnswer]]:
+    """Turn a generator of pieces into an answer that keeps to the bounds, with this pause after each piece."""
+
+    def decorate(pieces: Callable[P, Iterator[bytes]]) -> Callable[P, StreamedAnswer]:
+        async def write(*arguments: P.args, **options: P.kwargs) -> AsyncIterator[bytes]:
+            until = time.monotonic() + MAX_SECONDS
+            sent = 0
+            for piece in pieces(*arguments, **options):
+                yield piece
+                sent += len(piece)
+                if sent > MAX_BYTES or time.monotonic() > until:
+                    return
+                await asyncio.sleep(pause)  # even 0 lets the neighbours have their turn
+
+        return lambda *arguments, **options: StreamedAnswer(lambda: write(*arguments, **options))
+
+    return decorate
+
+
+@_streamed()
+def raw(*pieces: bytes) -> Iterator[bytes]:
     """Exactly these bytes, then the end of the connection."""
-
-    async def write() -> AsyncIterator[bytes]:
-        for piece in pieces:
-            yield piece
-
-    return StreamedAnswer(write)
+    yield from pieces
 
 
-def _bounded(pieces: Iterator[bytes], *, pause: float = 0.0) -> StreamedAnswer:
-    async def write() -> AsyncIterator[bytes]:
-        until = time.monotonic() + MAX_SECONDS
-        sent = 0
-        for piece in pieces:
-            yield piece
-            sent += len(piece)
-            if sent > MAX_BYTES or time.monotonic() > until:
-                return
-            await asyncio.sleep(pause)  # even 0 lets the neighbours have their turn
-
-    return StreamedAnswer(write)
-
-
-def endless() -> StreamedAnswer:
+@_streamed()
+def endless() -> Iterator[bytes]:
     """A chunked page that never ends."""
     line = b"<p>And another line, and another line, and another line.</p>\n" * 256
-    chunk = f"{len(line):x}\r\n".encode() + line + b"\r\n"
-
-    def pieces() -> Iterator[bytes]:
-        yield head(200, (_HTML, ("Transfer-Encoding", "chunked")))
-        yield from (chunk for _ in count())
-
-    return _bounded(pieces())
+    yield head(200, (HTML, ("Transfer-Encoding", "chunked")))
+    yield from repeat(f"{len(line):x}\r\n".encode() + line + b"\r\n")
 
 
-def endless_text(line: bytes) -> StreamedAnswer:
-    """A plain text that never ends and starts sensibly."""
-
-    def pieces() -> Iterator[bytes]:
-        yield head(200, (("Content-Type", "text/plain"),))
-        yield line
-        yield from (b"# " + b"x" * 1022 + b"\n" for _ in count())
-
-    return _bounded(pieces())
+@_streamed()
+def endless_robots() -> Iterator[bytes]:
+    """A robots.txt that never ends and starts sensibly."""
+    yield head(200, (_PLAIN,))
+    yield b"User-agent: *\nDisallow: /closed/\n"
+    yield from repeat(b"# " + b"x" * 1022 + b"\n")
 
 
-def dripping(pause: float = 1.0) -> StreamedAnswer:
+@_streamed(pause=1.0)
+def dripping() -> Iterator[bytes]:
     """A page that comes a byte at a time."""
     text = b"<title>Slow</title><p>" + b"slow and steady " * 64
-
-    def pieces() -> Iterator[bytes]:
-        yield head(200, (_HTML, ("Content-Length", str(len(text)))))
-        yield from (text[i : i + 1] for i in range(len(text)))
-
-    return _bounded(pieces(), pause=pause)
+    yield head(200, (HTML, ("Content-Length", str(len(text)))))
+    yield from (text[i : i + 1] for i in range(len(text)))
 
 
-def flooding_headers(size: int = 10 * _MEGABYTE) -> StreamedAnswer:
-    """Headers by the thousand, then a page."""
-
-    def pieces() -> Iterator[bytes]:
-        yield b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
-        yield from (f"X-Flood-{i}: {'f' * 1000}\r\n".encode() for i in range(size // 1000))
-        yield b"Content-Length: 5\r\nConnection: close\r\n\r\nflood"
-
-    return _bounded(pieces())
+@_streamed()
+def flooding_headers() -> Iterator[bytes]:
+    """Ten megabytes of headers, then a page."""
+    yield b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+    yield from (f"X-Flood-{i}: {'f' * 1000}\r\n".encode() for i in range(10 * _MEGABYTE // 1000))
+    yield b"Content-Length: 5\r\nConnection: close\r\n\r\nflood"
 
 
-def gzip_bomb(decoded: int = 4096 * _MEGABYTE) -> StreamedAnswer:
+@_streamed()
+def gzip_bomb(decoded: int = 4096 * _MEGABYTE) -> Iterator[bytes]:
     """A valid gzip body, a thousandth of its decoded size on the wire; the checksum is made as it goes."""
-
-    def pieces() -> Iterator[bytes]:
-        yield head(200, (_HTML, ("Content-Encoding", "gzip")))
-        # Each block is flushed to a byte boundary and looks back at nothing, so that one can be sent many times.
-        blank = b" " * _MEGABYTE
-        packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-        block = packer.compress(blank) + packer.flush(zlib.Z_FULL_FLUSH)
-        yield b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff"
-        checksum = 0
-        for _ in range(decoded // _MEGABYTE):
-            checksum = zlib.crc32(blank, checksum)
-            yield block
-        size = decoded // _MEGABYTE * _MEGABYTE & 0xFFFFFFFF
-        yield packer.flush(zlib.Z_FINISH) + checksum.to_bytes(4, "little") + size.to_bytes(4, "little")
-
-    return _bounded(pieces())
+    yield head(200, (HTML, ("Content-Encoding", "gzip")))
+    # Each block is flushed to a byte boundary and looks back at nothing, so that one can be sent many times.
+    blank = b" " * _MEGABYTE
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    block = packer.compress(blank) + packer.flush(zlib.Z_FULL_FLUSH)
+    yield b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff"
+    checksum = 0
+    for _ in range(decoded // _MEGABYTE):
+        checksum = zlib.crc32(blank, checksum)
+        yield block
+    size = decoded // _MEGABYTE * _MEGABYTE & 0xFFFFFFFF
+    yield packer.flush(zlib.Z_FINISH) + checksum.to_bytes(4, "little") + size.to_bytes(4, "little")
 
 
 HOSTILE_HOST = "hostile.localhost"
-_TURKISH = "<html lang='tr'><title>İstanbul'da şaşırtıcı gün</title><p>Ağaçlar, ışıklar, çiçekler ve gökyüzü.</p>"
 Serve = Callable[[WebRequest], Answer | StreamedAnswer]
 
 
@@ -223,23 +218,30 @@ class HostileCase:
         return f"http://{self.host}{f':{port}' if port else ''}{self.path}"
 
 
-def _case(
-    name: str, path: str, serve: Serve, *reasons: Reason, storable: bool = False, robots: Serve | None = None
+def _refused(
+    name: str, path: str, reasons: str, serve: Serve, robots: Serve | None = None, *, storable: bool = False
 ) -> HostileCase:
-    return HostileCase(name, path, frozenset(reasons), storable, serve, robots)
+    return HostileCase(name, path, frozenset(map(Reason, reasons.split())), storable, serve, robots)
 
 
-def _always(answer: Answer) -> Serve:
-    return lambda asked: answer
+_stored = partial(_refused, storable=True)
 
 
-def _closing(headers: tuple[tuple[str, str], ...], body: bytes) -> Serve:
+def _always(status: int, body: bytes = b"", *headers: tuple[str, str]) -> Serve:
+    return lambda asked: Answer(status, body, headers)
+
+
+def _closing(body: bytes, *headers: tuple[str, str]) -> Serve:
     """Head and body as they stand, whatever they claim of each other."""
-    return lambda asked: raw(head(200, (_HTML, *headers)), body)
+    return lambda asked: raw(head(200, (HTML, *headers)), body)
 
 
-def _page(body: str, content_type: str = _HTML[1], title: str = "A page") -> Serve:
-    return _always(page(title, body, ("Content-Type", content_type)))
+def _page(body: str, content_type: tuple[str, str] = HTML) -> Serve:
+    return lambda asked: page("A page", body, content_type)
+
+
+def _to(location: str) -> Serve:
+    return lambda asked: redirect(location)
 
 
 def _loop(asked: WebRequest) -> Answer:
@@ -247,10 +249,14 @@ def _loop(asked: WebRequest) -> Answer:
 
 
 def _endless_redirect(asked: WebRequest) -> Answer:
-    step = asked.path.rsplit("/", 1)[-1]
-    return redirect(f"/on/{int(step) + 1 if step.isascii() and step.isdigit() and len(step) < 9 else 0}")
+    return redirect(f"/on/{_number(asked, default=-1) + 1}")
 
 
+def _robots_with_sitemap(asked: WebRequest) -> Answer:
+    return Answer(200, f"User-agent: *\nSitemap: http://{asked.host}{asked.port}/sitemap.xml\n".encode())
+
+
+_TURKISH = "<html lang='tr'><title>İstanbul'da şaşırtıcı gün</title><p>Ağaçlar, ışıklar, çiçekler ve gökyüzü.</p>"
 _NOINDEX = (
     b'<html lang="en"><head><title>Not for search</title><meta name="robots" content="noindex, nofollow"></head>'
     b'<body><p>Read it, but do not keep it for others.</p><a href="/page/further">further</a></body></html>'
@@ -263,186 +269,71 @@ _SCHEME_SITEMAP = "".join(
     f"<url><loc>{url}</loc></url>"
     for url in ("file:///etc/passwd", "ftp://ftp.localhost/x", "http://169.254.169.254/latest/", "http://[::1]/")
 )
-_URLSET = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{_SCHEME_SITEMAP}</urlset>'.encode()
-
-
-def _private(name: str, location: str) -> HostileCase:
-    return _case(name, "/go", _always(redirect(location)), Reason.ADDRESS)
-
-
+_URLSET = f'<urlset xmlns="{_SITEMAPS}">{_SCHEME_SITEMAP}</urlset>'.encode()
+_UTF7 = "<p>+ADw-script+AD4-alert(1)+ADw-/script+AD4-</p>"
+_BEHIND = "<p>Behind a very long robots.txt.</p>"
+_ELSEWHERE = "<p>Its robots.txt is said to be elsewhere.</p>"
+_FAR_ROBOTS = "http://169.254.169.254/robots.txt"
+_ANY_TROUBLE = "parse-seconds parse-memory parser-died content-type protocol bad-url empty"
+_LONGER = b"<title>Long</title><p>Longer than it says" + b" and on" * 500
 _TRAPS = (
-    _case(
-        "calendar",
-        "/calendar/2026/01",
-        calendar,
-        Reason.CALENDAR,
-        Reason.DEPTH,
-        Reason.SITE_FULL,
-        Reason.NEAR_DUPLICATES,
-        storable=True,
-    ),
-    _case(
-        "session",
-        "/shop/1",
-        session,
-        Reason.DUPLICATE,
-        Reason.NEAR_DUPLICATES,
-        Reason.SITE_FULL,
-        storable=True,
-    ),
-    _case(
-        "repeating",
-        "/again/and",
-        repeating,
-        Reason.REPEATING_PATH,
-        Reason.DEPTH,
-        Reason.SITE_FULL,
-        storable=True,
-    ),
-    _case("copies", "/copy/1", copies, Reason.DUPLICATE, storable=True),
-    _case(
-        "near-copies",
-        "/near/1",
-        near_copies,
-        Reason.NEAR_DUPLICATES,
-        Reason.DEPTH,
-        Reason.SITE_FULL,
-        storable=True,
-    ),
-    _case("many-links", "/links", many_links, Reason.ROBOTS, Reason.SITE_FULL, storable=True),
-    _case("long-url", "/long", _page(f'<a href="/{"l" * 100_000}">long</a>'), Reason.URL_LENGTH, storable=True),
+    _stored("calendar", "/calendar/2026/01", "calendar depth site-full near-duplicates", calendar),
+    _stored("session", "/shop/1", "duplicate near-duplicates site-full", session),
+    _stored("repeating", "/again/and", "repeating-path depth site-full", repeating),
+    _stored("copies", "/copy/1", "duplicate", copies),
+    _stored("near-copies", "/near/1", "near-duplicates depth site-full", near_copies),
+    _stored("many-links", "/links", "robots site-full", many_links),
+    _stored("long-url", "/long", "url-length", _page(f'<a href="/{"l" * 100_000}">long</a>')),
 )
 _LIMITS = (
-    _case("gzip-bomb", "/bomb", lambda asked: gzip_bomb(), Reason.DECODED_BYTES, Reason.BYTES),
-    _case("endless", "/endless", lambda asked: endless(), Reason.BYTES, Reason.DECODED_BYTES, Reason.SECONDS),
-    _case("slow", "/drip", lambda asked: dripping(), Reason.MIN_RATE, Reason.SECONDS),
-    _case("header-flood", "/flood", lambda asked: flooding_headers(), Reason.HEADER_BYTES),
-    _case(
-        "deep",
-        "/deep",
-        deep,
-        Reason.NESTING,
-        Reason.PARSER_DIED,
-        Reason.PARSE_SECONDS,
-        Reason.PARSE_MEMORY,
-        storable=True,
-    ),
+    _refused("gzip-bomb", "/bomb", "decoded-bytes bytes", lambda asked: gzip_bomb()),
+    _refused("endless", "/endless", "bytes decoded-bytes seconds", lambda asked: endless()),
+    _refused("slow", "/drip", "min-rate seconds", lambda asked: dripping()),
+    _refused("header-flood", "/flood", "header-bytes", lambda asked: flooding_headers()),
+    _stored("deep", "/deep", "nesting parser-died parse-seconds parse-memory", deep),
 )
 _REDIRECTIONS = (
-    _private("to-metadata", "http://169.254.169.254/latest/meta-data/"),
-    _private("to-loopback", "http://127.0.0.1:1/"),
-    _private("to-loopback6", "http://[::1]/"),
-    _private("to-private", "http://10.0.0.1/"),
-    _case("to-file", "/go", _always(redirect("file:///etc/passwd")), Reason.SCHEME),
-    _case("redirect-loop", "/loop/a", _loop, Reason.REDIRECTS, Reason.REDIRECTED),
-    _case("redirect-endless", "/on/1", _endless_redirect, Reason.REDIRECTS),
-    _case("schemes", "/schemes", _page(_SCHEMES), Reason.SCHEME, storable=True),
+    _refused("to-metadata", "/go", "address", _to("http://169.254.169.254/latest/meta-data/")),
+    _refused("to-loopback", "/go", "address", _to("http://127.0.0.1:1/")),
+    _refused("to-loopback6", "/go", "address", _to("http://[::1]/")),
+    _refused("to-private", "/go", "address", _to("http://10.0.0.1/")),
+    _refused("to-file", "/go", "scheme", _to("file:///etc/passwd")),
+    _refused("redirect-loop", "/loop/a", "redirects redirected", _loop),
+    _refused("redirect-endless", "/on/1", "redirects", _endless_redirect),
+    _stored("schemes", "/schemes", "scheme", _page(_SCHEMES)),
 )
-
-
-def _robots_with_sitemap(asked: WebRequest) -> Answer:
-    return Answer(200, f"User-agent: *\nSitemap: http://{asked.host}{asked.port}/sitemap.xml\n".encode())
-
-
 _ROBOTS = (
-    _case("blocked", "/closed/area", _page("<p>robots.txt closes this.</p>"), Reason.ROBOTS),
-    _case(
-        "robots-500",
-        "/page",
-        _page("<p>Nobody may know.</p>"),
-        Reason.ROBOTS_UNREACHABLE,
-        robots=_always(Answer(500, b"out of order")),
+    _refused("blocked", "/closed/area", "robots", _page("<p>robots.txt closes this.</p>")),
+    _refused(
+        "robots-500", "/page", "robots-unreachable", _page("<p>Nobody may know.</p>"), _always(500, b"out of order")
     ),
-    _case(
-        "robots-endless",
-        "/page",
-        _page("<p>Behind a very long robots.txt.</p>"),
-        Reason.ROBOTS_UNREACHABLE,
-        Reason.ROBOTS,
-        storable=True,
-        robots=lambda asked: endless_text(b"User-agent: *\nDisallow: /closed/\n"),
+    _stored("robots-endless", "/page", "robots-unreachable robots", _page(_BEHIND), lambda asked: endless_robots()),
+    _stored("robots-redirect", "/page", "address robots-unreachable robots", _page(_ELSEWHERE), _to(_FAR_ROBOTS)),
+    _stored("sitemap-bomb", "/sitemap.xml", _ANY_TROUBLE, sitemap_bomb, _robots_with_sitemap),
+    _stored(
+        "sitemap-schemes", "/sitemap.xml", "scheme scope address", _always(200, _URLSET, _XML), _robots_with_sitemap
     ),
-    _case(
-        "robots-redirect",
-        "/page",
-        _page("<p>Its robots.txt is said to be elsewhere.</p>"),
-        Reason.ADDRESS,
-        Reason.ROBOTS_UNREACHABLE,
-        Reason.ROBOTS,
-        storable=True,
-        robots=_always(redirect("http://169.254.169.254/robots.txt")),
-    ),
-    _case(
-        "sitemap-bomb",
-        "/sitemap.xml",
-        sitemap_bomb,
-        Reason.PARSE_SECONDS,
-        Reason.PARSE_MEMORY,
-        Reason.PARSER_DIED,
-        Reason.CONTENT_TYPE,
-        Reason.PROTOCOL,
-        Reason.BAD_URL,
-        Reason.EMPTY,
-        storable=True,
-        robots=_robots_with_sitemap,
-    ),
-    _case(
-        "sitemap-schemes",
-        "/sitemap.xml",
-        _always(Answer(200, _URLSET, (("Content-Type", "application/xml"),))),
-        Reason.SCHEME,
-        Reason.SCOPE,
-        Reason.ADDRESS,
-        storable=True,
-        robots=_robots_with_sitemap,
-    ),
-    _case(
-        "noindex",
-        "/page",
-        _always(Answer(200, _NOINDEX, (_HTML,))),
-        Reason.NOINDEX,
-        Reason.NOFOLLOW,
-        storable=True,
-    ),
+    _stored("noindex", "/page", "noindex nofollow", _always(200, _NOINDEX, HTML)),
 )
 _BROKEN = (
-    _case(
-        "charset-1254", "/page", _always(Answer(200, _TURKISH.encode("cp1254"), (_HTML,))), storable=True
-    ),  # says utf-8
-    _case(
-        "charset-utf7",
-        "/page",
-        _page("<p>+ADw-script+AD4-alert(1)+ADw-/script+AD4-</p>", "text/html; charset=utf-7"),
-        storable=True,
-    ),
-    _case("empty", "/empty", _always(Answer(200, b"", (_HTML,))), Reason.EMPTY),
-    _case("binary", "/picture.html", binary, Reason.CONTENT_TYPE, Reason.EMPTY, storable=True),
-    _case("too-short", "/page", _closing((("Content-Length", "10000"),), b"<p>Cut off</p>"), Reason.PROTOCOL),
-    _case(
-        "too-long",
-        "/page",
-        _closing((("Content-Length", "40"),), b"<title>Long</title><p>Longer than it says" + b" and on" * 500),
-        Reason.PROTOCOL,
-        storable=True,
-    ),
-    _case("not-modified", "/page", _always(Answer(304)), Reason.PROTOCOL, Reason.EMPTY),
-    _case("not-http", "/page", lambda asked: raw(b"220 mail.localhost ready\r\n"), Reason.PROTOCOL),
-    _case("not-gzip", "/page", _closing((("Content-Encoding", "gzip"),), b"<p>Not gzip at all</p>"), Reason.PROTOCOL),
-    _case("bad-chunks", "/page", _closing((("Transfer-Encoding", "chunked"),), b"zz\r\nno\r\n"), Reason.PROTOCOL),
-    _case("hangs-up", "/page", lambda asked: raw(), Reason.PROTOCOL, Reason.CONNECT),
-    _case("fails", "/page", _always(Answer(500, b"<p>Out of order</p>", (_HTML,))), Reason.HTTP_5XX),
-    _case(
-        "busy",
-        "/page",
-        _always(Answer(429, b"", (("Retry-After", "3600"),))),
-        Reason.RETRY_AFTER,
-        Reason.HTTP_4XX,
-    ),
+    _stored("charset-1254", "/page", "", _always(200, _TURKISH.encode("cp1254"), HTML)),  # says utf-8
+    _stored("charset-utf7", "/page", "", _page(_UTF7, ("Content-Type", "text/html; charset=utf-7"))),
+    _refused("empty", "/empty", "empty", _always(200, b"", HTML)),
+    _stored("binary", "/picture.html", "content-type empty", binary),
+    _refused("too-short", "/page", "protocol", _closing(b"<p>Cut off</p>", ("Content-Length", "10000"))),
+    _stored("too-long", "/page", "protocol", _closing(_LONGER, ("Content-Length", "40"))),
+    _refused("not-modified", "/page", "protocol empty", _always(304)),
+    _refused("not-http", "/page", "protocol", lambda asked: raw(b"220 mail.localhost ready\r\n")),
+    _refused("not-gzip", "/page", "protocol", _closing(b"<p>Not gzip at all</p>", ("Content-Encoding", "gzip"))),
+    _refused("bad-chunks", "/page", "protocol", _closing(b"zz\r\nno\r\n", ("Transfer-Encoding", "chunked"))),
+    _refused("hangs-up", "/page", "protocol connect", lambda asked: raw()),
+    _refused("fails", "/page", "http-5xx", _always(500, b"<p>Out of order</p>", HTML)),
+    _refused("busy", "/page", "retry-after http-4xx", _always(429, b"", ("Retry-After", "3600"))),
 )
 HOSTILE_CASES: tuple[HostileCase, ...] = _TRAPS + _LIMITS + _REDIRECTIONS + _ROBOTS + _BROKEN
 
 
-_OPEN_ROBOTS = Answer(200, b"User-agent: *\nDisallow: /closed/\n", (("Content-Type", "text/plain"),))
+_OPEN_ROBOTS = Answer(200, b"User-agent: *\nDisallow: /closed/\n", (_PLAIN,))
 _BY_HOST = {case.host: case for case in HOSTILE_CASES}
 
 

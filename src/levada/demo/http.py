@@ -13,6 +13,8 @@ from typing import cast
 from levada.core.protocols import Clock
 
 MAX_HEAD_BYTES = 64 * 1024
+HTML = ("Content-Type", "text/html; charset=utf-8")
+PLAIN = ("Content-Type", "text/plain; charset=utf-8")
 _AUTHORITY = re.compile(r"([A-Za-z0-9.-]{1,253})(:\d{1,5})?\Z")
 
 

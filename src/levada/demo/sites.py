@@ -16,7 +16,7 @@ from html import escape
 from itertools import islice
 
 from levada.demo.chance import mix
-from levada.demo.http import Answer, WebRequest, http_date, parse_http_date
+from levada.demo.http import HTML, PLAIN, Answer, WebRequest, http_date, parse_http_date
 from levada.demo.places import DemoSite, Page, PageRole, ValidatorKind
 from levada.demo.prose import Article, Vocabulary, capital, headline, sentence, story, words_of
 from levada.demo.world import DemoWorld
@@ -216,7 +216,6 @@ def feed(world: DemoWorld, site: DemoSite, base: str, now: float) -> str:
     return f'{_XML}<rss version="2.0"><channel>{about}\n{items}</channel></rss>\n'
 
 
-_HTML = ("Content-Type", "text/html; charset=utf-8")
 _REDIRECTS = (301, 302, 307, 308)
 
 
@@ -242,7 +241,7 @@ class SiteAnswers:
         if bare != asked.host and bare in self.world.by_host:
             query = f"?{asked.query}" if asked.query else ""
             return _redirect(301, f"http://{bare}{asked.port}{asked.path}{query}")
-        return Answer(404, b"<title>No such site</title><p>No such site.</p>", (_HTML,))
+        return Answer(404, b"<title>No such site</title><p>No such site.</p>", (HTML,))
 
     def _answer_of(self, site: DemoSite, asked: WebRequest, now: float) -> Answer:
         page = None if asked.query else site.by_path.get(asked.path)
@@ -250,14 +249,14 @@ class SiteAnswers:
             return self._page(page, asked, now)
         base = f"http://{site.host}{asked.port}"
         if asked.path == "/robots.txt":
-            return _plain(robots(site, base), "text/plain; charset=utf-8")
+            return Answer(200, robots(site, base).encode(), (PLAIN,))
         if asked.path.startswith("/sitemap"):
             listing = sitemap(self.world, site, asked.path, base, now)
             return _listing(listing, asked) if listing is not None else _missing()
         if asked.path == "/rss.xml" and site.category == "news":
             return _listing(feed(self.world, site, base, now), asked)
         if asked.path.startswith(private_path(site)):
-            return Answer(200, b"<title>Private</title><p>robots.txt closes this area.</p>", (_HTML,))
+            return Answer(200, b"<title>Private</title><p>robots.txt closes this area.</p>", (HTML,))
         return self._moved(site, asked) or _missing()
 
     def _moved(self, site: DemoSite, asked: WebRequest) -> Answer | None:
@@ -280,7 +279,7 @@ class SiteAnswers:
             return Answer(304, b"", validators)
         encoding = (("Content-Encoding", "gzip"),) if zipped else ()
         body = self._body(page, version, asked.port, zipped)
-        return Answer(200, body, (_HTML, ("Vary", "Accept-Encoding"), *encoding, *validators))
+        return Answer(200, body, (HTML, ("Vary", "Accept-Encoding"), *encoding, *validators))
 
     def _validators(self, page: Page, version: int, tag: str, zipped: bool) -> Iterable[tuple[str, str]]:
         sent = page.site.validators
@@ -321,15 +320,11 @@ def _zip(body: bytes) -> bytes:
 
 
 def _redirect(status: int, location: str) -> Answer:
-    return Answer(status, b"<title>Moved</title>", (_HTML, ("Location", location)))
+    return Answer(status, b"<title>Moved</title>", (HTML, ("Location", location)))
 
 
 def _missing() -> Answer:
-    return Answer(404, b"<title>Not found</title><p>Nothing is here.</p>", (_HTML,))
-
-
-def _plain(text: str, content_type: str) -> Answer:
-    return Answer(200, text.encode(), (("Content-Type", content_type),))
+    return Answer(404, b"<title>Not found</title><p>Nothing is here.</p>", (HTML,))
 
 
 def _listing(text: str, asked: WebRequest) -> Answer:
