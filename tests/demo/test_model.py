@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.demo.changes import Pattern
-from levada.demo.places import Dynamics, PageRole, class_counts, share_out, site_figures
 from levada.demo.sites import linked_pages
-from levada.demo.world import DemoWorld
+from levada.demo.world import DemoWorld, Dynamics, PageRole, class_counts, share_out, site_figures
 
 _DAYS = 86_400.0
 _BANDS = {Dynamics.LOW: (0.0, 0.25), Dynamics.MEDIUM: (0.25, 0.5), Dynamics.HIGH: (0.5, 1.0)}

@@ -10,10 +10,9 @@ from string import Formatter
 
 import pytest
 
-from levada.demo.places import CATEGORIES, Dynamics
 from levada.demo.prose import LANGUAGES, capital, slug, words_of
 from levada.demo.sites import render
-from levada.demo.world import DemoWorld
+from levada.demo.world import CATEGORIES, DemoWorld, Dynamics
 
 _SLOTS = {"topic", "place", "actor", "adj", "when", "n", "percent", "digit", "rate"}
 _FIGURES = {"money", "count", "rate", "rate2", "n", "percent"}

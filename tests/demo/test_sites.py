@@ -10,9 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from levada.demo.http import Answer, WebRequest, parse_http_date
-from levada.demo.places import DemoSite, Dynamics, Page, PageRole, ValidatorKind
 from levada.demo.sites import SiteAnswers, old_path, private_path
-from levada.demo.world import DemoWorld
+from levada.demo.world import DemoSite, DemoWorld, Dynamics, Page, PageRole, ValidatorKind
 
 _DAY = 86_400.0
 

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.demo.actual import first_visits, fresh_at, measure, round_robin
-from levada.demo.places import Dynamics, Page
-from levada.demo.world import ORIGIN, DemoWorld
+from levada.demo.world import ORIGIN, DemoWorld, Dynamics, Page
 
 _HOUR = 3600.0
 

@@ -12,8 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from levada.demo.places import Page
-from levada.demo.world import DemoWorld
+from levada.demo.world import DemoWorld, Page
 
 Visits = Iterable[tuple[str, float]]
 

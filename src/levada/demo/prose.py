@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
+
+import msgspec
 
 from levada.demo.chance import mix
 
 LANGUAGES = ("tr", "en", "de")
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """All that is needed to write pages of one category in one language."""
+class Vocabulary(msgspec.Struct, frozen=True):
+    """All that is needed to write pages of one category in one language, by the names of its file."""
 
     language: str
     places: tuple[str, ...]
@@ -39,7 +39,9 @@ class Vocabulary:
     sentences: tuple[str, ...]  # of the category, then those of the language
     figure: str
     update: str
-    labels: dict[str, str]  # front, related, archive, private
+    related: str
+    archive: str
+    private: str
 
 
 @cache
@@ -52,25 +54,8 @@ def _file(language: str) -> dict[str, Any]:
 def words_of(language: str, category: str) -> Vocabulary:
     shared = _file(language)
     own = shared[category]
-    return Vocabulary(
-        language=language,
-        places=tuple(shared["places"]),
-        trending=tuple(shared["trending"]),
-        when=tuple(shared["when"]),
-        voices=tuple(shared["voices"]),
-        given=tuple(shared["given"]),
-        family_heads=tuple(shared["family_heads"]),
-        family_tails=tuple(shared["family_tails"]),
-        sections=tuple(own["sections"]),
-        actors=tuple(own["actors"]),
-        adjectives=tuple(own["adjectives"]),
-        topics=tuple(own["topics"]),
-        headlines=tuple(own["headlines"]),
-        sentences=tuple(own["sentences"] + shared["common"]),
-        figure=own["figure"],
-        update=shared["update"],
-        labels={name: shared[name] for name in ("front", "related", "archive", "private")},
-    )
+    sentences = own["sentences"] + shared["common"]
+    return msgspec.convert({**shared, **own, "language": language, "sentences": sentences}, Vocabulary)
 
 
 _ASCII = str.maketrans("çğıöşüâîûäÇĞİÖŞÜ", "cgiosuaiuacgiosu")

@@ -17,9 +17,8 @@ from itertools import islice
 
 from levada.demo.chance import mix
 from levada.demo.http import HTML, PLAIN, Answer, WebRequest, http_date, parse_http_date
-from levada.demo.places import DemoSite, Page, PageRole, ValidatorKind
 from levada.demo.prose import Article, Vocabulary, capital, headline, sentence, story, words_of
-from levada.demo.world import DemoWorld
+from levada.demo.world import DemoSite, DemoWorld, Page, PageRole, ValidatorKind
 
 _NAVIGATION = 12
 _RELATED = 4
@@ -28,7 +27,7 @@ _NOTES = 3
 
 def private_path(site: DemoSite) -> str:
     """The area that robots.txt closes."""
-    return f"/{words_of(site.language, site.category).labels['private']}/"
+    return f"/{words_of(site.language, site.category).private}/"
 
 
 def old_path(page: Page) -> str:
@@ -84,7 +83,7 @@ def _anchor(page: Page) -> str:
 
 def _navigation(site: DemoSite) -> str:
     pages = [site.front, *site.sections[:_NAVIGATION]]
-    label = words_of(site.language, site.category).labels["private"]
+    label = words_of(site.language, site.category).private
     links = [f"<li>{_anchor(page)}</li>" for page in pages]
     links.append(f'<li><a href="{private_path(site)}">{capital(label, site.language)}</a></li>')
     return f"<nav><ul>{''.join(links)}</ul></nav>"
@@ -101,7 +100,7 @@ def _listing_html(page: Page, listed: Sequence[Page], words: Vocabulary, version
 
 
 def _footer(world: DemoWorld, page: Page, words: Vocabulary, port: str) -> str:
-    links = [f'<a href="{old_path(other)}">{words.labels["archive"]}</a>' for other in _moved(page)]
+    links = [f'<a href="{old_path(other)}">{words.archive}</a>' for other in _moved(page)]
     if page.role is PageRole.FRONT:
         here = world.sites.index(page.site)
         neighbours = [world.sites[(here + step) % len(world.sites)] for step in (1, 2, 3)]
@@ -117,8 +116,7 @@ def _moved(page: Page) -> list[Page]:
 
 def _head(page: Page, told: Article) -> str:
     feed = '<link rel="alternate" type="application/rss+xml" href="/rss.xml">' if page.site.category == "news" else ""
-    name = page.site.label if page.role is PageRole.FRONT else _title(page)
-    title = told.headline if page.role is PageRole.ITEM else f"{capital(name, page.language)}: {told.headline}"
+    title = told.headline if page.role is PageRole.ITEM else f"{_title(page)}: {told.headline}"
     return (
         f'<!doctype html>\n<html lang="{page.language}">\n<head><meta charset="utf-8">\n'
         f'<title>{escape(title)}</title>\n<meta name="description" content="{escape(told.figure)}">\n'
@@ -135,7 +133,7 @@ def render(world: DemoWorld, page: Page, version: int, port: str = "") -> bytes:
     listed = linked_pages(page)
     listing = _listing_html(page, listed, words, version) if page.role is not PageRole.ITEM else ""
     related = "".join(f"<li>{_anchor(other)}</li>" for other in listed) if page.role is PageRole.ITEM else ""
-    aside = f"<aside><h2>{words.labels['related']}</h2><ul>{related}</ul></aside>\n" if related else ""
+    aside = f"<aside><h2>{words.related}</h2><ul>{related}</ul></aside>\n" if related else ""
     return (
         f"{_head(page, told)}\n<body>\n<header>{_navigation(page.site)}</header>\n<main><article>\n"
         f"<h1>{escape(told.headline)}</h1>\n"
@@ -156,13 +154,9 @@ def robots(site: DemoSite, base: str) -> str:
     return f"User-agent: *\nDisallow: {private_path(site)}\n{delay}\nSitemap: {base}/sitemap.xml\n"
 
 
-def _part_size(site: DemoSite) -> int:
-    return 40 if len(site.pages) <= 1_000 else 1_000
-
-
 def sitemap(world: DemoWorld, site: DemoSite, path: str, base: str, now: float) -> str | None:
     """The sitemap at this path; None if there is none. Every third part of a large one is gzipped."""
-    size = _part_size(site)
+    size = 40 if len(site.pages) <= 1_000 else 1_000
     large = len(site.pages) > _SMALL_SITE
     if path == "/sitemap.xml":
         return _index(site, size, base) if large else _urls(world, site, site.pages, base, now)
