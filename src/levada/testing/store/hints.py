@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import inf, nan
 
 import pytest
@@ -19,6 +21,7 @@ from levada.testing.store.visits import (
     failed,
     first,
     gone,
+    leased,
     links,
     page_of,
     unchanged,
@@ -49,8 +52,7 @@ _property = properties(25, HealthCheck.function_scoped_fixture)
 
 def stored(store: Store, count: int = PAGES) -> list[PageRecord]:
     """Pages visited at `MET` and planned for `PLANNED`."""
-    store.add(links("a", count), [], 0.0)
-    leases = store.lease(0.0, count, PLANNED)
+    leases = leased(store, count, seconds=PLANNED)
     store.commit([first(lease, MET, f"text {lease.page.id}", interval=PLANNED - MET) for lease in leases])
     return [_page(store, n) for n in range(count)]
 
@@ -61,11 +63,6 @@ def _page(store: Store, n: int = 0) -> PageRecord:
 
 def sitemap(n: int, at: float) -> ChangeHint:
     return ChangeHint(f"http://a/{n}", at, Signals.SITEMAP)
-
-
-def committed(store: Store, end: VisitResult) -> PageRecord:
-    assert store.commit([end]) == [True]
-    return _page(store)
 
 
 class ChangeHintContract(StoreSuite):
@@ -135,10 +132,8 @@ class ChangeHintContract(StoreSuite):
         assert _page(store) == replace(page, told=Signals.SITEMAP, next_visit=500.0)
 
     def test_a_page_whose_holder_is_forgotten_is_brought_forward_and_stays_so_when_given_back(
-        self,
-        open_store: OpenStore,
+        self, store: Store
     ) -> None:
-        store = open_store(StoreLimits())
         (page,) = stored(store, 1)
         (lease,) = store.lease(PLANNED, 1, 60.0)
         store.save(SiteRecord("a", delay=900.0))
@@ -150,8 +145,8 @@ class ChangeHintContract(StoreSuite):
 
     def test_a_page_that_was_visited_meanwhile_is_left_alone(self, store: Store) -> None:
         (known,) = stored(store, 1)
-        (lease,) = store.lease(PLANNED, 1, 60.0)
-        page = committed(store, unchanged(lease, PLANNED, interval=900.0))
+        visit(store, PLANNED, unchanged, interval=900.0)
+        page = _page(store)
         store.bring_forward([(known, Signals.SITEMAP, PLANNED + 1.0)])
         assert _page(store) == page
 
@@ -159,14 +154,12 @@ class ChangeHintContract(StoreSuite):
         (page,) = stored(store, 1)
         store.bring_forward([(page, Signals.SITEMAP, 700.0)])
         store.bring_forward([(page, Signals.FEED, 800.0), (page, Signals.FEED, 600.0)])
-        both = Signals.SITEMAP | Signals.FEED
-        assert _page(store) == replace(page, told=both, next_visit=600.0)
+        assert _page(store) == replace(page, told=Signals.SITEMAP | Signals.FEED, next_visit=600.0)
 
     def test_what_is_never_to_be_visited_again_is_not(self, store: Store) -> None:
         stored(store, 1)
-        (lease,) = store.lease(PLANNED, 1, 60.0)
-        page = committed(store, replace(unchanged(lease, PLANNED), next_visit=None))
-        store.bring_forward([(page, Signals.SITEMAP, 1.0)])
+        visit(store, PLANNED, unchanged, next_visit=None)
+        store.bring_forward([(_page(store), Signals.SITEMAP, 1.0)])
         assert _page(store).next_visit is None
         assert store.lease(1e12, 1, 60.0) == []
 
@@ -192,23 +185,21 @@ class ChangeHintContract(StoreSuite):
         assert store.lease(54.0, 1, 60.0) == []
         assert len(store.lease(55.0, 1, 60.0)) == 1
 
-    @pytest.mark.parametrize(("outcome", "left"), [("changed", 0), ("unchanged", 0), ("failed", 16), ("gone", 16)])
-    def test_a_visit_that_compares_answers_the_hints(self, store: Store, outcome: str, left: int) -> None:
+    @pytest.mark.parametrize(
+        ("result", "left"),
+        [(partial(changed, text="new"), 0), (unchanged, 0), (failed, 16), (partial(gone, next_visit=600.0), 16)],
+        ids=["changed", "unchanged", "failed", "gone"],
+    )
+    def test_a_visit_that_compares_answers_the_hints(
+        self, store: Store, result: Callable[..., VisitResult], left: int
+    ) -> None:
         (page,) = stored(store, 1)
         store.bring_forward([(page, Signals.SITEMAP, 500.0)])
-        (lease,) = store.lease(500.0, 1, 60.0)
-        ends = {
-            "changed": changed(lease, 500.0, "new"),
-            "unchanged": unchanged(lease, 500.0),
-            "failed": failed(lease, 500.0),
-            "gone": gone(lease, 500.0, next_visit=600.0),
-        }
-        assert committed(store, ends[outcome]).told is Signals(left)
+        visit(store, 500.0, result)
+        assert _page(store).told is Signals(left)
 
     def test_a_long_sitemap_is_read_to_its_end(self, store: Store) -> None:
-        store.add(links("a", 2500), [], 0.0)
-        leases = store.lease(0.0, 2500, 600.0)
-        store.commit([first(lease, MET, "text", interval=PLANNED) for lease in leases])
+        store.commit([first(lease, MET, "text", interval=PLANNED) for lease in leased(store, 2500, seconds=600.0)])
         hints = [sitemap(n, MET + n % 2) for n in range(3000)]
         outdated = store.outdated(hints)
         assert [page.url for page in outdated] == [f"http://a/{n}" for n in range(1, 2500, 2)]

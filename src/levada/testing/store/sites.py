@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -10,8 +11,19 @@ from msgspec.structs import replace
 from levada.core.hashing import drawn
 from levada.core.reasons import Reason
 from levada.core.records import FoundUrl, PageState, Refusal, RobotsRecord, SiteRecord
-from levada.store.base import Store, StoreLimits
-from levada.testing.store.visits import OpenStore, StoreSuite, failed, first, gone, links, page_of, unchanged
+from levada.store.base import Store
+from levada.testing.store.visits import (
+    StoreSuite,
+    failed,
+    first,
+    gone,
+    leased,
+    links,
+    page_of,
+    unchanged,
+    visit,
+    visited,
+)
 
 
 class SiteContract(StoreSuite):
@@ -85,25 +97,15 @@ class PageSampleContract(StoreSuite):
         assert len(samples[0]) == crawled.live_pages() == crawled.stats(0.0).stored > 256
 
     def test_a_page_that_is_gone_is_no_longer_counted_and_one_that_is_back_is(self, store: Store) -> None:
-        store.add(links("a", 1), [], 0.0)
-        for step, (end, held) in enumerate([("stored", 1), ("gone", 0), ("failed", 0), ("back", 1)]):
-            now = step * 60.0
-            (lease,) = store.lease(now, 1, 30.0)
-            ends = {
-                "stored": first(lease, now, "x"),
-                "gone": gone(lease, now, next_visit=now + 60.0),
-                "failed": failed(lease, now),
-                "back": unchanged(lease, now),
-            }
-            store.commit([ends[end]])
+        visited(store, "http://a/0", "a", "x", 0.0)
+        assert store.live_pages() == len(list(store.sample(1))) == 1
+        for at, end, held in ((60.0, partial(gone, next_visit=120.0), 0), (120.0, failed, 0), (180.0, unchanged, 1)):
+            visit(store, at, end)
             assert store.live_pages() == len(list(store.sample(1))) == held
-        page = page_of(store, "http://a/0")
-        assert page.state is PageState.LIVE
+        assert page_of(store, "http://a/0").state is PageState.LIVE
 
-    def test_a_store_may_be_written_while_it_is_sampled(self, open_store: OpenStore) -> None:
-        store = open_store(StoreLimits())
-        store.add(links("a", 400), [], 0.0)
-        leases = store.lease(0.0, 400, 60.0)
+    def test_a_store_may_be_written_while_it_is_sampled(self, store: Store) -> None:
+        leases = leased(store, 400)
         store.commit([first(lease, 0.0, "x") for lease in leases[:300]])
         sample = store.sample(1)
         seen = [next(sample).id]
@@ -141,6 +143,5 @@ class LookupContract(StoreSuite):
 
     def test_the_newest_step_is_that_of_the_last_change(self, store: Store) -> None:
         assert store.newest_seq() == 0
-        store.add(links("a", 3), [], 0.0)
-        store.commit([first(lease, 1.0, "text") for lease in store.lease(0.0, 3, 60.0)])
+        store.commit([first(lease, 1.0, "text") for lease in leased(store, 3)])
         assert store.newest_seq() == max(change.seq for change in store.changes(0, 9))

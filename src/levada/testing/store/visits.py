@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,47 +72,45 @@ def new_version(text: str, *, similarity: float = 0.0, searchable: bool = True) 
     )
 
 
+def _result(lease: Lease, visit: Visit, state: PageState, interval: float | None, facts: dict[str, Any]) -> VisitResult:
+    """The result of a visit, with what else is said of it."""
+    next_visit = None if interval is None else visit.at + interval
+    return replace(VisitResult(lease, visit, state, interval, next_visit), **facts)
+
+
 def first(
-    lease: Lease, at: float, text: str, found: tuple[FoundUrl, ...] = (), *, interval: float = 60.0
+    lease: Lease, at: float, text: str, found: tuple[FoundUrl, ...] = (), *, interval: float = 60.0, **facts: Any
 ) -> VisitResult:
     """The first visit: its version, with validators, and the links found."""
-    stored = changed(lease, at, text, interval=interval)
-    return replace(
-        stored,
-        visit=Visit(at, Outcome.FIRST, 0.0),
-        etag=f'"{text}"',
-        last_modified="Mon, 01 Jan 2024 00:00:00 GMT",
-        version=new_version(text),
-        found=found,
-    )
+    validators = {"etag": f'"{text}"', "last_modified": "Mon, 01 Jan 2024 00:00:00 GMT"}
+    made = {"visit": Visit(at, Outcome.FIRST, 0.0), "version": new_version(text), "found": found, **validators}
+    return changed(lease, at, text, interval=interval, **made | facts)
 
 
-def changed(lease: Lease, at: float, text: str, *, interval: float = 60.0) -> VisitResult:
+def changed(lease: Lease, at: float, text: str, *, interval: float = 60.0, **facts: Any) -> VisitResult:
     """A visit that found a new version."""
-    return VisitResult(
-        lease,
-        Visit(at, Outcome.CHANGED, 0.4),
-        PageState.LIVE,
-        interval,
-        at + interval,
-        body_digest=b"b" + text.encode(),
-        text_digest=b"t" + text.encode(),
-        version=new_version(text, similarity=0.4),
-    )
+    digests = {"body_digest": b"b" + text.encode(), "text_digest": b"t" + text.encode()}
+    made = {"version": new_version(text, similarity=0.4), **digests}
+    return _result(lease, Visit(at, Outcome.CHANGED, 0.4), PageState.LIVE, interval, made | facts)
 
 
-def unchanged(lease: Lease, at: float, *, interval: float = 60.0) -> VisitResult:
-    return VisitResult(lease, Visit(at, Outcome.UNCHANGED), PageState.LIVE, interval, at + interval)
+def unchanged(lease: Lease, at: float, *, interval: float = 60.0, **facts: Any) -> VisitResult:
+    return _result(lease, Visit(at, Outcome.UNCHANGED), PageState.LIVE, interval, facts)
 
 
-def gone(lease: Lease, at: float, *, next_visit: float | None = None) -> VisitResult:
-    return VisitResult(lease, Visit(at, Outcome.GONE), PageState.GONE, None, next_visit)
+def gone(lease: Lease, at: float, *, next_visit: float | None = None, **facts: Any) -> VisitResult:
+    return _result(lease, Visit(at, Outcome.GONE), PageState.GONE, None, {"next_visit": next_visit, **facts})
 
 
-def failed(lease: Lease, at: float, *, again: float = 60.0) -> VisitResult:
-    failures = lease.page.failures + 1
+def failed(lease: Lease, at: float, *, again: float = 60.0, **facts: Any) -> VisitResult:
     state = lease.page.state if lease.page.version else PageState.FAILED
-    return VisitResult(lease, Visit(at, Outcome.FAILED), state, again, at + again, failures=failures)
+    return _result(lease, Visit(at, Outcome.FAILED), state, again, {"failures": lease.page.failures + 1, **facts})
+
+
+def leased(store: Store, count: int = 1, now: float = 0.0, seconds: float = 60.0) -> list[Lease]:
+    """Add this many links of the site "a", and lease them."""
+    store.add(links("a", count), [], now)
+    return store.lease(now, count, seconds)
 
 
 def visit(store: Store, now: float, result: Callable[..., VisitResult], *details: Any, **options: Any) -> Lease:
@@ -128,6 +126,10 @@ def visited(store: Store, url: str, site: str, text: str, now: float) -> Lease:
     lease = visit(store, now, first, text)
     assert lease.page.url == url
     return lease
+
+
+def urls_of(leases: Iterable[Lease]) -> list[str]:
+    return [lease.page.url for lease in leases]
 
 
 def page_of(store: Store, url: str) -> PageRecord:
