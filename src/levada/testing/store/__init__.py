@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from levada.testing.store.documents import ChangeLogContract, DocumentContract
-from levada.testing.store.frontier import FrontierContract
+from levada.testing.store.documents import ChangeLogContract, DocumentContract, LookupContract, PageSampleContract
+from levada.testing.store.frontier import FrontierContract, SiteContract
 from levada.testing.store.hints import ChangeHintContract
-from levada.testing.store.sites import LookupContract, PageSampleContract, SiteContract
 
 __all__ = ["StoreContract"]
 

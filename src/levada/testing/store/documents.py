@@ -1,11 +1,15 @@
-"""Contract of stored documents and of the change log that search and notifications follow."""
+"""Contract of stored documents, of the change log that search and notifications follow, of samples and lookups."""
 
 from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
 
 import pytest
 from msgspec.structs import replace
 
 from levada.core.errors import StoreDamaged
+from levada.core.hashing import drawn
 from levada.core.records import ChangeKind, PageState
 from levada.store.base import Store, StoreLimits
 from levada.store.rules import TIDIED_EVERY
@@ -261,3 +265,81 @@ class ChangeLogContract(StoreSuite):
         log = store.change_log(0, 1000)
         assert [each.seq for each in log] == list(range(TIDIED_EVERY - 2, TIDIED_EVERY + 3))
         assert [each.page_id for each in log] == [lease.page.id for lease in leases[-5:]]
+
+
+class PageSampleContract(StoreSuite):
+    """A sample of one page in so many is drawn by the page number alone."""
+
+    @pytest.fixture
+    def crawled(self, store: Store) -> Store:
+        """One page in three is stored, one failed and one was stored and is gone; some are new."""
+        for site in "abc":
+            store.add(links(site, 300), [], 0.0)
+        leases = store.lease(0.0, 900, 60.0)
+        store.commit([failed(each, 0.0) if each.page.id % 3 == 0 else first(each, 0.0, "text") for each in leases])
+        leases = store.lease(60.0, 900, 60.0)
+        store.commit([gone(each, 60.0) for each in leases if each.page.id % 3 == 1])
+        store.add(links("d", 20), [], 60.0)
+        return store
+
+    @pytest.mark.parametrize("one_in", [1, 2, 8, 64, 1 << 20, 1 << 40])
+    def test_a_sample_is_exactly_the_pages_drawn_that_have_a_document(self, crawled: Store, one_in: int) -> None:
+        there = [document.page_id for document in crawled.scan() if drawn(document.page_id, one_in)]
+        sample = list(crawled.sample(one_in))
+        assert [page.id for page in sample] == there
+        assert all(page == crawled.page(page.url) for page in sample)
+
+    def test_a_sample_of_one_in_twice_as_many_is_part_of_it(self, crawled: Store) -> None:
+        samples = [{page.id for page in crawled.sample(1 << power)} for power in range(8)]
+        assert all(smaller <= larger for larger, smaller in pairwise(samples))
+        assert len(samples[0]) == crawled.live_pages() == crawled.stats(0.0).stored > 256
+
+    def test_a_page_that_is_gone_is_no_longer_counted_and_one_that_is_back_is(self, store: Store) -> None:
+        visited(store, "http://a/0", "a", "x", 0.0)
+        assert store.live_pages() == len(list(store.sample(1))) == 1
+        for at, end, held in ((60.0, partial(gone, next_visit=120.0), 0), (120.0, failed, 0), (180.0, unchanged, 1)):
+            visit(store, at, end)
+            assert store.live_pages() == len(list(store.sample(1))) == held
+        assert page_of(store, "http://a/0").state is PageState.LIVE
+
+    def test_a_store_may_be_written_while_it_is_sampled(self, store: Store) -> None:
+        leases = leased(store, 400)
+        store.commit([first(lease, 0.0, "x") for lease in leases[:300]])
+        sample = store.sample(1)
+        seen = [next(sample).id]
+        store.commit([first(lease, 0.0, "x") for lease in leases[300:]])
+        seen += [page.id for page in sample]
+        assert seen == sorted(set(seen))
+        assert len(seen) >= 300
+
+    @pytest.mark.parametrize("one_in", [0, -1, 3, 6, 1000])
+    def test_a_share_that_cannot_be_drawn_is_an_error_that_says_so(self, store: Store, one_in: int) -> None:
+        with pytest.raises(ValueError, match="power of two"):
+            next(store.sample(one_in), None)
+
+    def test_an_empty_store_has_no_sample(self, store: Store) -> None:
+        assert list(store.sample(1)) == []
+        assert store.live_pages() == 0
+
+
+class LookupContract(StoreSuite):
+    """A store declares its shards and change logs, and finds pages by number and by address prefix."""
+
+    def test_every_store_names_its_shards_and_logs(self, store: Store) -> None:
+        assert len(store.shards) == len(store.logs) >= 1
+        assert dict(store.away) == {}
+        store.check()
+
+    def test_pages_are_looked_up_by_number_and_by_the_beginning_of_their_address(self, store: Store) -> None:
+        store.add([*links("a", 3), *links("b", 2)], [], 0.0)
+        page = page_of(store, "http://a/1")
+        assert store.url_of(page.id) == "http://a/1"
+        assert store.url_of(1 << 60) is None
+        assert store.urls_like("http://a/", 2) == ["http://a/0", "http://a/1"]
+        assert store.urls_like("http://", 9) == [found.url for found in (*links("a", 3), *links("b", 2))]
+        assert store.urls_like("http://a/", 0) == []
+
+    def test_the_newest_step_is_that_of_the_last_change(self, store: Store) -> None:
+        assert store.newest_seq() == 0
+        store.commit([first(lease, 1.0, "text") for lease in leased(store, 3)])
+        assert store.newest_seq() == max(change.seq for change in store.changes(0, 9))
