@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 from xml.parsers import expat
@@ -104,33 +104,6 @@ def _unpack(data: bytes, max_bytes: int) -> Iterator[bytes]:
         yield b""
 
 
-def read_xml(
-    pieces: Iterator[bytes],
-    content_type: str,
-    on_start: Callable[[str, Attributes], None],
-    on_end: Callable[[str, str], bool],
-) -> bool:
-    """Report each element's local name, and at its end its text, until `on_end` returns False.
-
-    Returns True if the document was read to its end.
-    """
-    reader = _Reader(on_start, on_end)
-    decoder: codecs.IncrementalDecoder | None = None
-    escaped = Ampersands()
-    try:
-        for piece in pieces:
-            is_last = not piece
-            if decoder is None:
-                piece = without_preamble(piece)
-                decoder = _decoder_of(piece, content_type)
-            reader.feed(escaped(decoder.decode(piece, is_last), is_last), is_last)
-            if is_last:
-                return True
-    except (expat.ExpatError, _StopReading):
-        return False
-    return False
-
-
 def time_of(text: str) -> float | None:
     """Epoch seconds of a W3C (ISO 8601) or mail (RFC 822) date; None if it is not plausible. No zone means UTC."""
     text = text.strip()[:64]
@@ -157,15 +130,14 @@ def _mail_date(text: str) -> datetime:
     return parsedate_to_datetime(text)
 
 
-class _Reader:
-    """An expat parser with limits."""
+class _ListReader:
+    """An expat parser with limits, which collects the entries of a list."""
 
-    def __init__(self, on_start: Callable[[str, Attributes], None], on_end: Callable[[str, str], bool]) -> None:
-        self._on_start = on_start
-        self._on_end = on_end
+    def __init__(self, max_entries: int) -> None:
+        self._entries: list[ListEntry] = []
+        self._max_entries = max_entries
         self._text: list[str] = []
-        self._length = 0
-        self._depth = 0
+        self._length = self._depth = 0
         parser = expat.ParserCreate("utf-8")
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = self._doctype
@@ -175,8 +147,40 @@ class _Reader:
         parser.CharacterDataHandler = self._characters
         self._parser = parser
 
-    def feed(self, text: str, final: bool) -> None:
-        self._parser.Parse(text.encode("utf-8", "replace"), final)
+    def read(self, data: bytes, content_type: str, max_bytes: int) -> Listing:
+        try:
+            whole = self._read_to_end(pieces_of(data, max_bytes), content_type)
+        except (expat.ExpatError, _StopReading):
+            whole = False
+        return Listing(tuple(self._entries), whole)
+
+    def start(self, name: str, attributes: Attributes) -> None:
+        """An element begins; `name` is its local name."""
+        raise NotImplementedError
+
+    def end(self, name: str, text: str) -> None:
+        """An element ends that has this text."""
+        raise NotImplementedError
+
+    def keep(self, entry: ListEntry) -> None:
+        if len(self._entries) >= self._max_entries:
+            raise _StopReading
+        self._entries.append(entry)
+
+    def _read_to_end(self, pieces: Iterator[bytes], content_type: str) -> bool:
+        """Whether the list is complete."""
+        decoder: codecs.IncrementalDecoder | None = None
+        escaped = Ampersands()
+        for piece in pieces:
+            is_last = not piece
+            if decoder is None:
+                piece = without_preamble(piece)
+                decoder = _decoder_of(piece, content_type)
+            text = escaped(decoder.decode(piece, is_last), is_last)
+            self._parser.Parse(text.encode("utf-8", "replace"), is_last)
+            if is_last:
+                return True
+        return False
 
     def _doctype(self, name: str, system: str | None, public: str | None, has_internal_subset: bool) -> None:
         if has_internal_subset:
@@ -191,14 +195,13 @@ class _Reader:
             raise _StopReading
         self._text.clear()
         self._length = 0
-        self._on_start(name.rpartition(":")[2].lower(), attributes)
+        self.start(name.rpartition(":")[2].lower(), attributes)
 
     def _end(self, name: str) -> None:
         self._depth -= 1
         text = "".join(self._text).strip()
         self._text.clear()
-        if not self._on_end(name.rpartition(":")[2].lower(), text):
-            raise _StopReading
+        self.end(name.rpartition(":")[2].lower(), text)
 
     def _characters(self, text: str) -> None:
         if self._length < MAX_TEXT:
@@ -215,104 +218,73 @@ def _decoder_of(start: bytes, content_type: str) -> codecs.IncrementalDecoder:
     return codecs.getincrementaldecoder(codec)("replace")
 
 
-MAX_FEED_ENTRIES = 50_000
-MAX_BYTES = 50_000_000
+MAX_ENTRIES, MAX_BYTES = 50_000, 50_000_000  # the limits of the sitemap protocol
 _ITEMS = frozenset(("item", "entry"))
 _DATES = frozenset(("pubdate", "updated", "published", "date", "modified", "issued"))
 
 
 def parse_feed(
-    data: bytes, content_type: str = "", *, max_entries: int = MAX_FEED_ENTRIES, max_bytes: int = MAX_BYTES
+    data: bytes, content_type: str = "", *, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES
 ) -> Listing:
     """The URLs of a feed's entries, as written, each with its latest date."""
-    reader = _FeedReader(max_entries)
-    whole = read_xml(pieces_of(data, max_bytes), content_type, reader.start, reader.end)
-    return Listing(tuple(reader.entries), whole)
+    return _FeedReader(max_entries).read(data, content_type, max_bytes)
 
 
-class _FeedReader:
-    def __init__(self, max_entries: int) -> None:
-        self.entries: list[ListEntry] = []
-        self._max_entries = max_entries
-        self._inside = False
-        self._permalink = False
-        self._link = self._spare = ""
-        self._times: list[float] = []
+class _FeedReader(_ListReader):
+    _inside = _permalink = False
+    _link = _spare = ""
+    _latest = 0.0
 
     def start(self, name: str, attributes: Attributes) -> None:
         if name in _ITEMS:
-            self._clear()
-            self._inside = True
+            self._inside, self._link, self._latest = True, "", 0.0
             self._spare = attributes.get("rdf:about", "")
         elif name == "link" and attributes.get("rel", "alternate") == "alternate":
             self._link = self._link or attributes.get("href", "")
         elif name == "guid":
             self._permalink = attributes.get("isPermaLink", "true").lower() == "true"
 
-    def end(self, name: str, text: str) -> bool:
+    def end(self, name: str, text: str) -> None:
         if not self._inside:
-            return True
+            return
         if name == "link":
             self._link = self._link or text
         elif name == "guid" and self._permalink and text.startswith(("http://", "https://")):
             self._spare = text
         elif name in _DATES:
-            self._times.append(time_of(text) or 0.0)
+            self._latest = max(self._latest, time_of(text) or 0.0)
         elif name in _ITEMS:
-            return self._finish()
-        return True
-
-    def _finish(self) -> bool:
-        href = self._link or self._spare
-        if href and len(self.entries) < self._max_entries:
-            self.entries.append(ListEntry(href, max(self._times, default=0.0) or None))
-            href = ""
-        self._clear()
-        return not href
-
-    def _clear(self) -> None:
-        self._link = self._spare = ""
-        self._times = []
-        self._inside = False
-
-
-MAX_SITEMAP_ENTRIES = 50_000  # this and MAX_BYTES are the limits of the sitemap protocol
+            self._inside = False
+            if href := self._link or self._spare:
+                self.keep(ListEntry(href, self._latest or None))
 
 
 def parse_sitemap(
-    data: bytes, content_type: str = "", *, max_entries: int = MAX_SITEMAP_ENTRIES, max_bytes: int = MAX_BYTES
+    data: bytes, content_type: str = "", *, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES
 ) -> Listing:
     """The URLs of a sitemap, as written, with the dates that it states."""
     start = next(pieces_of(data, max_bytes), b"")
     if start.lstrip(b"\xef\xbb\xbf \t\r\n")[:8].startswith((b"http://", b"https://")):
         return _read_lines(data, content_type, max_entries, max_bytes)
-    reader = _SitemapReader(max_entries)
-    whole = read_xml(pieces_of(data, max_bytes), content_type, reader.start, reader.end)
-    return Listing(tuple(reader.entries), whole)
+    return _SitemapReader(max_entries).read(data, content_type, max_bytes)
 
 
-class _SitemapReader:
-    def __init__(self, max_entries: int) -> None:
-        self.entries: list[ListEntry] = []
-        self._max_entries = max_entries
-        self._loc = self._lastmod = ""
+class _SitemapReader(_ListReader):
+    _loc = _lastmod = ""
 
     def start(self, name: str, attributes: Attributes) -> None:
         if name in ("url", "sitemap"):
             self._loc = self._lastmod = ""
 
-    def end(self, name: str, text: str) -> bool:
+    def end(self, name: str, text: str) -> None:
         # An image or video in an entry has its own loc: the first is the page's.
         if name == "loc":
             self._loc = self._loc or text
         elif name == "lastmod":
             self._lastmod = self._lastmod or text
         elif name in ("url", "sitemap") and self._loc:
-            if len(self.entries) >= self._max_entries:
-                return False
-            self.entries.append(ListEntry(self._loc, time_of(self._lastmod), name == "sitemap"))
+            self.keep(ListEntry(self._loc, time_of(self._lastmod), name == "sitemap"))
             self._loc = ""
-        return True
 
 
 def _read_lines(data: bytes, content_type: str, max_entries: int, max_bytes: int) -> Listing:

@@ -55,21 +55,7 @@ _NO_SPACES_BETWEEN_WORDS = re.compile(
     "\uf900-\ufaff\U00020000-\U0003ffff])"
 )
 # Letters whose stroke or shape is not a mark that normalisation removes.
-_WHOLE_LETTERS = str.maketrans(
-    {
-        "ı": "i",
-        "ø": "o",
-        "ł": "l",
-        "đ": "d",
-        "ð": "d",
-        "þ": "th",
-        "æ": "ae",
-        "œ": "oe",
-        "ħ": "h",
-        "ŧ": "t",
-        "ŋ": "n",
-    }
-)
+_WHOLE_LETTERS = str.maketrans("ıøłđðħŧŋ", "iolddhtn") | str.maketrans({"þ": "th", "æ": "ae", "œ": "oe"})
 # Encodings of one byte per letter: one table folds a whole text. None of them has combining accents.
 _ALPHABETS = ("latin-1", "cp1254", "cp1250", "cp1251", "cp1253", "cp1257")
 _MOST_REMEMBERED = 1 << 16  # chunks of text (between two spaces)

@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Set
 from operator import add
+from pkgutil import get_data
 from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
 
@@ -61,44 +62,9 @@ LEAD = 1.3  # times as many as the second language has
 OWN = 2  # words that the second language lacks, and three times as many as it has of its own
 CONTRADICTION = 8  # stop words of another language that overrule the declaration
 _CODE = re.compile(r"([A-Za-z]{2})(?:[-_][A-Za-z0-9]+)*$")
-_WORDS = {
-    "tr": "ve bir bu için ile da de çok daha olarak olan gibi sonra kadar ne var ama ancak göre ise en her "
-    "şey değil oldu olduğu yeni iki mi o ya veya tarafından üzerinde büyük ilk",
-    "en": "the of and to in is that for it as was with be by on not are this at from or have an they which "
-    "you were their has but its will more been would can than",
-    "de": "der die und das den von zu mit sich des auf für ist im dem nicht ein eine als auch es an werden "
-    "aus er hat dass sie nach wird bei einer um am sind noch wie",
-    "fr": "le la les de des et un une du en est que pour qui dans par sur au plus pas avec ce il sont ne se "
-    "aux son cette ou mais comme nous vous été leur",
-    "es": "el la los las de y en que un una por con para del se es no al lo como más su o pero sus le ha este "
-    "sí porque esta entre cuando muy sin sobre",
-    "it": "il la che di e un una per del in non con della sono si da gli le dei alla nel anche come più ma al "
-    "delle ha questo è nella dal lo ed",
-    "pt": "o a os as de do da e em um uma que para com não por mais dos no na se ao como das mas foi ele seu "
-    "sua ou é pela são à também",
-    "nl": "de het een en van in is dat op te voor met zijn niet aan er om ook als bij door naar maar uit dan "
-    "nog wordt werd heeft deze over worden wat",
-    "sv": "och det att i en jag som på är av för med till den har de inte om ett han men var sig från vi så "
-    "kan när eller hade skulle nu",
-    "da": "og det at i en som på er af for med til den har de ikke om et han men var sig fra vi så kan når "
-    "eller havde skulle nu blev efter",
-    "no": "og det at i en som på er av for med til den har de ikke om et han men var seg fra vi så kan når "
-    "eller hadde skulle nå ble etter",
-    "fi": "ja on ei se että hän oli mutta myös kun tai niin kuin ovat joka mukaan vain sen sekä jos ole hänen "
-    "nyt jo kanssa",
-    "pl": "i w na z do nie się to że o jest jak po od za co ale przez dla są tym był oraz tak czy może jego "
-    "jej tego ich być które",
-    "cs": "a v na se je že s z do o to i pro ve by ale jako za po jsou od byl jeho které který podle nebo "
-    "také jen při však",
-    "ro": "și în de la a cu pe că o nu un din care este mai se pentru sunt fost au prin după ca sau lui ale dar",
-    "hu": "a az és hogy nem is egy ez volt de meg csak már mint azt vagy el még ha ki fel minden lehet után szerint",
-    "ru": "и в на не что с по как а это к он из за для от но его все так у было бы же она мы о или при также был",
-    "uk": "і в на не що з та як а це до він за для від але його все так у було б ж вона ми або при також був є",
-    "el": "και το να του η της με που για την στο ο οι από τα σε των είναι δεν θα ότι τον μια αυτό στην ή",
-    "ar": "في من على إلى أن هذا التي عن مع ما هذه الذي لا كان بعد كما قد بين أو كل غير ذلك قبل",
-    "fa": "و در به از که این را با است برای آن یک خود تا بر هم نیز می شود ها یا اما",
-}
-LANGUAGES = {code: frozenset(words.encode().split()) for code, words in _WORDS.items()}
+# A line of the file is a language and its stop words. Not by importlib.resources: that takes a parser child longer.
+_LINES = map(bytes.split, (get_data("levada.pages", "data/stop_words.txt") or b"").splitlines())
+LANGUAGES = {code.decode(): frozenset(words) for code, *words in _LINES}
 _LANGUAGES_OF: dict[bytes, list[str]] = {}
 for _code, _stop in LANGUAGES.items():
     for _word in _stop:

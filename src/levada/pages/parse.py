@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from enum import Enum
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import msgspec
@@ -210,20 +211,8 @@ def _parse_packed(page: RawPage, limits: ParseLimits) -> ParsedPage:
     return _BY_FORM[form if is_listing else Form.OTHER](page, limits)
 
 
-def _parse_nothing(page: RawPage, limits: ParseLimits) -> ParsedPage:
-    return ParsedPage(page.kind, reason=Reason.CONTENT_TYPE)
-
-
-def _parse_sitemap(page: RawPage, limits: ParseLimits) -> ParsedPage:
-    return _parse_listing(page, limits, parse_sitemap, PageKind.SITEMAP, DiscoveredBy.SITEMAP)
-
-
-def _parse_feed(page: RawPage, limits: ParseLimits) -> ParsedPage:
-    return _parse_listing(page, limits, parse_feed, PageKind.FEED, DiscoveredBy.FEED)
-
-
 def _parse_listing(
-    page: RawPage, limits: ParseLimits, read: Callable[..., Listing], kind: PageKind, how: DiscoveredBy
+    read: Callable[..., Listing], kind: PageKind, how: DiscoveredBy, page: RawPage, limits: ParseLimits
 ) -> ParsedPage:
     """A sitemap or feed: its links are its content."""
     listing = read(page.body, page.content_type, max_entries=limits.max_entries, max_bytes=limits.max_unpacked_bytes)
@@ -244,7 +233,6 @@ def _parse_listing(
 def _describe(
     page: RawPage, charset: str, head: Head, text: bytes, links: LinkCollector, limits: ParseLimits
 ) -> ParsedPage:
-    noindex = head.noindex or page.noindex
     compared = text if limits.plugins is None else limits.plugins.compared_text(text, page.url)
     digest = page_digest(compared, head.title, asked=page.noindex, on_page=head.noindex)
     known = digest == page.known_text
@@ -264,7 +252,7 @@ def _describe(
         marked=marked,
         refused=links.refused(),
         canonical=links.address(head.canonical) if head.canonical else None,
-        noindex=noindex,
+        noindex=head.noindex or page.noindex,
         nofollow=head.nofollow,
         reason=None if text or head.title or plain or marked else Reason.EMPTY,
     )
@@ -284,13 +272,13 @@ def _collector(page: RawPage, limits: ParseLimits, max_links: int | None = None)
     )
 
 
-_BY_FORM = {
+_BY_FORM: dict[Form, Callable[[RawPage, ParseLimits], ParsedPage]] = {
     Form.HTML: _parse_html,
     Form.PLAIN: _parse_plain,
-    Form.SITEMAP: _parse_sitemap,
-    Form.FEED: _parse_feed,
+    Form.SITEMAP: partial(_parse_listing, parse_sitemap, PageKind.SITEMAP, DiscoveredBy.SITEMAP),
+    Form.FEED: partial(_parse_listing, parse_feed, PageKind.FEED, DiscoveredBy.FEED),
     Form.GZIP: _parse_packed,
-    Form.OTHER: _parse_nothing,
+    Form.OTHER: lambda page, limits: ParsedPage(page.kind, reason=Reason.CONTENT_TYPE),
 }
 
 
