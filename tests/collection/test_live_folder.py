@@ -25,8 +25,8 @@ from levada.core.reports import Report
 from levada.core.search_records import Query
 from levada.core.settings import Settings, parse_settings
 from levada.crawl.engine import Crawl
-from levada.testing.scripted_web import MemoryFetcher
 from tests.crawl.simulated_crawl import page
+from tests.scripted_web import MemoryFetcher
 
 A = "http://a.test/"
 QUICK = parse_settings("[politeness]\ndelay = 0\n[crawl]\nsitemaps = false", "a test")

@@ -13,8 +13,8 @@ from levada.collection.starts import seeds
 from levada.core.clock import SystemClock
 from levada.core.folder import DataFolder
 from levada.core.settings import DAY, parse_settings
-from levada.testing.scripted_web import MemoryFetcher
 from tests.crawl.simulated_crawl import page
+from tests.scripted_web import MemoryFetcher
 
 SETTINGS = parse_settings("[politeness]\ndelay = 0\n[crawl]\nsitemaps = false", "a test")
 

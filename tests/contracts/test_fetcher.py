@@ -12,7 +12,7 @@ from levada.fetch import CurlFetcher, FetchLimits
 from levada.fetch.guard import AddressGuard
 from levada.testing import FetcherContract
 from levada.testing.fetcher import ANSWERS, Site
-from levada.testing.scripted_web import MemoryFetcher
+from tests.scripted_web import MemoryFetcher
 
 
 def conditional(request: Request) -> Response:

@@ -28,7 +28,7 @@ from levada.parser.inline import InlineParser
 from levada.scale.autoscaler import Stage
 from levada.store.base import StoreLimits
 from levada.store.memory import MemoryStore
-from levada.testing.scripted_web import Answer, MemoryFetcher
+from tests.scripted_web import Answer, MemoryFetcher
 
 __all__ = [
     "DAY",

@@ -21,9 +21,9 @@ from levada.crawl.change_hints import ChangeHintStep, hints_of, signals_of
 from levada.crawl.executor import StoreExecutor
 from levada.freshness import LearnedRevisit, PageEstimates, Scale
 from levada.store.memory import MemoryStore
-from levada.testing.scripted_web import Answer
 from tests.crawl.simulated_crawl import DAY, HOUR, START, World, page, run_simulated, status
 from tests.crawl.test_outcome import known, stored
+from tests.scripted_web import Answer
 
 HOME = "http://a.test/"
 SITEMAP = "http://a.test/sitemap.xml"

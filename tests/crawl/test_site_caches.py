@@ -36,7 +36,7 @@ from levada.crawl.robots import RobotsCache
 from levada.crawl.sites import SiteCache, doubling, http_date, retry_after
 from levada.pages.robots import RobotsRules
 from levada.store.memory import MemoryStore
-from levada.testing.scripted_web import MemoryFetcher
+from tests.scripted_web import MemoryFetcher
 
 PAGE = PageRecord(1, "http://a.test/", "a.test", PageKind.PAGE, PageState.NEW, DiscoveredBy.SEED, 0, 0, 0.0)
 

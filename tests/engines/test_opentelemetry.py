@@ -13,7 +13,7 @@ from opentelemetry.trace import StatusCode
 from levada.core.records import RawPage, Request, Response
 from levada.engines.opentelemetry import ENDPOINTS, TracedFetcher, TracedParser, Tracing, traced
 from levada.parser.inline import InlineParser
-from levada.testing.scripted_web import MemoryFetcher
+from tests.scripted_web import MemoryFetcher
 
 FRONT = "http://site.example/"
 
