@@ -34,7 +34,7 @@ def _lively(validators: ValidatorKind = ValidatorKind.BOTH) -> Page:
     return next(
         page
         for page in the_web().world.pages
-        if page.dynamics not in (Dynamics.STATIC, Dynamics.LOW) and page.site.validators is validators
+        if page.dynamics not in (Dynamics.STATIC, Dynamics.LOW) and page.site.traits.validators is validators
     )
 
 

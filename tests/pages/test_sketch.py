@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.pages.change import SKETCH_SIZE, are_alike, similarity, sketch
+from levada.pages.change import SKETCH_SIZE, are_alike, similarity, sketch_of
 from levada.pages.language import profile_of
 
 WORDS = st.sets(st.text("abcdefgh", min_size=1, max_size=5), max_size=200)
+
+
+def sketch(words: Iterable[str]) -> bytes:
+    return sketch_of({word.encode() for word in words})
 
 
 @given(WORDS)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.core.reasons import Reason
-from levada.pages.change import sketch
 from levada.pages.urls import NearDuplicateRun, TrapLimits, path_pattern, trap
+from tests.pages.test_sketch import sketch
 
 NOW = 1_710_000_000.0  # March 2024
 

@@ -19,11 +19,6 @@ def mix(number: int, salt: int) -> int:
     return value ^ (value >> 31)
 
 
-def unit(number: int, salt: int) -> float:
-    """A number in [0, 1) that follows from the two."""
-    return (mix(number, salt) >> 11) * (1.0 / (1 << 53))
-
-
 def hash_text(text: str, seed: int) -> int:
     """A 64-bit number that follows from the text and the seed."""
     return int.from_bytes(blake2b(f"{seed}/{text}".encode(), digest_size=8).digest(), "big")

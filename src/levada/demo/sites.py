@@ -150,7 +150,8 @@ _PART = re.compile(r"/sitemap-(\d{1,6})\.xml(\.gz)?\Z")
 
 
 def robots(site: DemoSite, base: str) -> str:
-    delay = f"Crawl-delay: {site.crawl_delay:g}\n" if site.crawl_delay is not None else ""
+    pause = site.traits.crawl_delay
+    delay = f"Crawl-delay: {pause:g}\n" if pause is not None else ""
     return f"User-agent: *\nDisallow: {private_path(site)}\n{delay}\nSitemap: {base}/sitemap.xml\n"
 
 
@@ -187,7 +188,7 @@ def _urls(world: DemoWorld, site: DemoSite, pages: Sequence[Page], base: str, no
 
 def _lastmod(world: DemoWorld, page: Page, now: float) -> float:
     # The one site that lies claims that everything changed within the last minute.
-    return _changed(world, page, now) if page.site.honest_lastmod else now // 60 * 60
+    return _changed(world, page, now) if page.site.traits.honest_lastmod else now // 60 * 60
 
 
 def _changed(world: DemoWorld, page: Page, now: float) -> float:
@@ -276,7 +277,7 @@ class SiteAnswers:
         return Answer(200, body, (HTML, ("Vary", "Accept-Encoding"), *encoding, *validators))
 
     def _validators(self, page: Page, version: int, tag: str, zipped: bool) -> Iterable[tuple[str, str]]:
-        sent = page.site.validators
+        sent = page.site.traits.validators
         if sent in (ValidatorKind.BOTH, ValidatorKind.ETAG):
             yield "ETag", f'{tag[:-1]}-gz"' if zipped else tag
         if sent in (ValidatorKind.BOTH, ValidatorKind.MODIFIED):
@@ -284,7 +285,7 @@ class SiteAnswers:
 
     def _not_modified(self, page: Page, version: int, tag: str, asked: WebRequest) -> bool:
         """RFC 9110, section 13: a tag, if the site knows tags, settles it without the date."""
-        sent = page.site.validators
+        sent = page.site.traits.validators
         offered = asked.headers.get("if-none-match")
         if offered is not None:
             return sent in (ValidatorKind.BOTH, ValidatorKind.ETAG) and _same_tag(offered, tag)

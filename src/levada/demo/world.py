@@ -16,22 +16,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
+from itertools import cycle, islice
 from random import Random
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+import msgspec
+
 from levada.demo.chance import hash_text, mix
 from levada.demo.changes import ChangeTimes, Pattern, Rhythm
 from levada.demo.prose import headline, slug, words_of
-
-# The source's names of its five categories, and the word that this package uses.
-CATEGORIES = {
-    "E-commerce and retail": "shop",
-    "Travel and tourism": "travel",
-    "Education": "education",
-    "Finance": "finance",
-    "News and media": "news",
-}
 
 
 class Dynamics(StrEnum):
@@ -43,31 +37,62 @@ class Dynamics(StrEnum):
     HIGH = "high"
 
 
+class ValidatorKind(StrEnum):
+    """What a site sends for conditional requests."""
+
+    BOTH = "both"
+    ETAG = "etag"
+    MODIFIED = "modified"
+    NONE = "none"
+
+
+class SiteTraits(msgspec.Struct, frozen=True):
+    languages: tuple[str, ...] = ("tr",)  # sections take these in turn
+    validators: ValidatorKind = ValidatorKind.BOTH
+    honest_lastmod: bool = True
+    crawl_delay: float | None = None
+
+
+class _Design(msgspec.Struct, frozen=True):
+    """The data file of the sites."""
+
+    categories: dict[str, str]
+    patterns: dict[str, tuple[Pattern, ...]]
+    hit_rates: dict[Dynamics, tuple[float, float]]
+    sites: dict[str, SiteTraits]
+
+
 class SiteFigures(NamedTuple):
     category: str
     name: str
     pages: int
+    traits: SiteTraits
 
 
-def _rows(name: str) -> list[dict[str, str]]:
-    text = files("levada.demo").joinpath("data", name).read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
+def _text(name: str) -> str:
+    return files("levada.demo").joinpath("data", name).read_text(encoding="utf-8")
+
+
+_DESIGN = msgspec.toml.decode(_text("sites.toml"), type=_Design)
+CATEGORIES = _DESIGN.categories
 
 
 @cache
 def site_figures() -> tuple[SiteFigures, ...]:
     """The sites, by the label of their name: www.trendyol.com is trendyol."""
-    return tuple(
-        SiteFigures(CATEGORIES[row["category"]], row["site"].split(".")[1], int(row["urls"]))
-        for row in _rows("freshness_sites.csv")
-    )
+    figures = []
+    for row in csv.DictReader(_text("freshness_sites.csv").splitlines()):
+        name = row["site"].split(".")[1]
+        traits = _DESIGN.sites.get(name, SiteTraits())
+        figures.append(SiteFigures(CATEGORIES[row["category"]], name, int(row["urls"]), traits))
+    return tuple(figures)
 
 
 @cache
 def class_counts() -> Mapping[str, Mapping[Dynamics, int]]:
     """Pages of each class in each category, as the paper's own crawler met them."""
     counts: dict[str, dict[Dynamics, int]] = {category: {} for category in CATEGORIES.values()}
-    for row in _rows("freshness_dynamics.csv"):
+    for row in csv.DictReader(_text("freshness_dynamics.csv").splitlines()):
         counts[CATEGORIES[row["category"]]][Dynamics(row["class"])] = int(row["ema_urls"])
     return counts
 
@@ -88,15 +113,6 @@ class PageRole(StrEnum):
     FRONT = "front"
     SECTION = "section"
     ITEM = "item"
-
-
-class ValidatorKind(StrEnum):
-    """What a site sends for conditional requests."""
-
-    BOTH = "both"
-    ETAG = "etag"
-    MODIFIED = "modified"
-    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,10 +137,8 @@ class DemoSite:
     label: str
     category: str
     language: str
-    validators: ValidatorKind = ValidatorKind.BOTH
-    honest_lastmod: bool = True
-    crawl_delay: float | None = None
-    section_names: list[str] = field(default_factory=list)
+    traits: SiteTraits
+    section_names: list[str]
     pages: list[Page] = field(default_factory=list)
     by_path: dict[str, Page] = field(default_factory=dict)
 
@@ -146,31 +160,6 @@ class DemoSite:
         return [page for page in self.items[section::count] if not page.only_in_sitemap]
 
 
-# Sites that do not write Turkish only; sections take these in turn.
-_LANGUAGES = {
-    "hotels": ("en",),
-    "booking": ("en", "en", "de"),
-    "flypgs": ("tr", "de"),
-    "vivense": ("tr", "tr", "de"),
-    "amazon": ("tr", "en"),
-    "boun": ("tr", "en"),
-}
-_VALIDATORS = {"akakce": ValidatorKind.NONE, "obilet": ValidatorKind.MODIFIED, "doviz": ValidatorKind.ETAG}
-_LYING_LASTMOD = "ensonhaber"  # its sitemap says that everything has just changed
-_CRAWL_DELAYS = {"haremaltin": 0.5}
-_HIT_RATES = {
-    Dynamics.STATIC: (0.0, 0.0),
-    Dynamics.LOW: (0.04, 0.20),
-    Dynamics.MEDIUM: (0.29, 0.46),
-    Dynamics.HIGH: (0.56, 0.92),
-}
-_PATTERNS = {
-    "shop": (Pattern.POISSON, Pattern.PERIODIC, Pattern.BURSTY),
-    "travel": (Pattern.POISSON, Pattern.DAILY, Pattern.PERIODIC),
-    "education": (Pattern.PERIODIC, Pattern.DAILY, Pattern.POISSON),
-    "finance": (Pattern.PERIODIC, Pattern.POISSON, Pattern.PERIODIC, Pattern.BURSTY),
-    "news": (Pattern.POISSON, Pattern.BURSTY, Pattern.DAILY),
-}
 # A front page is likelier to be lively than a section, and that likelier than an item.
 _LIVELY_HEAD_START = {PageRole.FRONT: 0.0, PageRole.SECTION: 0.4, PageRole.ITEM: 0.6}
 
@@ -213,8 +202,7 @@ def _role(index: int, sections: int) -> PageRole:
 
 
 def _named_sections(figures: SiteFigures) -> int:
-    language = _LANGUAGES.get(figures.name, ("tr",))[0]
-    return len(words_of(language, figures.category).sections)
+    return len(words_of(figures.traits.languages[0], figures.category).sections)
 
 
 def _deal_classes(seed: int, chosen: list[tuple[SiteFigures, int]]) -> dict[str, list[Dynamics]]:
@@ -244,28 +232,20 @@ def _deal_classes(seed: int, chosen: list[tuple[SiteFigures, int]]) -> dict[str,
 def _rhythm(category: str, dynamics: Dynamics, page_hash: int) -> Rhythm:
     if dynamics is Dynamics.STATIC:
         return Rhythm(Pattern.STATIC, 0.0)
-    low, high = _HIT_RATES[dynamics]
-    patterns = _PATTERNS[category]
+    low, high = _DESIGN.hit_rates[dynamics]
+    patterns = _DESIGN.patterns[category]
     share = (mix(page_hash, 1) % 1000) / 1000
     return Rhythm(patterns[mix(page_hash, 2) % len(patterns)], round(low + (high - low) * share, 2))
 
 
 def _build_site(seed: int, figures: SiteFigures, first_number: int, classes: list[Dynamics]) -> DemoSite:
-    languages = _LANGUAGES.get(figures.name, ("tr",))
-    site = DemoSite(
-        host=f"{figures.name}.localhost",
-        label=figures.name,
-        category=figures.category,
-        language=languages[0],
-        validators=_VALIDATORS.get(figures.name, ValidatorKind.BOTH),
-        honest_lastmod=figures.name != _LYING_LASTMOD,
-        crawl_delay=_CRAWL_DELAYS.get(figures.name),
-    )
+    name, category, traits = figures.name, figures.category, figures.traits
     sections = _section_count(len(classes), _named_sections(figures))
-    spoken = [languages[i % len(languages)] for i in range(sections)]
-    site.section_names = [_section_name(figures.category, spoken, i) for i in range(sections)]
+    spoken = list(islice(cycle(traits.languages), sections))
+    named = [_section_name(category, spoken, i) for i in range(sections)]
+    site = DemoSite(f"{name}.localhost", name, category, traits.languages[0], traits, named)
     for i, dynamics in enumerate(classes):
-        page = _build_page(site, spoken, i, first_number + i, dynamics, hash_text(f"{figures.name}/{i}", seed))
+        page = _build_page(site, spoken, i, first_number + i, dynamics, hash_text(f"{name}/{i}", seed))
         site.pages.append(page)
         site.by_path[page.path] = page
     return site

@@ -12,7 +12,7 @@ per page give a standard error of at most 0.09, and less near 0 and 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Set
 from struct import pack, unpack
 from typing import NamedTuple
 from zlib import crc32
@@ -26,13 +26,11 @@ SKETCH_SIZE = 32
 _CANDIDATES = 3 * SKETCH_SIZE // 2
 
 
-def sketch(words: Iterable[str]) -> bytes:
-    """The `SKETCH_SIZE` smallest hashes of the distinct words, big-endian and ascending; b"" for no words."""
-    return sketch_of({word.encode("utf-8", "replace") for word in words})
-
-
 def sketch_of(vocabulary: Set[bytes]) -> bytes:
-    """The sketch of words in UTF-8. An attacker who crafts hashes only makes his pages look alike."""
+    """The `SKETCH_SIZE` smallest hashes of distinct words in UTF-8, big-endian and ascending; b"" for no words.
+
+    An attacker who crafts hashes only makes his pages look alike.
+    """
     # Hashes are uniform: a bound that about 48 of them are below saves sorting all of them.
     bound = (_CANDIDATES << 32) // max(len(vocabulary), 1)
     smallest = {number for number in map(crc32, vocabulary) if number < bound}
