@@ -93,7 +93,7 @@ def test_many_links_at_once_are_taken_like_one_by_one() -> None:
     for most in (2, 4, 10):
         one_by_one, at_once = collector(max_links=most), collector(max_links=most)
         for links in (one_by_one, at_once):
-            links.add_as("/c", DiscoveredBy.LINK, nofollow=True)
+            links.add("/c", nofollow=True)
         for href in hrefs:
             if not one_by_one.full:
                 one_by_one.add(href)
@@ -106,7 +106,7 @@ B = "http://example.org/a/b"
 
 
 def nofollow(links: LinkCollector) -> None:
-    links.add_as("b", DiscoveredBy.LINK, nofollow=True)
+    links.add("b", nofollow=True)
 
 
 def plain(links: LinkCollector) -> None:
@@ -118,7 +118,7 @@ def plain_among_others(links: LinkCollector) -> None:
 
 
 def feed(links: LinkCollector) -> None:
-    links.add_as("b", DiscoveredBy.LINK, kind=PageKind.FEED)
+    links.add("b", kind=PageKind.FEED)
 
 
 @pytest.mark.parametrize("vouch", [plain, plain_among_others])
@@ -154,10 +154,10 @@ def test_an_address_is_never_plain_and_marked(
 
 def test_plain_and_marked_links_are_each_in_the_order_of_the_page() -> None:
     links = collector()
-    links.add_as("/feed", DiscoveredBy.LINK, kind=PageKind.FEED)
-    links.add_as("/next", DiscoveredBy.LINK)  # more could be known of it, but nothing is
+    links.add("/feed", kind=PageKind.FEED)
+    links.add("/next")  # more could be known of it, but nothing is
     links.add_all(["/z", "/y"])
-    links.add_as("/ad", DiscoveredBy.LINK, nofollow=True)
+    links.add("/ad", nofollow=True)
     links.add_all(["/x", "/y", "/feed"])
     assert links.links() == tuple(f"http://example.org/{name}" for name in ("next", "z", "y", "x"))
     assert [link.url for link in links.marked()] == ["http://example.org/feed", "http://example.org/ad"]
@@ -187,10 +187,10 @@ def test_numbers_are_bounded() -> None:
 
 def test_plain_and_marked_links_share_the_room() -> None:
     links = collector(max_links=3)
-    links.add_as("/ad", DiscoveredBy.LINK, nofollow=True)
-    links.add_as("/feed", DiscoveredBy.LINK, kind=PageKind.FEED)
+    links.add("/ad", nofollow=True)
+    links.add("/feed", kind=PageKind.FEED)
     links.add_all(["/ad", "/1", "/2"])  # the first takes no room
-    links.add_as("/late", DiscoveredBy.LINK, nofollow=True)
+    links.add("/late", nofollow=True)
     assert links.links() == ("http://example.org/ad", "http://example.org/1")
     assert links.marked() == (Link("http://example.org/feed", kind=PageKind.FEED),)
 
@@ -205,5 +205,5 @@ def test_a_base_that_is_no_web_address_is_refused_and_ignored() -> None:
 
 def test_what_is_known_of_a_link_is_kept() -> None:
     links = collector()
-    links.add_as("/s.xml", DiscoveredBy.SITEMAP, lastmod=5.0, kind=PageKind.SITEMAP)
+    links.add("/s.xml", DiscoveredBy.SITEMAP, lastmod=5.0, kind=PageKind.SITEMAP)
     assert links.marked() == (Link("http://example.org/s.xml", DiscoveredBy.SITEMAP, False, 5.0, PageKind.SITEMAP),)

@@ -82,11 +82,6 @@ def capital(text: str, language: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _grouped(number: int, language: str) -> str:
-    text = f"{number:,}"
-    return text if language == "en" else text.replace(",", ".")
-
-
 @lru_cache(maxsize=4096)
 def _decimal(number: float, digits: int, language: str) -> str:
     text = f"{number:,.{digits}f}"
@@ -140,7 +135,7 @@ def _figure(words: Vocabulary, page_hash: int, version: int) -> str:
     cents = 2 * (page_hash % 40_000 + dice % 4_000) + 1_000 + version % 2
     return words.figure.format(
         money=_decimal(cents / 100, 2, words.language),
-        count=_grouped(cents, words.language),
+        count=_decimal(cents, 0, words.language),
         rate=_decimal(cents / 1000, 3, words.language),
         rate2=_decimal((cents + 2 + dice % 50) / 1000, 3, words.language),
         n=1 + (dice >> 16) % 90,
@@ -153,11 +148,6 @@ def _last_rewritten(version: int, slot: int, slots: int, offset: int) -> int:
     turn = (slot - offset) * pow(7, -1, slots) % slots
     rewritten = version - (version - turn) % slots
     return rewritten if rewritten >= 2 else 1
-
-
-def _note(words: Vocabulary, page_hash: int, version: int, clock: str) -> str:
-    text = sentence(words, mix(page_hash, 9_000_000 + version), page_hash >> 20)
-    return words.update.format(clock=clock, sentence=text)
 
 
 def story(
@@ -178,12 +168,13 @@ def story(
     ]
     if trending:
         written[0] = f"{written[0]} #{capital(trending, words.language)}"
+    notes = [sentence(words, mix(page_hash, 9_000_000 + version - i), page_hash >> 20) for i in range(len(clocks))]
     paragraphs = tuple(
         " ".join(written[i : i + _SENTENCES_PER_PARAGRAPH]) for i in range(0, slots, _SENTENCES_PER_PARAGRAPH)
     )
     return Article(
         headline=headline(words.language, category, page_hash, (version - 1) // _HEADLINE_LASTS),
         figure=_figure(words, page_hash, version),
-        notes=tuple(_note(words, page_hash, version - i, clock) for i, clock in enumerate(clocks)),
+        notes=tuple(words.update.format(clock=at, sentence=note) for at, note in zip(clocks, notes, strict=True)),
         paragraphs=paragraphs,
     )

@@ -108,20 +108,14 @@ def time_of(text: str) -> float | None:
     """Epoch seconds of a W3C (ISO 8601) or mail (RFC 822) date; None if it is not plausible. No zone means UTC."""
     text = text.strip()[:64]
     padded = text + {4: "-01-01", 7: "-01"}.get(len(text), "")
-    moment = None
     for read in (datetime.fromisoformat, _mail_date):
         try:
             moment = read(padded)
-            break
+            seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
         except (ValueError, TypeError, IndexError, OverflowError):
             continue
-    if moment is None:
-        return None
-    try:
-        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (OverflowError, ValueError):
-        return None
-    return seconds if EARLIEST <= seconds <= LATEST else None
+        return seconds if EARLIEST <= seconds <= LATEST else None
+    return None
 
 
 def _mail_date(text: str) -> datetime:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
-from levada.core.records import DiscoveredBy, PageKind
+from levada.core.records import PageKind
 from levada.pages.links import LinkCollector
 from levada.pages.robots import product_of
 
@@ -118,7 +118,7 @@ def follow_links(tree: LexborHTMLParser, head: Head, links: LinkCollector) -> No
     if head.canonical and links.address(head.canonical) is None:
         links.add(head.canonical)  # it may not be fetched: only the refusal is kept
     for href, kind in head.links:
-        links.add_as(href, DiscoveredBy.LINK, kind=kind)
+        links.add(href, kind=kind)
     hrefs: dict[str, None] = {}  # in order, each once: a picture and its headline often have the same link
     for node in tree.css("a,area") if tree.tags("area") else tree.tags("a"):
         attributes = node.attributes
@@ -130,7 +130,7 @@ def follow_links(tree: LexborHTMLParser, head: Head, links: LinkCollector) -> No
             hrefs.clear()
             if links.full:
                 break
-            links.add_as(attributes["href"] or "", DiscoveredBy.LINK, nofollow=True)
+            links.add(attributes["href"] or "", nofollow=True)
         else:
             hrefs[attributes["href"] or ""] = None
     if tree.body is None:  # a frameset is in its place

@@ -48,12 +48,6 @@ class LinkCollector:
         else:
             self.add(href)
 
-    def add(self, href: str) -> None:
-        """Take one href as it is written on the page."""
-        url = self._find_or_refuse(href)
-        if url is not None:
-            self._take(url, None)
-
     def add_all(self, hrefs: Iterable[str]) -> None:
         """Take hrefs in order, until the limit is reached."""
         plain, marked, met_on_site, met_nearby = self._plain, self._marked, self._on_site.get, self._nearby.get
@@ -62,22 +56,22 @@ class LinkCollector:
             if len(plain) >= room:
                 break
             url = met_on_site(href) or met_nearby(href)
-            if url is None or url in marked:
-                self.add(href)
-                room = self._max_links - len(marked)  # a marked one may have become plain
-            else:
+            if url is not None and url not in marked:
                 plain[url] = None
+            elif (url := self._find_or_refuse(href)) is not None:
+                self._take(url, None)
+                room = self._max_links - len(marked)  # a marked one may have become plain
 
-    def add_as(
+    def add(
         self,
         href: str,
-        how: DiscoveredBy,
+        how: DiscoveredBy = DiscoveredBy.LINK,
         *,
         nofollow: bool = False,
         lastmod: float | None = None,
         kind: PageKind = PageKind.PAGE,
     ) -> None:
-        """Take one href with what else is known about it."""
+        """Take one href as it is written on the page, with what else is known about it."""
         url = self._find_or_refuse(href)
         if url is not None:
             plain = how is DiscoveredBy.LINK and not nofollow and lastmod is None and kind is PageKind.PAGE
@@ -166,14 +160,12 @@ def _read(href: str, resolve: Resolver, max_length: int) -> str | Reason | None:
 
 # Resolved hrefs that mean the same on every page of a site or directory (`Resolver.scope`). Two caches: the many
 # directories of a site would push out its own entries.
-@lru_cache(maxsize=CACHED_SITES)
-def _met_on_site(origin: str, max_length: int) -> dict[str, str]:
+def _nothing_met(scope: str, max_length: int) -> dict[str, str]:
     return {}
 
 
-@lru_cache(maxsize=CACHED_DIRECTORIES)
-def _met_nearby(directory: str, max_length: int) -> dict[str, str]:
-    return {}
+_met_on_site = lru_cache(maxsize=CACHED_SITES)(_nothing_met)
+_met_nearby = lru_cache(maxsize=CACHED_DIRECTORIES)(_nothing_met)
 
 
 def _with_room(met: dict[str, str]) -> dict[str, str]:

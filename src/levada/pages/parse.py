@@ -218,7 +218,7 @@ def _parse_listing(
     listing = read(page.body, page.content_type, max_entries=limits.max_entries, max_bytes=limits.max_unpacked_bytes)
     links = _collector(page, limits, max_links=limits.max_entries)
     for href, lastmod, is_list in listing.entries:
-        links.add_as(href, how, lastmod=lastmod, kind=PageKind.SITEMAP if is_list else PageKind.PAGE)
+        links.add(href, how, lastmod=lastmod, kind=PageKind.SITEMAP if is_list else PageKind.PAGE)
     entries = links.marked()
     nothing = Reason.EMPTY if listing.whole else Reason.CONTENT_TYPE
     return ParsedPage(

@@ -79,7 +79,7 @@ _HEART = "h1,main,article"
 _TITLES = "h1,h2,h3"
 _BLOCKS = """
     p h1 h2 h3 h4 h5 h6 div ul ol dl table blockquote section article figure figcaption address header main footer
-    nav aside form fieldset legend details summary center
+    nav aside form fieldset legend details summary center pre
 """
 _AROUND = frozenset(_BLOCKS.split())
 _BEFORE = frozenset(("li", "dt", "dd", "tr", "br", "hr", "caption", "option"))
@@ -100,15 +100,13 @@ def main_text(tree: LexborHTMLParser, html: bytes) -> bytes:
 
 def _longest(best: str, html: bytes, attempts: Sequence[frozenset[str]]) -> str:
     """`best`, or the text of another attempt if that is longer."""
-    if len(best) >= ENOUGH:
-        return best
     for unwanted in attempts:
+        if len(best) >= ENOUGH:
+            break
         fresh = tree_of(html).body  # with the elements that were dropped before
         other = "" if fresh is None else _read(fresh, unwanted).decode()
         if len(other) >= max(2 * len(best), 1):
             best = other
-        if len(best) >= ENOUGH:
-            break
     return best
 
 
@@ -193,6 +191,8 @@ def _mark(root: LexborNode) -> None:
         if tag in _AROUND:
             node.insert_before(_BREAK)
             node.insert_after(_BREAK)
+            if tag == "pre":
+                listings.append(node)
         elif tag == "a":
             node.insert_before(_LINK)
             node.insert_after(_LINK)
@@ -200,10 +200,6 @@ def _mark(root: LexborNode) -> None:
             node.insert_before(_BREAK)
         elif tag in _CELLS or (tag == "sup" and node.css_first("a") is not None):  # the number of a note
             node.insert_before(_GAP)
-        elif tag == "pre":
-            node.insert_before(_BREAK)
-            node.insert_after(_BREAK)
-            listings.append(node)
     if listings:
         _mark_written_breaks(listings)
 
