@@ -11,7 +11,7 @@ from functools import lru_cache
 from html import escape
 
 from levada.demo.chance import hash_text
-from levada.demo.http import HTML, PLAIN, Answer, WebRequest, http_date
+from levada.demo.http import HTML, PLAIN, Answer, WebRequest, address, http_date
 from levada.demo.prose import headline, story, words_of
 
 GAZETTE_HOST = "gazete.localhost"
@@ -35,8 +35,7 @@ class Gazette:
         return host == GAZETTE_HOST or host in self._editions
 
     def start_urls(self, port: int | None = None) -> list[str]:
-        suffix = f":{port}" if port else ""
-        return [f"http://{host}{suffix}/" for host in (GAZETTE_HOST, *self._editions)]
+        return [address(host, port) for host in (GAZETTE_HOST, *self._editions)]
 
     def issues(self, now: float) -> int:
         """The number of issues so far."""

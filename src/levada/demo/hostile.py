@@ -21,7 +21,7 @@ from typing import ParamSpec
 
 from levada.core.reasons import Reason
 from levada.demo.chance import hash_text
-from levada.demo.http import HTML, Answer, StreamedAnswer, WebRequest, head
+from levada.demo.http import HTML, Answer, StreamedAnswer, WebRequest, address, head
 
 P = ParamSpec("P")
 _PLAIN = ("Content-Type", "text/plain")
@@ -215,7 +215,7 @@ class HostileCase:
         return f"{self.name}.{HOSTILE_HOST}"
 
     def url(self, port: int | None = None) -> str:
-        return f"http://{self.host}{f':{port}' if port else ''}{self.path}"
+        return address(self.host, port, self.path)
 
 
 def _refused(
@@ -346,8 +346,7 @@ def start_urls(port: int | None = None) -> list[str]:
 
     It leaves them only where a start address redirects; so those that lead to a private address are among them.
     """
-    suffix = f":{port}" if port else ""
-    fronts = [f"http://{host}{suffix}/" for host in (HOSTILE_HOST, *_BY_HOST)]
+    fronts = [address(host, port) for host in (HOSTILE_HOST, *_BY_HOST)]
     return fronts + [case.url(port) for case in HOSTILE_CASES if case.reasons == {Reason.ADDRESS}]
 
 

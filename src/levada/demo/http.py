@@ -50,6 +50,10 @@ class StreamedAnswer:
     pieces: Callable[[], AsyncIterator[bytes]]
 
 
+def address(host: str, port: int | None = None, path: str = "/") -> str:
+    return f"http://{host}{f':{port}' if port else ''}{path}"
+
+
 def http_date(t: float) -> str:
     return formatdate(int(t), usegmt=True)
 

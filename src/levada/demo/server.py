@@ -46,11 +46,8 @@ class Running:
     def start_urls(self) -> list[str]:
         """Every site's front page, and the hostile hosts' and the gazette's if they are served."""
         hostile = start_urls(self.port) if self.hostile else []
-        return (
-            self.world.start_urls(self.port)
-            + hostile
-            + (self.gazette.start_urls(self.port) if self.gazette is not None else [])
-        )
+        gazette = self.gazette.start_urls(self.port) if self.gazette is not None else []
+        return self.world.start_urls(self.port) + hostile + gazette
 
     @property
     def connections(self) -> int:

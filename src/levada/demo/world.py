@@ -25,6 +25,7 @@ import msgspec
 
 from levada.demo.chance import hash_text, mix
 from levada.demo.changes import ChangeTimes, Pattern, Rhythm
+from levada.demo.http import address
 from levada.demo.prose import headline, slug, words_of
 
 
@@ -344,7 +345,7 @@ class DemoWorld:
         return site.by_path.get(parts.path or "/") if site and not parts.query else None
 
     def url(self, page: Page, port: int | None = None) -> str:
-        return f"http://{page.site.host}{f':{port}' if port else ''}{page.path}"
+        return address(page.site.host, port, page.path)
 
     def start_urls(self, port: int | None = None) -> list[str]:
         """Every site's front page."""
