@@ -23,7 +23,6 @@ from levada.core.errors import UsageError
 
 if TYPE_CHECKING:
     from levada.testing.clock import ClockContract
-    from levada.testing.controller import ControllerContract
     from levada.testing.events import NotifierContract, PageHookContract
     from levada.testing.exporter import ExporterContract
     from levada.testing.fetcher import FetcherContract
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
     from levada.testing.parser import ParserContract
     from levada.testing.policy import RevisitPolicyContract, RevisitRuleContract
     from levada.testing.reading import ChangeFilterContract, ExtractorContract, ReaderContract
+    from levada.testing.stages import ControllerContract, WorkforceContract
     from levada.testing.store import StoreContract
-    from levada.testing.workforce import WorkforceContract
 
 __all__ = [
     "ChangeFilterContract",
@@ -57,7 +56,7 @@ __all__ = [
 _MODULES = {
     "ChangeFilterContract": "reading",
     "ClockContract": "clock",
-    "ControllerContract": "controller",
+    "ControllerContract": "stages",
     "ExporterContract": "exporter",
     "ExtractorContract": "reading",
     "FetcherContract": "fetcher",
@@ -70,7 +69,7 @@ _MODULES = {
     "RevisitPolicyContract": "policy",
     "RevisitRuleContract": "policy",
     "StoreContract": "store",
-    "WorkforceContract": "workforce",
+    "WorkforceContract": "stages",
 }
 
 
