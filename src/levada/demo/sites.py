@@ -179,24 +179,17 @@ def _index(site: DemoSite, size: int, base: str) -> str:
 
 
 def _urls(world: DemoWorld, site: DemoSite, pages: Sequence[Page], base: str, now: float) -> str:
-    lines = "".join(
-        f"<url><loc>{base}{page.path}</loc><lastmod>{_stamp(_lastmod(world, page, now))}</lastmod></url>\n"
-        for page in pages
-    )
-    return f'{_XML}<urlset xmlns="{_SITEMAPS}">\n{lines}</urlset>\n'
-
-
-def _lastmod(world: DemoWorld, page: Page, now: float) -> float:
-    # The one site that lies claims that everything changed within the last minute.
-    return _changed(world, page, now) if page.site.traits.honest_lastmod else now // 60 * 60
+    lines = []
+    for page in pages:
+        # The one site that lies claims that everything changed within the last minute.
+        at = _changed(world, page, now) if site.traits.honest_lastmod else now // 60 * 60
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(at))
+        lines.append(f"<url><loc>{base}{page.path}</loc><lastmod>{stamp}</lastmod></url>\n")
+    return f'{_XML}<urlset xmlns="{_SITEMAPS}">\n{"".join(lines)}</urlset>\n'
 
 
 def _changed(world: DemoWorld, page: Page, now: float) -> float:
     return world.changed_at(page, world.version_at(page, now))
-
-
-def _stamp(t: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(t))
 
 
 def feed(world: DemoWorld, site: DemoSite, base: str, now: float) -> str:

@@ -193,7 +193,5 @@ def _one_line(node: LexborNode) -> str:
 
 def _language(tree: LexborHTMLParser) -> str:
     root = tree.root
-    if root is None:
-        return ""
-    attributes = root.attributes
+    attributes = {} if root is None else root.attributes
     return attributes.get("lang") or attributes.get("xml:lang") or ""
