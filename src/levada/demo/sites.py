@@ -89,7 +89,7 @@ def _navigation(site: DemoSite) -> str:
     return f"<nav><ul>{''.join(links)}</ul></nav>"
 
 
-def _listing_html(page: Page, listed: Sequence[Page], words: Vocabulary, version: int) -> str:
+def _listing_html(listed: Sequence[Page], words: Vocabulary, version: int) -> str:
     """Links, each with a teaser; one teaser in the list is new in every version."""
     fresh = version % len(listed) if listed else 0
     lines = []
@@ -131,7 +131,7 @@ def render(world: DemoWorld, page: Page, version: int, port: str = "") -> bytes:
     notes = "".join(f'<p class="note">{escape(note, quote=False)}</p>\n' for note in told.notes)
     text = "".join(f"<p>{escape(paragraph, quote=False)}</p>\n" for paragraph in told.paragraphs)
     listed = linked_pages(page)
-    listing = _listing_html(page, listed, words, version) if page.role is not PageRole.ITEM else ""
+    listing = _listing_html(listed, words, version) if page.role is not PageRole.ITEM else ""
     related = "".join(f"<li>{_anchor(other)}</li>" for other in listed) if page.role is PageRole.ITEM else ""
     aside = f"<aside><h2>{words.related}</h2><ul>{related}</ul></aside>\n" if related else ""
     return (

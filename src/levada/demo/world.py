@@ -189,10 +189,11 @@ def _spread(pages: int, weights: list[int]) -> list[int]:
     return [1 + share for share in share_out(pages - len(weights), [weight - 1 for weight in weights])]
 
 
-def _section_count(pages: int, named: int) -> int:
+def _section_count(site: SiteFigures, pages: int) -> int:
     """A handful for the sites as they were watched; about as many as items in each once sites grow large."""
     if pages < 4:
         return 0 if pages < 3 else 1
+    named = len(words_of(site.traits.languages[0], site.category).sections)
     return max(min(named, pages // 8 + 1), math.isqrt(pages) if pages > 100 else 1)
 
 
@@ -202,21 +203,13 @@ def _role(index: int, sections: int) -> PageRole:
     return PageRole.SECTION if index <= sections else PageRole.ITEM
 
 
-def _named_sections(figures: SiteFigures) -> int:
-    return len(words_of(figures.traits.languages[0], figures.category).sections)
-
-
 def _deal_classes(seed: int, chosen: list[tuple[SiteFigures, int]]) -> dict[str, list[Dynamics]]:
     """A class for each page of each site, so that every category has exactly the source's shares."""
     dealt: dict[str, list[Dynamics]] = {site.name: [Dynamics.STATIC] * count for site, count in chosen}
     for category, counts in class_counts().items():
         chance = Random(hash_text(f"classes/{category}", seed))
         places = [
-            (
-                _LIVELY_HEAD_START[_role(i, _section_count(count, _named_sections(site)))] + chance.random(),
-                site.name,
-                i,
-            )
+            (_LIVELY_HEAD_START[_role(i, _section_count(site, count))] + chance.random(), site.name, i)
             for site, count in chosen
             if site.category == category
             for i in range(count)
@@ -241,7 +234,7 @@ def _rhythm(category: str, dynamics: Dynamics, page_hash: int) -> Rhythm:
 
 def _build_site(seed: int, figures: SiteFigures, first_number: int, classes: list[Dynamics]) -> DemoSite:
     name, category, traits = figures.name, figures.category, figures.traits
-    sections = _section_count(len(classes), _named_sections(figures))
+    sections = _section_count(figures, len(classes))
     spoken = list(islice(cycle(traits.languages), sections))
     named = [_section_name(category, spoken, i) for i in range(sections)]
     site = DemoSite(f"{name}.localhost", name, category, traits.languages[0], traits, named)

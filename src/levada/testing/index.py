@@ -203,13 +203,11 @@ class IndexContract:
         index.apply([change(1, "many elections were held"), change(2, "many election were held"), change(3, "no")])
         assert [hit.url[-1] for hit in index.search(Query("election")).hits] == ["2", "1"]
 
-    def test_without_words_the_newest_come_first(self, index: Index) -> None:
-        index.apply(ALL)
-        assert [hit.changed_at for hit in index.search(Query("site:org")).hits] == [300.0, 200.0, 100.0]
+    def test_without_words_the_newest_come_first(self, filled: Index) -> None:
+        assert [hit.changed_at for hit in filled.search(Query("site:org")).hits] == [300.0, 200.0, 100.0]
 
-    def test_a_hit_has_the_facts_of_its_page(self, index: Index) -> None:
-        index.apply(ALL)
-        (hit,) = index.search(Query("vapur")).hits
+    def test_a_hit_has_the_facts_of_its_page(self, filled: Index) -> None:
+        (hit,) = filled.search(Query("vapur")).hits
         assert (hit.url, hit.site, hit.title) == (VAPUR.url, "b.org:8080", "Vapur")
         assert (hit.language, hit.changed_at) == ("tr", 300.0)
         assert hit.score > 0
