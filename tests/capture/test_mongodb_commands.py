@@ -10,7 +10,7 @@ from bson import Binary, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex
 from bson.binary import UUID_SUBTYPE
 
 from levada.capture.mongodb.bson import scalar
-from levada.capture.mongodb.commands import FilterWalk, field_name, queries_of
+from levada.capture.mongodb.commands import field_name, queries_of, read_filter
 from levada.capture.mongodb.messages import Command
 from levada.sharding.queries import AllOf, AnyOf, Condition, Filter, NoneOf, QueryEntry, Sort
 
@@ -59,18 +59,18 @@ B2 = Condition("b", "eq", (2,))
     ],
 )  # fmt: skip
 def test_a_filter_becomes_conditions(asked: dict[str, Any], understood: Filter | None) -> None:
-    assert FilterWalk().read(asked) == understood
+    assert read_filter(asked) == understood
 
 
 def test_a_filter_of_any_depth_and_size_ends() -> None:
     deep: dict[str, Any] = {"a": 1}
     for _ in range(500):
         deep = {"$and": [deep]}
-    assert FilterWalk().read(deep) == Condition("", "other:too-deep")
-    wide = FilterWalk().read({str(number): 1 for number in range(20_000)})
+    assert read_filter(deep) == Condition("", "other:too-deep")
+    wide = read_filter({str(number): 1 for number in range(20_000)})
     assert isinstance(wide, AllOf)
     assert len(wide.of) == 10_001
-    many = FilterWalk().read({"a": {"$in": list(range(5_000))}})
+    many = read_filter({"a": {"$in": list(range(5_000))}})
     assert many == Condition("a", "in", (), 5_000)
 
 

@@ -20,7 +20,7 @@ Values are JSON scalars: an ObjectId is its hex digits, a time is ISO 8601 in UT
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from hashlib import blake2b
 from typing import TypeAlias
@@ -80,6 +80,19 @@ class QueryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     times: int = 1  # how often it ran
 
 
+def all_of(parts: Iterable[Filter | None]) -> Filter | None:
+    """The filter of what all parts find; None finds all documents."""
+    found = tuple(part for part in parts if part is not None)
+    return AllOf(found) if len(found) > 1 else next(iter(found), None)
+
+
+def with_conditions(query: Filter, change: Callable[[Condition], Condition]) -> Filter:
+    """The filter with every condition changed."""
+    if isinstance(query, Condition):
+        return change(query)
+    return type(query)(tuple(with_conditions(each, change) for each in query.of))
+
+
 def conditions(query: Filter | None) -> Iterator[Condition]:
     """Every condition of a filter; the tree is walked without recursion."""
     waiting = [] if query is None else [query]
@@ -120,18 +133,13 @@ class ValueRule:
     def apply(self, query: QueryEntry) -> QueryEntry:
         if query.filter is None:
             return query
-        return msgspec.structs.replace(query, filter=self._filter(query.filter))
+        return msgspec.structs.replace(query, filter=with_conditions(query.filter, self._condition))
 
     def hashed(self, value: Scalar) -> str:
         """1 and 1.0 have the same hash, 1 and "1" do not."""
         number = isinstance(value, float) and value.is_integer()
         text = msgspec.json.encode(int(value) if number and value is not None else value)
         return "#" + blake2b(text, digest_size=8, key=self._key).hexdigest()
-
-    def _filter(self, node: Filter) -> Filter:
-        if isinstance(node, Condition):
-            return self._condition(node)
-        return type(node)(tuple(self._filter(each) for each in node.of))
 
     def _condition(self, condition: Condition) -> Condition:
         if condition.operator in _ALWAYS_KEPT or not condition.values:

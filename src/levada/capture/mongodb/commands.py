@@ -14,55 +14,43 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any, TypeAlias
 
-import msgspec
 from bson.regex import Regex
 
 from levada.capture.mongodb.bson import BsonDocuments, is_end_of_all, scalar
 from levada.capture.mongodb.messages import Command
-from levada.sharding.queries import AllOf, AnyOf, Condition, Filter, NoneOf, QueryEntry, Scalar, Sort
+from levada.sharding.queries import AllOf, AnyOf, Condition, Filter, NoneOf, QueryEntry, Scalar, Sort, all_of
 
 _DEEPEST = 120
 _MOST = 1_000
 _SWAPPED = {"$gt": "$lt", "$gte": "$lte", "$lt": "$gt", "$lte": "$gte", "$eq": "$eq"}
 
 
-def expression(wanted: Any, depth: int) -> Iterator[Filter]:
+def _expression(wanted: Any, depth: int = 0) -> Filter:
     """The filter of an `$expr`."""
-    name, operands = _operator(wanted)
-    if depth <= _DEEPEST and name in ("$and", "$or") and operands:
-        parts = [part for each in operands[:_MOST] for part in expression(each, depth + 1)]
-        yield AllOf(tuple(parts)) if name == "$and" else AnyOf(tuple(parts))
-    elif depth <= _DEEPEST and (found := _compared(name, operands)):
-        yield found
-    else:
-        yield Condition("", "other:expr")
+    found: Filter | None = None
+    if isinstance(wanted, dict) and len(wanted) == 1 and depth <= _DEEPEST:
+        name, operands = next(iter(wanted.items()))
+        if isinstance(operands, list) and operands and name in ("$and", "$or"):
+            found = _BRANCHES[name](tuple(_expression(each, depth + 1) for each in operands[:_MOST]))
+        elif isinstance(operands, list) and len(operands) == 2 and name in _SWAPPED:
+            found = _compared(name, *operands)
+    return found or Condition("", "other:expr")
 
 
-def _operator(wanted: Any) -> tuple[str, list[Any]]:
-    if not isinstance(wanted, dict) or len(wanted) != 1:
-        return "", []
-    name, operands = next(iter(wanted.items()))
-    return name, operands if isinstance(operands, list) else []
-
-
-def _compared(name: str, operands: list[Any]) -> Condition | None:
-    if len(operands) != 2 or name not in _SWAPPED:
-        return None
-    left, right = operands
+def _compared(name: str, left: Any, right: Any) -> Condition | None:
     if not _is_field(left):
         left, right, name = right, left, _SWAPPED[name]
     if not _is_field(left) or _is_field(right):
         return None
     constant = _constant(right)
-    return None if constant is None else _expression_condition(left[1:], name, constant[0])
-
-
-def _expression_condition(field: str, name: str, value: Scalar) -> Condition:
-    if name == "$eq":
-        return Condition(field, "eq", (value,))
-    return Condition(field, "range", (value, None) if name in ("$gt", "$gte") else (None, value))
+    if constant is None:
+        return None
+    end = _COMPARED[name]
+    values = constant if end == "eq" else (*constant, None) if end == "low" else (None, *constant)
+    return Condition(left[1:], "eq" if end == "eq" else "range", values)
 
 
 def _is_field(operand: Any) -> bool:
@@ -70,7 +58,7 @@ def _is_field(operand: Any) -> bool:
 
 
 def _constant(operand: Any) -> tuple[Scalar] | None:
-    """A literal value; expressions and variables are none."""
+    """A literal value; None for expressions and variables."""
     if isinstance(operand, dict):
         return (scalar(operand["$literal"]),) if list(operand) == ["$literal"] else None
     if isinstance(operand, list) or (isinstance(operand, str) and operand.startswith("$")):
@@ -92,19 +80,17 @@ def field_name(name: str) -> str:
     return _PLACE.sub("", name)
 
 
-class FilterWalk:
-    """Reads one filter at a time, and counts conditions so that an untrusted filter cannot grow without end."""
+def read_filter(wanted: Any) -> Filter | None:
+    return all_of(_FilterWalk().document(wanted, "", 0)) if isinstance(wanted, Mapping) else None
+
+
+class _FilterWalk:
+    """Reads one filter, and counts conditions so that an untrusted filter cannot grow without end."""
 
     def __init__(self) -> None:
         self._left = MOST_CONDITIONS
 
-    def read(self, wanted: Any) -> Filter | None:
-        if not isinstance(wanted, Mapping):
-            return None
-        self._left = MOST_CONDITIONS
-        return _all_of(list(self._document(wanted, "", 0)))
-
-    def _document(self, wanted: Mapping[str, Any], prefix: str, depth: int) -> Iterator[Filter]:
+    def document(self, wanted: Mapping[str, Any], prefix: str, depth: int) -> Iterator[Filter]:
         """The conditions of a document; all of them must hold."""
         if depth > _DEEPEST:
             yield Condition(prefix.rstrip("."), "other:too-deep")
@@ -123,7 +109,7 @@ class FilterWalk:
 
     def _branch(self, name: str, value: Any, prefix: str, depth: int) -> Iterator[Filter]:
         parts = value if isinstance(value, list) else []
-        read = [_all_of(list(self._document(part, prefix, depth + 1))) for part in parts if _is_document(part)]
+        read = [all_of(self.document(part, prefix, depth + 1)) for part in parts if isinstance(part, Mapping)]
         if name == "$or" and None in read:
             return  # one alternative matches everything, so all of it does
         found = tuple(part for part in read if part is not None)
@@ -133,7 +119,7 @@ class FilterWalk:
     def _field(self, field: str, value: Any, depth: int) -> Iterator[Filter]:
         if isinstance(value, Regex):
             yield _pattern(field, value.pattern, value.flags)
-        elif _is_document(value) and next(iter(value), "").startswith("$") and "$ref" not in value:
+        elif isinstance(value, Mapping) and next(iter(value), "").startswith("$") and "$ref" not in value:
             yield from self._operators(field, value, depth)
         else:
             yield Condition(field, "eq", (scalar(value),))
@@ -148,7 +134,7 @@ class FilterWalk:
             if name == "$not":
                 inside = tuple(self._field(field, value, depth + 1))
                 yield from (NoneOf(inside),) if inside else ()
-            elif name == "$elemMatch" and _is_document(value):
+            elif name == "$elemMatch" and isinstance(value, Mapping):
                 yield from self._element(field, value, depth)
             elif name == "$all" and isinstance(value, list):
                 for each in value[:MOST_VALUES]:
@@ -161,17 +147,7 @@ class FilterWalk:
         if first.startswith("$") and first not in _BRANCHES:
             yield from self._operators(field, wanted, depth + 1)
         else:
-            yield from self._document(wanted, f"{field}.", depth + 1)
-
-
-def _all_of(found: list[Filter]) -> Filter | None:
-    if len(found) > 1:
-        return AllOf(tuple(found))
-    return found[0] if found else None
-
-
-def _is_document(value: Any) -> bool:
-    return isinstance(value, Mapping)
+            yield from self.document(wanted, f"{field}.", depth + 1)
 
 
 def _condition(field: str, name: str, value: Any, wanted: Mapping[str, Any]) -> Condition:
@@ -225,7 +201,7 @@ def _special(name: str, value: Any) -> Iterator[Filter]:
     if name == "$text":
         yield Condition("", "text")
     elif name == "$expr":
-        yield from expression(value, 0)
+        yield _expression(value)
     elif name != "$comment":
         yield Condition("", f"other:{name[1:]}")
 
@@ -276,61 +252,40 @@ _MOST_STAGES = 1_000  # the server's own limit
 _JOINS = {"$lookup": "from", "$graphLookup": "from", "$unionWith": "coll", "$merge": "into", "$out": "coll"}
 
 
-class PipelineHead(NamedTuple):
-    matches: list[dict[str, Any]]
-    sort: dict[str, Any]
-    limit: int | None
-    joined: tuple[str, ...]
-
-
-def read_pipeline(pipeline: Any) -> PipelineHead:
-    stages = [stage for stage in _stages(pipeline) if stage]
-    matches: list[dict[str, Any]] = []
-    sort: dict[str, Any] = {}
+def _aggregate(collection: str, command: Command) -> Iterator[QueryEntry]:
+    pipeline = command.body.get("pipeline")
+    listed = pipeline[:_MOST_STAGES] if isinstance(pipeline, list) else ()
+    stages = [next(iter(stage.items())) for stage in listed if isinstance(stage, dict) and stage]
+    matches: list[Filter | None] = []
+    sort: tuple[Sort, ...] = ()
     limit: int | None = None
     for name, value in stages:
-        if name == "$match" and isinstance(value, dict):
-            matches.append(value)
-        elif name == "$geoNear" and isinstance(value, dict) and isinstance(value.get("query"), dict):
-            matches.append(value["query"])
+        if name == "$match":
+            matches.append(read_filter(value))
+        elif name == "$geoNear" and isinstance(value, dict):
+            matches.append(read_filter(value.get("query")))
         elif name == "$sort" and isinstance(value, dict):
-            sort = value
-        elif name == "$limit" and isinstance(value, (int, float)):
-            limit = int(value)
+            sort = _sort(value)
+        elif name == "$limit":
+            limit = _limit(value)
         if name not in _PASSES_ON:
             break
-    return PipelineHead(matches, sort, limit, tuple(dict.fromkeys(_joined(stages))))
-
-
-def _stages(pipeline: Any) -> Iterator[tuple[str, Any]]:
-    for stage in pipeline[:_MOST_STAGES] if isinstance(pipeline, list) else ():
-        if isinstance(stage, dict) and stage:
-            yield next(iter(stage.items()))
+    database = collection.partition(".")[0]
+    joined = tuple(f"{database}.{name}" for name in dict.fromkeys(_joined(stages)))
+    yield QueryEntry(collection, "aggregate", filter=all_of(matches), sort=sort, limit=limit, joined=joined)
 
 
 def _joined(stages: list[tuple[str, Any]]) -> Iterator[str]:
-    for name, value in stages:
-        place = value.get(_JOINS[name]) if name in _JOINS and isinstance(value, dict) else value
-        if name in _JOINS and isinstance(place, dict):
-            place = place.get("coll")
-        if name in _JOINS and isinstance(place, str):
-            yield place
+    for name, place in stages:
+        if name in _JOINS:
+            for step in (_JOINS[name], "coll"):
+                place = place.get(step) if isinstance(place, dict) else place
+            if isinstance(place, str):
+                yield place
 
 
 _MOST_STATEMENTS = 100_000  # of one command; the server's own limit
 _MOST_SORTED = 100
-
-
-class _CommandReader(msgspec.Struct):
-    """A command, and where its queries go."""
-
-    body: dict[str, Any]
-    collection: str
-    counted: int
-    walk: FilterWalk
-
-    def filter(self, name: str) -> Filter | None:
-        return self.walk.read(self.body.get(name))
 
 
 def command_name(command: Command) -> str:
@@ -347,116 +302,14 @@ def queries_of(command: Command) -> Iterator[QueryEntry]:
     collection = command.body.get(name)
     database = command.body.get("$db", command.database)
     if name == "bulkWrite":  # its own value is a number
-        yield from _bulk_write(command)
+        yield from _bulk_write(command.body)
     elif is_query(name) and isinstance(collection, str) and isinstance(database, str):
-        reader = _CommandReader(command.body, f"{database}.{collection}", command.counted, FilterWalk())
-        yield from _READERS[name.lower()](reader)
-
-
-def _find(reader: _CommandReader) -> Iterator[QueryEntry]:
-    body = reader.body
-    yield QueryEntry(
-        reader.collection, "find", filter=reader.filter("filter"), sort=_sort(body.get("sort")), limit=_limit(body)
-    )
-
-
-def _aggregate(reader: _CommandReader) -> Iterator[QueryEntry]:
-    head = read_pipeline(reader.body.get("pipeline"))
-    found = [part for part in map(reader.walk.read, head.matches) if part is not None]
-    database = reader.collection.partition(".")[0]
-    yield QueryEntry(
-        reader.collection,
-        "aggregate",
-        filter=AllOf(tuple(found)) if len(found) > 1 else next(iter(found), None),
-        sort=_sort(head.sort),
-        limit=head.limit,
-        joined=tuple(f"{database}.{name}" for name in head.joined),
-    )
-
-
-def _count(reader: _CommandReader) -> Iterator[QueryEntry]:
-    yield QueryEntry(reader.collection, "count", filter=reader.filter("query"), limit=_limit(reader.body))
-
-
-def _distinct(reader: _CommandReader) -> Iterator[QueryEntry]:
-    yield QueryEntry(reader.collection, "distinct", filter=reader.filter("query"))
-
-
-def _map_reduce(reader: _CommandReader) -> Iterator[QueryEntry]:
-    sort = _sort(reader.body.get("sort"))
-    yield QueryEntry(reader.collection, "aggregate", filter=reader.filter("query"), sort=sort)
-
-
-def _insert(reader: _CommandReader) -> Iterator[QueryEntry]:
-    listed = reader.body.get("documents")
-    inserted = reader.counted + (len(listed) if isinstance(listed, list) else 0)
-    yield QueryEntry(reader.collection, "insert", inserted=inserted)
-
-
-def _update(reader: _CommandReader) -> Iterator[QueryEntry]:
-    for statement in _statements(reader.body.get("updates")):
-        yield _updated(reader, statement, "q", "u")
-
-
-def _delete(reader: _CommandReader) -> Iterator[QueryEntry]:
-    for statement in _statements(reader.body.get("deletes")):
-        yield QueryEntry(
-            reader.collection,
-            "delete",
-            filter=reader.walk.read(statement.get("q")),
-            many=not statement.get("limit"),
-        )
-
-
-def _updated(reader: _CommandReader, statement: dict[str, Any], query: str, update: str) -> QueryEntry:
-    return QueryEntry(
-        reader.collection,
-        "update",
-        filter=reader.walk.read(statement.get(query)),
-        changes=changed_fields(statement.get(update)),
-        many=bool(statement.get("multi")),
-        upsert=bool(statement.get("upsert")),
-    )
-
-
-def _find_and_modify(reader: _CommandReader) -> Iterator[QueryEntry]:
-    body = reader.body
-    yield QueryEntry(
-        reader.collection,
-        "findandmodify",
-        filter=reader.filter("query"),
-        sort=_sort(body.get("sort")),
-        changes=changed_fields(body.get("update")),
-        upsert=bool(body.get("upsert")),
-    )
-
-
-def _bulk_write(command: Command) -> Iterator[QueryEntry]:
-    """The command of 8.0 that writes to several collections; each of its statements names one by number."""
-    names = [str(each.get("ns", "")) for each in _statements(command.body.get("nsInfo"))]
-    walk = FilterWalk()
-    for statement in _statements(command.body.get("ops")):
-        kind = next(iter(statement), "")
-        place = statement.get(kind)
-        if not isinstance(place, int) or not 0 <= place < len(names):
-            continue
-        reader = _CommandReader(statement, names[place], 0, walk)
-        if kind == "insert":
-            yield QueryEntry(names[place], "insert", inserted=1)
-        elif kind == "update":
-            yield _updated(reader, statement, "filter", "updateMods")
-        elif kind == "delete":
-            many = bool(statement.get("multi"))
-            yield QueryEntry(names[place], "delete", filter=reader.filter("filter"), many=many)
+        yield from _READERS[name.lower()](f"{database}.{collection}", command)
 
 
 def _statements(listed: Any) -> Iterator[dict[str, Any]]:
     if isinstance(listed, (list, BsonDocuments)):
-        for number, statement in enumerate(listed):
-            if number >= _MOST_STATEMENTS:
-                return
-            if isinstance(statement, dict):
-                yield statement
+        yield from (each for each in islice(listed, _MOST_STATEMENTS) if isinstance(each, dict))
 
 
 def _sort(wanted: Any) -> tuple[Sort, ...]:
@@ -464,25 +317,84 @@ def _sort(wanted: Any) -> tuple[Sort, ...]:
         return ()
     return tuple(
         Sort(field_name(name), not (isinstance(way, (int, float)) and way < 0))
-        for name, way in list(wanted.items())[:_MOST_SORTED]
+        for name, way in islice(wanted.items(), _MOST_SORTED)
     )
 
 
-def _limit(body: dict[str, Any]) -> int | None:
-    limit = body.get("limit")
-    if not isinstance(limit, (int, float)) or not math.isfinite(limit):
+def _limit(wanted: Any) -> int | None:
+    if not isinstance(wanted, (int, float)) or not math.isfinite(wanted):
         return None
-    return abs(int(limit)) or None
+    return abs(int(wanted)) or None
 
 
-_READERS: dict[str, Callable[[_CommandReader], Iterator[QueryEntry]]] = {
-    "find": _find,
+_PARTS: dict[str, Callable[[Any], Any]] = {
+    "filter": read_filter,
+    "sort": _sort,
+    "limit": _limit,
+    "changes": changed_fields,
+    "many": bool,
+    "upsert": bool,
+}
+
+
+def _entry(collection: str, op: str, body: dict[str, Any], **names: str) -> QueryEntry:
+    """The query of a command or a statement; `names` say where it keeps each part of the query."""
+    return QueryEntry(collection, op, **{part: _PARTS[part](body.get(name)) for part, name in names.items()})
+
+
+_Reader: TypeAlias = Callable[[str, Command], Iterator[QueryEntry]]
+
+
+def _single(op: str, **names: str) -> _Reader:
+    """A command that is one query."""
+
+    def read(collection: str, command: Command) -> Iterator[QueryEntry]:
+        yield _entry(collection, op, command.body, **names)
+
+    return read
+
+
+def _insert(collection: str, command: Command) -> Iterator[QueryEntry]:
+    listed = command.body.get("documents")
+    yield QueryEntry(collection, "insert", inserted=command.counted + (len(listed) if isinstance(listed, list) else 0))
+
+
+def _update(collection: str, command: Command) -> Iterator[QueryEntry]:
+    for statement in _statements(command.body.get("updates")):
+        yield _entry(collection, "update", statement, filter="q", changes="u", many="multi", upsert="upsert")
+
+
+def _delete(collection: str, command: Command) -> Iterator[QueryEntry]:
+    for statement in _statements(command.body.get("deletes")):
+        filter = read_filter(statement.get("q"))
+        yield QueryEntry(collection, "delete", filter=filter, many=not statement.get("limit"))
+
+
+def _bulk_write(body: dict[str, Any]) -> Iterator[QueryEntry]:
+    """The command of 8.0 that writes to several collections; each of its statements names one by number."""
+    names = [str(each.get("ns", "")) for each in _statements(body.get("nsInfo"))]
+    for statement in _statements(body.get("ops")):
+        kind = next(iter(statement), "")
+        place = statement.get(kind)
+        if not isinstance(place, int) or not 0 <= place < len(names):
+            continue
+        if kind == "insert":
+            yield QueryEntry(names[place], kind, inserted=1)
+        elif kind == "update":
+            found = {"filter": "filter", "changes": "updateMods", "many": "multi", "upsert": "upsert"}
+            yield _entry(names[place], kind, statement, **found)
+        elif kind == "delete":
+            yield _entry(names[place], kind, statement, filter="filter", many="multi")
+
+
+_READERS: dict[str, _Reader] = {
+    "find": _single("find", filter="filter", sort="sort", limit="limit"),
     "aggregate": _aggregate,
-    "count": _count,
-    "distinct": _distinct,
-    "mapreduce": _map_reduce,
+    "count": _single("count", filter="query", limit="limit"),
+    "distinct": _single("distinct", filter="query"),
+    "mapreduce": _single("aggregate", filter="query", sort="sort"),
     "insert": _insert,
     "update": _update,
     "delete": _delete,
-    "findandmodify": _find_and_modify,
+    "findandmodify": _single("findandmodify", filter="query", sort="sort", changes="update", upsert="upsert"),
 }
