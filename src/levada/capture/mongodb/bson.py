@@ -135,6 +135,7 @@ _OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(
     tz_aware=True, unicode_decode_error_handler="replace", datetime_conversion=DatetimeConversion.DATETIME_AUTO
 )
 _ARRAY = 0x04
+INSERTED = b"documents"  # the array of an insert; counted, not decoded
 
 
 def decode(data: bytes, at: int = 0, end: int | None = None) -> dict[str, Any]:
@@ -175,11 +176,10 @@ def count_documents(data: bytes, at: int, end: int) -> int:
     return count
 
 
-def decode_without(data: bytes, array: bytes) -> tuple[dict[str, Any], int]:
-    """A command without one of its arrays, and the length of that array. An insert carries up to 16 MB of documents
-    there, whose content is private."""
+def decode_command(data: bytes) -> tuple[dict[str, Any], int]:
+    """A command without the documents to insert, and their number: they are up to 16 MB, and private."""
     for element in elements(data):
-        if element.kind == _ARRAY and element.name == array:
+        if element.kind == _ARRAY and element.name == INSERTED:
             count = sum(1 for _ in elements(data, element.value, element.end))
             rest = data[4 : element.begin] + data[element.end :]
             return decode(struct.pack("<i", len(rest) + 4) + rest), count

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Callable
 from enum import IntEnum
 from io import BytesIO
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
-from levada.capture.mongodb.bson import BsonDocuments, count_documents, decode, decode_without, document_end
+from levada.capture.mongodb.bson import INSERTED, BsonDocuments, count_documents, decode, decode_command, document_end
 from levada.capture.mongodb.frames import HEADER, LARGEST_MESSAGE, Opcode, Unreadable
 from levada.core.errors import MissingExtra
 
@@ -82,86 +83,81 @@ def _zstd(packed: bytes, claimed: int) -> bytes:
 _UNPACK = {Compressor.NOOP: _noop, Compressor.SNAPPY: _snappy, Compressor.ZLIB: _zlib, Compressor.ZSTD: _zstd}
 
 
-Legacy: TypeAlias = tuple[str, dict[str, Any], int]
 _INT32 = struct.Struct("<i")
-_TWO_INT32 = struct.Struct("<ii")
 _UPSERT, _MULTI, _ONLY_FIRST = 1, 2, 1
 _WRAPPED = ("$query", "query")
 
 
-def legacy_command(opcode: int, payload: bytes) -> Legacy:
-    """Database, command, and the number of documents that it inserts; `struct.error` if it is cut short."""
-    readers = {
-        Opcode.QUERY: _query,
-        Opcode.COMMAND: _command,
-        Opcode.INSERT: _insert,
-        Opcode.UPDATE: _update,
-        Opcode.DELETE: _delete,
-    }
-    if opcode not in readers:
-        raise Unreadable(f"unknown opcode {opcode}")
-    return readers[Opcode(opcode)](payload)
+class Command(msgspec.Struct):
+    """A command as the server would see it; `counted` documents to insert were not decoded."""
+
+    body: dict[str, Any]
+    database: str = ""
+    counted: int = 0
 
 
-def _query(payload: bytes) -> Legacy:
-    name, at = _text(payload, 4)
-    limit = _TWO_INT32.unpack_from(payload, at)[1]
-    at += _TWO_INT32.size
+def _query(payload: bytes) -> Command:
+    database, collection, at = _namespace(payload)
+    limit = _INT32.unpack_from(payload, at + 4)[0]
+    at += 8
     end = document_end(payload, at)
-    database, _, collection = name.partition(".")
     if collection == "$cmd":
-        body, counted = decode_without(payload[at:end], b"documents")
-        return database, _unwrapped(body), counted
+        body, counted = decode_command(payload[at:end])
+        return Command(_unwrapped(body), database, counted)
     query = decode(payload, at, end)
     command = {"find": collection, "filter": _unwrapped(query), "limit": abs(limit)}
     order = query.get("$orderby", query.get("orderby"))
     if _unwrapped(query) is not query and isinstance(order, dict):
         command["sort"] = order
-    return database, command, 0
+    return Command(command, database)
 
 
 def _unwrapped(query: dict[str, Any]) -> dict[str, Any]:
     """The query itself; it may be inside a document with the order, the hint or the read preference."""
     first = next(iter(query), "")
     inside = query.get(first)
-    wrapped = first in _WRAPPED and isinstance(inside, dict) and (first[0] == "$" or "orderby" in query)
+    wrapped = first in _WRAPPED and (first[0] == "$" or "orderby" in query)
     return inside if wrapped and isinstance(inside, dict) else query
 
 
-def _command(payload: bytes) -> Legacy:
+def _command(payload: bytes) -> Command:
     database, at = _text(payload, 0)
     _, at = _text(payload, at)
     at = document_end(payload, at)  # metadata
-    body, counted = decode_without(payload[at : document_end(payload, at)], b"documents")
-    return database, body, counted
+    body, counted = decode_command(payload[at : document_end(payload, at)])
+    return Command(body, database, counted)
 
 
-def _insert(payload: bytes) -> Legacy:
-    name, at = _text(payload, 4)
-    database, _, collection = name.partition(".")
-    return database, {"insert": collection}, count_documents(payload, at, len(payload))
+def _insert(payload: bytes) -> Command:
+    database, collection, at = _namespace(payload)
+    return Command({"insert": collection}, database, count_documents(payload, at, len(payload)))
 
 
-def _update(payload: bytes) -> Legacy:
-    name, at = _text(payload, 4)
+def _update(payload: bytes) -> Command:
+    database, collection, at = _namespace(payload)
     flags = _INT32.unpack_from(payload, at)[0]
     middle = document_end(payload, at + 4)
-    database, _, collection = name.partition(".")
     update = {
         "q": decode(payload, at + 4, middle),
         "u": decode(payload, middle, document_end(payload, middle)),
         "upsert": bool(flags & _UPSERT),
         "multi": bool(flags & _MULTI),
     }
-    return database, {"update": collection, "updates": [update]}, 0
+    return Command({"update": collection, "updates": [update]}, database)
 
 
-def _delete(payload: bytes) -> Legacy:
-    name, at = _text(payload, 4)
+def _delete(payload: bytes) -> Command:
+    database, collection, at = _namespace(payload)
     flags = _INT32.unpack_from(payload, at)[0]
-    database, _, collection = name.partition(".")
     delete = {"q": decode(payload, at + 4, document_end(payload, at + 4)), "limit": flags & _ONLY_FIRST}
-    return database, {"delete": collection, "deletes": [delete]}, 0
+    return Command({"delete": collection, "deletes": [delete]}, database)
+
+
+def _namespace(payload: bytes) -> tuple[str, str, int]:
+    """Database and collection after the flags, and where the next field begins."""
+    name, at = _text(payload, 4)
+    database, _, collection = name.partition(".")
+    return database, collection, at
 
 
 def _text(payload: bytes, at: int) -> tuple[str, int]:
@@ -175,15 +171,6 @@ def _text(payload: bytes, at: int) -> tuple[str, int]:
 _CHECKSUM = 1
 _REQUIRED = 0xFFFF  # bits that a reader must know; only two of these exist
 _COMPRESSED = struct.Struct("<iiB")
-_INSERTED = b"documents"  # the array of an insert; counted, not decoded
-
-
-class Command(msgspec.Struct):
-    """A command as the server would see it; `counted` documents to insert were not decoded."""
-
-    body: dict[str, Any]
-    database: str = ""
-    counted: int = 0
 
 
 class Silent(Exception):
@@ -200,7 +187,14 @@ def read_message(message: bytes, largest: int = LARGEST_MESSAGE) -> Command:
     payload = message[HEADER.size :]
     if opcode == Opcode.COMPRESSED:
         opcode, payload = _unpacked(payload, largest)
-    return _read(opcode, payload)
+    if opcode in (Opcode.GET_MORE, Opcode.KILL_CURSORS):
+        raise Silent
+    if opcode not in _READERS:
+        raise Unreadable(f"unknown opcode {opcode}")
+    try:
+        return _READERS[opcode](payload)
+    except struct.error:
+        raise Unreadable("a message is cut short") from None
 
 
 def _unpacked(payload: bytes, largest: int) -> tuple[int, bytes]:
@@ -212,19 +206,7 @@ def _unpacked(payload: bytes, largest: int) -> tuple[int, bytes]:
     return opcode, unpack(compressor, payload[_COMPRESSED.size :], claimed, largest)
 
 
-def _read(opcode: int, payload: bytes) -> Command:
-    if opcode in (Opcode.GET_MORE, Opcode.KILL_CURSORS):
-        raise Silent
-    if opcode == Opcode.MSG:
-        return _read_msg(payload)
-    try:
-        database, body, counted = legacy_command(opcode, payload)
-    except struct.error:
-        raise Unreadable("a message is cut short") from None
-    return Command(body, database, counted)
-
-
-def _read_msg(payload: bytes) -> Command:
+def _msg(payload: bytes) -> Command:
     """Sections: one body (kind 0), and sequences of documents (kind 1) that stand for arrays of it."""
     if len(payload) < 5:
         raise Unreadable("a message is cut short")
@@ -238,7 +220,7 @@ def _read_msg(payload: bytes) -> Command:
         kind, at = payload[at], at + 1
         if kind == 0:
             stop = document_end(payload, at, end)
-            command.body, counted = decode_without(payload[at:stop], _INSERTED)
+            command.body, counted = decode_command(payload[at:stop])
             command.counted += counted
             at = stop
         elif kind == 1:
@@ -259,8 +241,18 @@ def _read_sequence(payload: bytes, at: int, end: int, command: Command, arrays: 
     if not at + 4 < name_end + 1 <= stop <= end:
         raise Unreadable("the length of a section is wrong")
     name = payload[at + 4 : name_end]
-    if name == _INSERTED:
+    if name == INSERTED:
         command.counted += count_documents(payload, name_end + 1, stop)
     else:
         arrays[name.decode("utf-8", "replace")] = BsonDocuments(payload, name_end + 1, stop)
     return stop
+
+
+_READERS: dict[int, Callable[[bytes], Command]] = {
+    Opcode.MSG: _msg,
+    Opcode.QUERY: _query,
+    Opcode.COMMAND: _command,
+    Opcode.INSERT: _insert,
+    Opcode.UPDATE: _update,
+    Opcode.DELETE: _delete,
+}
