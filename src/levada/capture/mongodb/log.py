@@ -36,27 +36,11 @@ class MongoLogReading(msgspec.Struct):
     truncated: int = 0  # queries that were cut short in the log
 
 
-class _Entry(msgspec.Struct):
-    """What both kinds of records have in common."""
-
-    source: str
-    kind: str
-    namespace: str
-    command: dict[str, Any]
-    at: float | None
-    seconds: float | None
-    inserted: int = 0
-
-
 def queries_in_log(file: BinaryIO, reading: MongoLogReading) -> Iterator[QueryEntry]:
     """The queries of a file that can be read from its beginning again."""
     for document in _dumped(file, reading) if _is_dump(file) else json_documents(file, reading.json, _typed):
         reading.entries += 1
-        entry = _entry(document)
-        if entry is None:
-            reading.silent += 1
-            continue
-        yield from _queries(entry, reading)
+        yield from _queries(document, reading)
 
 
 def _is_dump(file: BinaryIO) -> bool:
@@ -88,33 +72,6 @@ def _typed(document: dict[str, Any]) -> Any:
         raise ValueError("no extended JSON") from error
 
 
-def _entry(document: dict[str, Any]) -> _Entry | None:
-    attributes = document.get("attr")
-    if isinstance(attributes, dict):
-        if document.get("c") not in ("COMMAND", "WRITE", "QUERY"):
-            return None
-        return _of_parts("mongo-log", attributes, attributes.get("type"), document.get("t"), "durationMillis")
-    return _of_parts("profile", document, document.get("op"), document.get("ts"), "millis")
-
-
-def _of_parts(source: str, parts: dict[str, Any], kind: Any, at: Any, millis: str) -> _Entry | None:
-    namespace, command = parts.get("ns"), parts.get("command")
-    if not isinstance(command, dict):
-        command = _before_3_6(parts, str(kind))
-    if not isinstance(namespace, str) or not isinstance(command, dict):
-        return None
-    took, inserted = parts.get(millis), parts.get("ninserted", 0)
-    return _Entry(
-        source,
-        str(kind),
-        namespace,
-        {**command, "$truncated": True} if "truncated" in parts else command,
-        at.timestamp() if isinstance(at, datetime) else None,
-        took / 1000 if isinstance(took, (int, float)) else None,
-        inserted if isinstance(inserted, int) else 0,
-    )
-
-
 def _before_3_6(parts: dict[str, Any], kind: str) -> Any:
     """The profiler once wrote `query` and `updateobj`."""
     query = parts.get("query")
@@ -125,22 +82,37 @@ def _before_3_6(parts: dict[str, Any], kind: str) -> Any:
     return {"q": query} if kind == "remove" else query
 
 
-def _queries(entry: _Entry, reading: MongoLogReading) -> Iterator[QueryEntry]:
-    if "$truncated" in entry.command:
+def _queries(document: dict[str, Any], reading: MongoLogReading) -> Iterator[QueryEntry]:
+    parts = document.get("attr")
+    if isinstance(parts, dict):
+        source, kind, at, took = "mongo-log", str(parts.get("type")), document.get("t"), parts.get("durationMillis")
+        known = document.get("c") in ("COMMAND", "WRITE", "QUERY")
+    else:
+        parts, known = document, True
+        source, kind, at, took = "profile", str(parts.get("op")), parts.get("ts"), parts.get("millis")
+    namespace, body = parts.get("ns"), parts.get("command")
+    if not isinstance(body, dict):
+        body = _before_3_6(parts, kind)
+    if not known or not isinstance(namespace, str) or not isinstance(body, dict):
+        reading.silent += 1
+        return
+    if "truncated" in parts or "$truncated" in body:
         reading.truncated += 1
         return
-    database, _, collection = entry.namespace.partition(".")
-    body = entry.command
-    if entry.kind in _WRITES and "q" in body:  # one statement of a command
-        name, statements = _WRITES[entry.kind]
+    database, _, collection = namespace.partition(".")
+    if kind in _WRITES and "q" in body:  # one statement of a command
+        name, statements = _WRITES[kind]
         body = {name: collection, statements: [body]}
-    command = Command(body, database, entry.inserted)
+    inserted = parts.get("ninserted")
+    command = Command(body, database, inserted if isinstance(inserted, int) else 0)
     if not is_query(command_name(command)):
         reading.silent += 1
         return
     try:
+        when = at.timestamp() if isinstance(at, datetime) else None
+        seconds = took / 1000 if isinstance(took, (int, float)) else None
         for query in queries_of(command):
             reading.queries += 1
-            yield msgspec.structs.replace(query, at=entry.at, source=entry.source, seconds=entry.seconds)
+            yield msgspec.structs.replace(query, at=when, source=source, seconds=seconds)
     except Exception:  # one entry that we cannot handle must not cost all that follow
         reading.json.damaged += 1
