@@ -69,22 +69,33 @@ class TrafficCapture:
 
     def report(self) -> CaptureReport:
         """The sum of all reports so far."""
-        return _together([*self._before, self._latest])
+        total = CaptureReport(CaptureCounts(), Written())
+        for report in (*self._before, self._latest):
+            _add(total.heard, report.heard)
+            _add(total.written, report.written)
+            total.unwritten += report.unwritten
+            total.trouble = report.trouble or total.trouble
+        return total
 
     async def stop(self) -> CaptureReport:
         """Let the capture process take what is left, and read its last report."""
         self._flush()
-        if self._pipe is not None:
-            self._pipe.close()
-            self._pipe = None
+        self._close_pipe()
         self._stopping = True
         if self._keeping is not None:
             try:
                 await asyncio.wait_for(asyncio.shield(self._keeping), _END_SECONDS)
             except TimeoutError:
-                self._kill()
+                if self._child is not None:
+                    with suppress(ProcessLookupError):
+                        self._child.kill()
                 await self._keeping
         return self.report()
+
+    def _close_pipe(self) -> None:
+        if self._pipe is not None:
+            self._pipe.close()
+            self._pipe = None
 
     def _send(self, connection: int, kind: PieceKind, data: bytes, always: bool = False) -> bool:
         pipe = self._pipe
@@ -131,9 +142,7 @@ class TrafficCapture:
         """Read reports until the capture process ends; start another one if that was not intended."""
         while True:
             await self._read_reports()
-            if self._pipe is not None:
-                self._pipe.close()
-                self._pipe = None
+            self._close_pipe()
             if self._stopping or self.starts >= _MOST_STARTS:
                 return
             self._before.append(self._latest)
@@ -148,21 +157,6 @@ class TrafficCapture:
             with suppress(msgspec.MsgspecError):
                 self._latest = msgspec.json.decode(line, type=CaptureReport)
         await child.wait()
-
-    def _kill(self) -> None:
-        if self._child is not None:
-            with suppress(ProcessLookupError):
-                self._child.kill()
-
-
-def _together(reports: list[CaptureReport]) -> CaptureReport:
-    total = CaptureReport(CaptureCounts(), Written())
-    for report in reports:
-        _add(total.heard, report.heard)
-        _add(total.written, report.written)
-        total.unwritten += report.unwritten
-        total.trouble = report.trouble or total.trouble
-    return total
 
 
 def _add(total: msgspec.Struct, more: msgspec.Struct) -> None:
@@ -193,7 +187,7 @@ class Proxy:
     def __init__(self, host: str, port: int, capture: TrafficObserver) -> None:
         self._host = host
         self._port = port
-        self._capture = capture
+        self.capture = capture
         self._server: asyncio.Server | None = None
         self._dialling: set[asyncio.Task[None]] = set()
         self.sides: set[_Side] = set()
@@ -221,15 +215,9 @@ class Proxy:
 
     def _accept(self) -> asyncio.Protocol:
         self.connections += 1
-        number = self.connections
-        return _Side(
-            self,
-            made=self._dial,
-            copy=lambda data: self._guarded(lambda: self._capture.observe(number, data)),
-            ended=lambda: self._guarded(lambda: self._capture.close_connection(number)),
-        )
+        return _ClientSide(self, self.connections)
 
-    def _dial(self, client: _Side) -> None:
+    def dial(self, client: _Side) -> None:
         task = asyncio.create_task(self._join(client))
         self._dialling.add(task)
         task.add_done_callback(self._dialling.discard)
@@ -249,30 +237,14 @@ class Proxy:
         else:
             client.meet(server)
 
-    def _guarded(self, act: Callable[[], None]) -> None:
-        """Whatever is wrong with the capture, the traffic goes on."""
-        try:
-            act()
-        except Exception:
-            self.broken += 1
-
 
 class _Side(asyncio.Protocol):
     """One end of a connection; what it receives, its peer sends."""
 
-    def __init__(
-        self,
-        proxy: Proxy,
-        *,
-        made: Callable[[_Side], None] | None = None,
-        copy: Callable[[bytes], None] | None = None,
-        ended: Callable[[], None] | None = None,
-    ) -> None:
+    _transport: asyncio.Transport  # from `connection_made` on; nothing is asked of a side before
+
+    def __init__(self, proxy: Proxy) -> None:
         self._proxy = proxy
-        self._made = made
-        self._copy = copy
-        self._ended = ended
-        self._transport: asyncio.Transport | None = None
         self._said_all = False
         self._peer: _Side | None = None
         self._early: list[bytes] = []
@@ -281,35 +253,28 @@ class _Side(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._proxy.sides.add(self)
-        if self._made is not None:
-            self._made(self)
 
     def meet(self, peer: _Side) -> None:
         """Connect both sides; what came before is passed on first."""
         self._peer, peer._peer = peer, self
-        for early in self._early:
-            self._pass_on(early)
-        self._early.clear()
+        for side in (self, peer):
+            for early in side._early:
+                side.data_received(early)
+            side._early.clear()
+            side.release()
         if self._said_all:
             peer._end()
-        self.release()
 
     def data_received(self, data: bytes) -> None:
         if self._peer is not None:
-            self._pass_on(data)
-        else:
-            self._early.append(data)
-            if sum(map(len, self._early)) > _MOST_EARLY:
-                self.hold()
-
-    def _pass_on(self, data: bytes) -> None:
-        if self._peer is not None and self._peer._transport is not None:
             self._peer._transport.write(data)
-        if self._copy is not None:
-            self._copy(data)
+            return
+        self._early.append(data)
+        if sum(map(len, self._early)) > _MOST_EARLY:
+            self.hold()
 
     def _end(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
+        if not self._transport.is_closing():
             self._transport.write_eof()
 
     def eof_received(self) -> bool:
@@ -324,8 +289,6 @@ class _Side(asyncio.Protocol):
         self._proxy.sides.discard(self)
         if self._peer is not None:
             self._peer.close()
-        if self._ended is not None:
-            self._ended()
         self.lost.set_result(None)
 
     def pause_writing(self) -> None:
@@ -338,18 +301,44 @@ class _Side(asyncio.Protocol):
             self._peer.release()
 
     def hold(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
+        if not self._transport.is_closing():
             self._transport.pause_reading()
 
     def release(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
+        if not self._transport.is_closing():
             self._transport.resume_reading()
 
     def close(self) -> None:
         """Close after sending what is left."""
-        if self._transport is not None:
-            self._transport.close()
+        self._transport.close()
 
     def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
+        self._transport.abort()
+
+
+class _ClientSide(_Side):
+    """The end towards the client, whose bytes are copied."""
+
+    def __init__(self, proxy: Proxy, number: int) -> None:
+        super().__init__(proxy)
+        self._number = number
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._proxy.dial(self)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._peer is not None:
+            self._copy(self._proxy.capture.observe, data)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._copy(self._proxy.capture.close_connection)
+        super().connection_lost(error)
+
+    def _copy(self, act: Callable[..., None], *data: bytes) -> None:
+        """Whatever is wrong with the capture, the traffic goes on."""
+        try:
+            act(self._number, *data)
+        except Exception:
+            self._proxy.broken += 1
