@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.capture.mongodb.conversation import CaptureCounts, CaptureReading, queries_in_pcap
-from levada.capture.pcap.files import PacketFile, read_packets
+from levada.capture.pcap.files import read_packets
 from levada.capture.pcap.streams import TcpStreams, read_segment
 from levada.core.errors import UsageError
 from levada.sharding.queries import QueryEntry
@@ -146,7 +146,7 @@ def test_damaged_files_harm_nobody(form: type, place: int, noise: bytes, cut: bo
 @given(st.sampled_from([0, 1, 12, 101, 113, 228, 276, 999]), st.binary(max_size=100))
 def test_packets_of_any_kind_harm_nobody(link: int, packet: bytes) -> None:
     read_segment(link, packet)
-    list(read_packets(io.BytesIO(pcap([packet], link)), PacketFile()))
+    list(read_packets(io.BytesIO(pcap([packet], link)), CaptureReading(CaptureCounts())))
 
 
 def test_a_block_that_claims_too_much_is_not_read() -> None:

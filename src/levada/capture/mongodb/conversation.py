@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -10,7 +11,7 @@ import msgspec
 from levada.capture.mongodb.commands import command_name, is_query, queries_of
 from levada.capture.mongodb.frames import LARGEST_MESSAGE, Frames, Unreadable
 from levada.capture.mongodb.messages import Silent, read_message
-from levada.capture.pcap.files import PacketFile, read_packets
+from levada.capture.pcap.files import PacketCounts, read_packets
 from levada.capture.pcap.streams import StreamPiece, TcpStreams, read_segment
 from levada.sharding.queries import QueryEntry
 
@@ -98,14 +99,13 @@ class Conversations:
     """All connections, by number; holds at most `memory` bytes of incomplete messages."""
 
     def __init__(self, counts: CaptureCounts, source: str, memory: int = 128 << 20) -> None:
-        self._counts = counts
         self._source = source
         self._memory = memory
         self._held = 0
-        self._by_number: dict[int, Conversation] = {}
+        self._by_number = defaultdict[int, Conversation](lambda: Conversation(counts))
 
     def feed(self, number: int, data: bytes, at: float) -> Iterator[QueryEntry]:
-        conversation = self._conversation(number)
+        conversation = self._by_number[number]
         before = conversation.held
         yield from conversation.feed(data, at, self._source)
         self._held += conversation.held - before
@@ -113,7 +113,7 @@ class Conversations:
             self._lose(max(self._by_number.values(), key=lambda each: each.held))
 
     def lose(self, number: int) -> None:
-        self._lose(self._conversation(number))
+        self._lose(self._by_number[number])
 
     def close(self, number: int) -> None:
         conversation = self._by_number.pop(number, None)
@@ -124,11 +124,6 @@ class Conversations:
     def close_all(self) -> None:
         for number in list(self._by_number):
             self.close(number)
-
-    def _conversation(self, number: int) -> Conversation:
-        if number not in self._by_number:
-            self._by_number[number] = Conversation(self._counts)
-        return self._by_number[number]
 
     def _lose(self, conversation: Conversation) -> None:
         self._held -= conversation.held
@@ -147,24 +142,21 @@ class CaptureReading(msgspec.Struct):
 
 def queries_in_pcap(file: BinaryIO, port: int, reading: CaptureReading) -> Iterator[QueryEntry]:
     """The queries that clients sent to this port, in the order in which they became complete."""
-    counts = PacketFile()
     streams = TcpStreams(port)
     clients = Conversations(reading.heard, "pcap")
+    for piece in _pieces(file, streams, reading):
+        if piece.gap:
+            clients.lose(piece.stream)
+        if piece.data:
+            yield from clients.feed(piece.stream, piece.data, piece.at)
+        if piece.end:
+            clients.close(piece.stream)
+    reading.segments, reading.missing = streams.segments, streams.gaps
+
+
+def _pieces(file: BinaryIO, streams: TcpStreams, counts: PacketCounts) -> Iterator[StreamPiece]:
     for packet in read_packets(file, counts):
         segment = read_segment(packet.link, packet.data)
         if segment is not None:
-            for piece in streams.take(segment, packet.at):
-                yield from _take(piece, clients)
-        reading.packets, reading.segments, reading.missing = counts.packets, streams.segments, streams.gaps
-    for piece in streams.close():
-        yield from _take(piece, clients)
-    reading.missing, reading.damaged = streams.gaps, counts.damaged
-
-
-def _take(piece: StreamPiece, clients: Conversations) -> Iterator[QueryEntry]:
-    if piece.gap:
-        clients.lose(piece.stream)
-    if piece.data:
-        yield from clients.feed(piece.stream, piece.data, piece.at)
-    if piece.end:
-        clients.close(piece.stream)
+            yield from streams.take(segment, packet.at)
+    yield from streams.close()

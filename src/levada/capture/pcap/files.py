@@ -22,23 +22,51 @@ _TIME_UNIT = 9  # if_tsresol
 _END_OF_OPTIONS = 0
 
 
-class _Damage(Protocol):
-    damaged: str
+_LARGEST_PACKET = 1 << 20
+_CLASSIC = {
+    b"\xd4\xc3\xb2\xa1": ("<", 1e-6),
+    b"\xa1\xb2\xc3\xd4": (">", 1e-6),
+    b"\x4d\x3c\xb2\xa1": ("<", 1e-9),
+    b"\xa1\xb2\x3c\x4d": (">", 1e-9),
+}
+_PCAPNG = b"\x0a\x0d\x0d\x0a"
+
+
+class Packet(NamedTuple):
+    at: float
+    link: int  # the link type of its interface
+    data: bytes
+    cut: bool  # the capture kept only its beginning
+
+
+class PacketCounts(Protocol):
+    packets: int
+    damaged: str  # why the file could not be read to its end
 
 
 class _Cut(Exception):
     """The file is not what it claims; the text says how."""
 
 
-def read_pcapng(file: BinaryIO, counts: _Damage) -> Iterator[tuple[float, int, bytes, bool]]:
-    """Time, link type, bytes and whether they were cut; the file's first four bytes are read already."""
+def read_packets(file: BinaryIO, counts: PacketCounts) -> Iterator[Packet]:
+    """Packets in the order of the file; `UsageError` if it is not a capture file."""
+    magic = file.read(4)
+    if magic in _CLASSIC:
+        packets = _read_classic(file, *_CLASSIC[magic])
+    elif magic == _PCAPNG:
+        packets = _read_blocks(file)
+    else:
+        raise UsageError("this is not a capture file: neither pcap nor pcapng")
     try:
-        yield from _read_blocks(file)
+        for packet in packets:
+            counts.packets += 1
+            yield packet
     except (_Cut, struct.error) as error:
         counts.damaged = str(error) if isinstance(error, _Cut) else "a block is shorter than it says"
 
 
-def _read_blocks(file: BinaryIO) -> Iterator[tuple[float, int, bytes, bool]]:
+def _read_blocks(file: BinaryIO) -> Iterator[Packet]:
+    """Packets of pcapng; the file's first four bytes are read already."""
     order = _read_section(file)
     interfaces: list[tuple[int, float]] = []
     while kind_bytes := file.read(4):
@@ -94,9 +122,7 @@ def _read_interface(body: bytes, order: str) -> tuple[int, float]:
     return link, 1e-6
 
 
-def _read_packet(
-    kind: int, body: bytes, order: str, interfaces: list[tuple[int, float]]
-) -> tuple[float, int, bytes, bool]:
+def _read_packet(kind: int, body: bytes, order: str, interfaces: list[tuple[int, float]]) -> Packet:
     if kind == _SIMPLE:
         number, at, original = 0, 0.0, struct.unpack_from(f"{order}I", body)[0]
         kept, begin = min(original, len(body) - 4), 4
@@ -110,65 +136,22 @@ def _read_packet(
     if kept > len(body) - begin:
         raise _Cut("a packet is longer than its block")
     link, unit = interfaces[number]
-    return at * unit, link, body[begin : begin + kept], kept < original
+    return Packet(at * unit, link, body[begin : begin + kept], kept < original)
 
 
-_LARGEST_PACKET = 1 << 20
-_CLASSIC = {
-    b"\xd4\xc3\xb2\xa1": ("<", 1e-6),
-    b"\xa1\xb2\xc3\xd4": (">", 1e-6),
-    b"\x4d\x3c\xb2\xa1": ("<", 1e-9),
-    b"\xa1\xb2\x3c\x4d": (">", 1e-9),
-}
-_PCAPNG = b"\x0a\x0d\x0d\x0a"
-
-
-class Packet(NamedTuple):
-    at: float
-    link: int  # the link type of its interface
-    data: bytes
-    cut: bool  # the capture kept only its beginning
-
-
-class PacketFile:
-    """Counts of what could not be read."""
-
-    def __init__(self) -> None:
-        self.packets = 0
-        self.damaged = ""  # why the file could not be read to its end
-
-
-def read_packets(file: BinaryIO, counts: PacketFile) -> Iterator[Packet]:
-    """Packets in the order of the file; `UsageError` if it is not a capture file."""
-    magic = file.read(4)
-    if magic in _CLASSIC:
-        packets = _read_classic(file, counts, *_CLASSIC[magic])
-    elif magic == _PCAPNG:
-        packets = (Packet(*each) for each in read_pcapng(file, counts))
-    else:
-        raise UsageError("this is not a capture file: neither pcap nor pcapng")
-    for packet in packets:
-        counts.packets += 1
-        yield packet
-
-
-def _read_classic(file: BinaryIO, counts: PacketFile, order: str, unit: float) -> Iterator[Packet]:
+def _read_classic(file: BinaryIO, order: str, unit: float) -> Iterator[Packet]:
     head = file.read(20)
     if len(head) < 20:
-        counts.damaged = "the file ends in its header"
-        return
+        raise _Cut("the file ends in its header")
     link = struct.unpack(f"{order}HHiIII", head)[5] & 0x0FFFFFFF
     record = struct.Struct(f"{order}IIII")
     while header := file.read(record.size):
         if len(header) < record.size:
-            counts.damaged = "the file ends in the middle of a packet"
-            return
+            raise _Cut("the file ends in the middle of a packet")
         seconds, fraction, kept, original = record.unpack(header)
         if kept > _LARGEST_PACKET:
-            counts.damaged = f"a packet claims {kept} bytes"
-            return
+            raise _Cut(f"a packet claims {kept} bytes")
         data = file.read(kept)
         if len(data) < kept:
-            counts.damaged = "the file ends in the middle of a packet"
-            return
+            raise _Cut("the file ends in the middle of a packet")
         yield Packet(seconds + fraction * unit, link, data, kept < original)
