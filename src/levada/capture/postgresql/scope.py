@@ -61,15 +61,6 @@ def number_or_text(text: str) -> Scalar:
     return float(text) if _DECIMAL.fullmatch(text) else text
 
 
-def list_of(node: Any, parameters: Parameters) -> list[Any] | Known | None:
-    """The members after ANY: nodes, or an array as one text; None if unknown."""
-    if isinstance(node, ast.TypeCast):
-        return list_of(node.arg, parameters)
-    if isinstance(node, ast.A_ArrayExpr):
-        return list(node.elements or ())
-    return value_of(node, parameters)
-
-
 Columns = Mapping[str, frozenset[str]]  # of each table, if a server gave them
 _DEEPEST_SCOPE = 100
 _SYSTEM = ("pg_catalog", "information_schema", "pg_toast")

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from msgspec import Struct
@@ -27,13 +28,12 @@ from levada.capture.postgresql.scope import (
     Parameters,
     Scope,
     column_parts,
-    list_of,
     number_or_text,
     read_from,
     table_of,
     value_of,
 )
-from levada.sharding.queries import AllOf, AnyOf, Condition, Filter, NoneOf, QueryEntry, Sort
+from levada.sharding.queries import AnyOf, Condition, Filter, NoneOf, QueryEntry, Sort, all_of
 
 _MOST_NODES = 100_000
 
@@ -78,21 +78,22 @@ def compared(field: str, name: str, value: Known | None, swapped: bool) -> Condi
 
 def contained(field: str, name: str, members: Any, parameters: Parameters) -> Condition:
     """IN (...), = ANY (...), and their negations."""
-    listed = list(members) if isinstance(members, tuple) else list_of(members, parameters)
     if name != "=":
         return Condition(field, "other:nin" if name == "<>" else f"other:any {name}")
-    if isinstance(listed, Known):
-        return _of_array_text(field, listed)
-    if listed is None:
-        return Condition(field, "in")
-    values = [value_of(member, parameters) for member in listed[:_MOST_VALUES]]
+    while isinstance(members, ast.TypeCast):
+        members = members.arg
+    if isinstance(members, ast.A_ArrayExpr):
+        members = members.elements or ()
+    if not isinstance(members, tuple):
+        return _of_array_text(field, value_of(members, parameters))
+    values = [value_of(member, parameters) for member in members[:_MOST_VALUES]]
     known = tuple(value.value for value in values if value is not None)
-    return Condition(field, "in", known if len(known) == len(listed) else (), len(listed))
+    return Condition(field, "in", known if len(known) == len(members) else (), len(members))
 
 
-def _of_array_text(field: str, text: Known) -> Condition:
+def _of_array_text(field: str, text: Known | None) -> Condition:
     """An array written as a parameter: {1,2,"three, or four"}."""
-    if not isinstance(text.value, str) or not text.value.startswith("{"):
+    if text is None or not isinstance(text.value, str) or not text.value.startswith("{"):
         return Condition(field, "in")
     found = [
         re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL) if quoted or not plain else number_or_text(plain)
@@ -119,6 +120,7 @@ _DEEPEST = 100
 _MOST_PARTS = 10_000
 _ELSEWHERE = Condition("", "other:elsewhere")
 _PATHS = ("->", "->>")
+_TRUTHS = {BoolTestType.IS_TRUE: True, BoolTestType.IS_FALSE: False}
 
 
 class TableConditions:
@@ -132,11 +134,21 @@ class TableConditions:
         """The filter; None if nothing restricts this table."""
         if depth > _DEEPEST:
             return Condition("", "other:too-deep")
-        reader = _CONDITION_READERS.get(type(node))
-        if reader is not None:
-            return reader(self, node, depth)
-        field = self._field(node)
-        return Condition(field, "eq", (True,)) if field else None  # a boolean column
+        if isinstance(node, ast.BoolExpr):
+            return self._bool(node, depth)
+        if isinstance(node, ast.A_Expr):
+            return self._expression(node, depth)
+        if isinstance(node, ast.SubLink):
+            field = self._field(node.testexpr)
+            return Condition(field, "other:subquery") if field else None
+        field = self._field(node.arg if isinstance(node, (ast.NullTest, ast.BooleanTest)) else node)
+        if not field:
+            return None
+        if isinstance(node, ast.NullTest):
+            empty = node.nulltesttype == NullTestType.IS_NULL
+            return Condition(field, "eq", (None,)) if empty else Condition(field, "exists", (True,))
+        wanted = _TRUTHS.get(node.booltesttype) if isinstance(node, ast.BooleanTest) else True  # a boolean column
+        return Condition(field, "other:is") if wanted is None else Condition(field, "eq", (wanted,))
 
     def _bool(self, node: Any, depth: int) -> Filter | None:
         parts = [self.read(part, depth + 1) for part in node.args[:_MOST_PARTS]]
@@ -147,25 +159,7 @@ class TableConditions:
             return NoneOf(found)
         if node.boolop == BoolExprType.OR_EXPR:
             return AnyOf(tuple(_ELSEWHERE if part is None else part for part in parts))
-        return AllOf(found) if len(found) > 1 else found[0]
-
-    def _null(self, node: Any, depth: int) -> Filter | None:
-        field = self._field(node.arg)
-        if not field:
-            return None
-        empty = node.nulltesttype == NullTestType.IS_NULL
-        return Condition(field, "eq", (None,)) if empty else Condition(field, "exists", (True,))
-
-    def _truth(self, node: Any, depth: int) -> Filter | None:
-        field = self._field(node.arg)
-        wanted = {BoolTestType.IS_TRUE: True, BoolTestType.IS_FALSE: False}.get(node.booltesttype)
-        if not field:
-            return None
-        return Condition(field, "other:is") if wanted is None else Condition(field, "eq", (wanted,))
-
-    def _sublink(self, node: Any, depth: int) -> Filter | None:
-        field = self._field(node.testexpr)
-        return Condition(field, "other:subquery") if field else None
+        return all_of(parts)
 
     def _expression(self, node: Any, depth: int) -> Filter | None:
         if isinstance(node.lexpr, ast.RowExpr) and isinstance(node.rexpr, ast.RowExpr):
@@ -175,7 +169,7 @@ class TableConditions:
             field, other, swapped = self._field(node.rexpr), node.lexpr, True
         if not field:
             return None
-        if isinstance(other, ast.Node) and self._is_column(other):
+        if self._path(other)[0]:
             return Condition(field, "other:join")
         return self._compared(node, field, other, swapped)
 
@@ -197,13 +191,7 @@ class TableConditions:
         """(a, b) = (1, 2) is both; (a, b) > (1, 2) is a range of the first."""
         pairs = zip(node.lexpr.args, node.rexpr.args, strict=False)
         parts = [self.read(ast.A_Expr(node.kind, node.name, left, right), depth + 1) for left, right in pairs]
-        found = tuple(part for part in parts if part is not None)
-        if node.name[-1].sval != "=":
-            return parts[0] if parts else None
-        return AllOf(found) if len(found) > 1 else next(iter(found), None)
-
-    def _is_column(self, node: Any) -> bool:
-        return bool(self._path(node)[0])
+        return all_of(parts if node.name[-1].sval == "=" else parts[:1])
 
     def _field(self, node: Any) -> str:
         """The column, if it belongs to this table; with the path into it, if it holds JSON."""
@@ -226,20 +214,11 @@ class TableConditions:
         return (column_parts(node), path) if isinstance(node, ast.ColumnRef) else ([], [])
 
 
-_CONDITION_READERS: dict[type, Callable[[TableConditions, Any, int], Filter | None]] = {
-    ast.BoolExpr: TableConditions._bool,
-    ast.NullTest: TableConditions._null,
-    ast.BooleanTest: TableConditions._truth,
-    ast.SubLink: TableConditions._sublink,
-    ast.A_Expr: TableConditions._expression,
-}
-
-
 LONGEST_STATEMENT = 128 << 10  # characters
 _LONG = 16 << 10
 _DEEP_STACK = 256 << 20  # the parser recurses without a limit of its own: a long chain of operators needs stack
 _MOST_QUERIES = 1_000  # of one statement
-_COUNTS = ("count",)
+_AGGREGATES = frozenset({"count", "sum", "avg", "min", "max", "array_agg", "json_agg"})
 
 
 class NotSql(Exception):
@@ -328,13 +307,13 @@ class _Reader:
         names = _functions(node.targetList)
         op = "aggregate" if node.groupClause else "distinct" if node.distinctClause else "find"
         if op == "find" and names:
-            op = "count" if names <= set(_COUNTS) else "aggregate"
+            op = "count" if names == {"count"} else "aggregate"
         limit = value_of(node.limitCount, self._parameters)
         kept = limit.value if limit is not None and isinstance(limit.value, int) else None
         for alias, query in self._of_tables(scope, node.whereClause, op):
             sort = _sort(node.sortClause, scope, alias)
             self._found.append(replace(query, sort=sort, limit=kept))
-        self._inside(node, scope, results, node.targetList, node.whereClause, node.havingClause)
+        self._inside(scope, results, node.targetList, node.whereClause, node.havingClause)
 
     def _insert(self, node: Any, results: frozenset[str]) -> None:
         table = table_of(node.relation)
@@ -349,23 +328,20 @@ class _Reader:
             self.read(node.selectStmt, results)
 
     def _update(self, node: Any, results: frozenset[str]) -> None:
-        self._write(node, results, node.fromClause, "update", _targets(node.targetList))
-        self._subselects(results, node.targetList, node.whereClause)
+        self._write(node, results, node.fromClause, "update", node.targetList)
 
     def _delete(self, node: Any, results: frozenset[str]) -> None:
         self._write(node, results, node.usingClause, "delete", ())
-        self._subselects(results, node.whereClause)
 
-    def _write(self, node: Any, results: frozenset[str], beside: Any, op: str, changes: tuple[str, ...]) -> None:
+    def _write(self, node: Any, results: frozenset[str], beside: Any, op: str, targets: Any) -> None:
         """The first table is written, the others are only read."""
         scope = self._scope((node.relation, *(beside or ())), results)
-        written = table_of(node.relation)
+        written, changes = table_of(node.relation), _targets(targets)
         for alias, query in self._of_tables(scope, node.whereClause, "find"):
             if written is not None and alias == written.alias:
                 query = replace(query, op=op, changes=changes, many=True)
             self._found.append(query)
-        for each in scope.subselects:
-            self.read(each, results)
+        self._inside(scope, results, targets, node.whereClause)
 
     def _scope(self, clauses: Any, results: frozenset[str]) -> Scope:
         scope = Scope([], self._parameters, self._columns)
@@ -379,22 +355,11 @@ class _Reader:
             parts = [conditions.read(join) for join, restricted in scope.joins if table.alias in restricted]
             parts.append(conditions.read(where) if where is not None else None)
             joined = tuple(dict.fromkeys(other.name for other in scope.tables if other != table))
-            yield table.alias, QueryEntry(table.name, op, filter=_all_of(parts), joined=joined)
+            yield table.alias, QueryEntry(table.name, op, filter=all_of(parts), joined=joined)
 
-    def _inside(self, node: Any, scope: Scope, results: frozenset[str], *places: Any) -> None:
-        for each in scope.subselects:
-            self.read(each, results)
-        self._subselects(results, *places)
-
-    def _subselects(self, results: frozenset[str], *places: Any) -> None:
-        for place in places:
-            for select in nested_selects(place):
-                self.read(select, results)
-
-
-def _all_of(parts: list[Filter | None]) -> Filter | None:
-    found = tuple(part for part in parts if part is not None)
-    return AllOf(found) if len(found) > 1 else next(iter(found), None)
+    def _inside(self, scope: Scope, results: frozenset[str], *places: Any) -> None:
+        for select in chain(scope.subselects, *map(nested_selects, places)):
+            self.read(select, results)
 
 
 def _targets(listed: Any) -> tuple[str, ...]:
@@ -404,15 +369,7 @@ def _targets(listed: Any) -> tuple[str, ...]:
 def _functions(targets: Any) -> set[str]:
     """Names of the functions that stand alone in a SELECT; which ones aggregate only a server knows."""
     calls: list[Any] = [target.val for target in targets or () if isinstance(target.val, ast.FuncCall)]
-    return {call.funcname[-1].sval for call in calls} & {
-        "count",
-        "sum",
-        "avg",
-        "min",
-        "max",
-        "array_agg",
-        "json_agg",
-    }
+    return {call.funcname[-1].sval for call in calls} & _AGGREGATES
 
 
 def _sort(clause: Any, scope: Scope, alias: str) -> tuple[Sort, ...]:
