@@ -7,6 +7,7 @@ counted: a half line, a banner, an older format.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, TypeAlias
 
@@ -14,6 +15,8 @@ import msgspec
 
 LONGEST_LINE = 32 << 20
 Hook: TypeAlias = Callable[[dict[str, Any]], Any]
+_BEGIN = re.compile(r"[^\[\], \t\r\n]")
+_LONGEST_FIRST = 200
 _LARGEST_WHOLE = 256 << 20  # of a file that is not one document per line
 
 
@@ -41,7 +44,8 @@ def json_documents(file: BinaryIO, reading: JsonReading, hook: Hook | None = Non
     first, and returns the value it represents, or raises `ValueError`."""
     first = next((line for line in whole_lines(file, JsonReading()) if line.strip(b"[, \t")), b"")
     file.seek(0)
-    if first.lstrip()[:1] in (b"[", b"{") and _document(first, None) is None and not _is_half_line(first):
+    # a longer first line is one that is cut in the middle, not the beginning of a document over several lines
+    if first.lstrip()[:1] in (b"[", b"{") and _document(first, None) is None and len(first) <= _LONGEST_FIRST:
         yield from _over_lines(file, reading, hook)
         return
     for line in whole_lines(file, reading):
@@ -53,11 +57,6 @@ def json_documents(file: BinaryIO, reading: JsonReading, hook: Hook | None = Non
             reading.damaged += 1
         else:
             yield document
-
-
-def _is_half_line(line: bytes) -> bool:
-    """Whether a line is cut in the middle, rather than the beginning of a document over several lines."""
-    return len(line) > 200
 
 
 def _document(line: bytes, hook: Hook | None) -> dict[str, Any] | None:
@@ -74,10 +73,10 @@ def _document(line: bytes, hook: Hook | None) -> dict[str, Any] | None:
 def _over_lines(file: BinaryIO, reading: JsonReading, hook: Hook | None) -> Iterator[dict[str, Any]]:
     text = file.read(_LARGEST_WHOLE).decode("utf-8", "replace")
     decoder, at = json.JSONDecoder(object_hook=hook), 0
-    while (at := _next_begin(text, at)) < len(text):
+    while (begin := _BEGIN.search(text, at)) is not None:
         reading.lines += 1
         try:
-            document, at = decoder.raw_decode(text, at)
+            document, at = decoder.raw_decode(text, begin.start())
         except (ValueError, RecursionError):
             reading.damaged += 1
             return
@@ -87,9 +86,3 @@ def _over_lines(file: BinaryIO, reading: JsonReading, hook: Hook | None) -> Iter
             reading.damaged += 1
     if file.read(1):
         reading.damaged += 1
-
-
-def _next_begin(text: str, at: int) -> int:
-    while at < len(text) and text[at] in "[], \t\r\n":
-        at += 1
-    return at

@@ -23,7 +23,6 @@ from levada.core.search_records import Query
 from levada.search.query import Language, Since, SiteFilter, Term, parse_page_of_hits
 from levada.sharding.queries import (
     LONGEST_LINE,
-    AllOf,
     AnyOf,
     Condition,
     Filter,
@@ -31,6 +30,7 @@ from levada.sharding.queries import (
     QueryEntry,
     ValueRule,
     Values,
+    all_of,
     query_line,
 )
 
@@ -131,8 +131,8 @@ def query_of_search(query: Query) -> QueryEntry:
     must: list[Filter] = [_either(group) for group in ask.must]
     if ask.must_not:
         must.append(NoneOf(tuple(_condition(term) for term in ask.must_not)))
-    wanted = AllOf(tuple(must)) if len(must) > 1 else must[0]
-    return QueryEntry(PAGES, "find", at=query.now, source="search", filter=wanted, limit=query.offset + query.limit)
+    limit = query.offset + query.limit
+    return QueryEntry(PAGES, "find", at=query.now, source="search", filter=all_of(must), limit=limit)
 
 
 def query_of_page(url: str, at: float | None = None) -> QueryEntry:

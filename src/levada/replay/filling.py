@@ -8,21 +8,24 @@ find nothing, and cost nothing.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
-from levada.sharding.queries import Condition, Filter, QueryEntry, Scalar, conditions
-from levada.sharding.sample import Sample, SampleColumn
+from levada.sharding.queries import (
+    BY_VALUE,
+    Condition,
+    Filter,
+    QueryEntry,
+    Scalar,
+    conditions,
+    is_hidden,
+    with_conditions,
+)
+from levada.sharding.sample import Sample
 from levada.sharding.values import encoded
-
-_HASHED = re.compile(r"#[0-9a-f]{16}")
-_STRIDE = 2_654_435_761
-_MOST_DRAWN = 100
-_BY_VALUE = ("eq", "in")
-_WITH_VALUES = (*_BY_VALUE, "range", "prefix")
+from levada.sharding.workload import STRIDE, drawn_places
 
 
 def evenly_drawn(queries: Sequence[QueryEntry], most: int) -> list[QueryEntry]:
@@ -36,15 +39,6 @@ def evenly_drawn(queries: Sequence[QueryEntry], most: int) -> list[QueryEntry]:
         seen += query.times
         found += [query] * (seen * count // total - len(found))
     return found
-
-
-def is_hidden(condition: Condition) -> bool:
-    """Whether the log lacks the values of this condition."""
-    if condition.operator not in _WITH_VALUES:
-        return False
-    return not condition.values or any(
-        isinstance(value, str) and _HASHED.fullmatch(value) for value in condition.values
-    )
 
 
 def tells_all(query_filter: Filter | None) -> bool:
@@ -63,35 +57,27 @@ class ValueFiller:
         self.guessed = self.renamed = 0
 
     def fill(self, query: QueryEntry) -> QueryEntry:
-        self._drawn = (self._drawn + _STRIDE) % max(self._sample.count, 1)
+        self._drawn = (self._drawn + STRIDE) % max(self._sample.count, 1)
         self._marks.clear()
         if query.filter is None:
             return query
-        filled = self._filled(query.filter)
+        filled = with_conditions(query.filter, self._condition)
         self.guessed += "guessed" in self._marks
         self.renamed += "renamed" in self._marks
         return msgspec.structs.replace(query, filter=filled) if self._marks else query
-
-    def _filled(self, node: Filter) -> Filter:
-        if isinstance(node, Condition):
-            return self._condition(node)
-        return type(node)(tuple(self._filled(each) for each in node.of))
 
     def _condition(self, condition: Condition) -> Condition:
         if is_hidden(condition):
             self._marks.add("guessed")
             column = self._sample.columns.get(condition.field)
-            if condition.operator not in _BY_VALUE or column is None or not column.codes:
+            if condition.operator not in BY_VALUE or column is None or not column.codes:
                 return msgspec.structs.replace(condition, values=())
-            return msgspec.structs.replace(condition, values=tuple(self._drawn_values(condition, column)))
-        if self._ids is None or condition.field != self._sample.id_field or condition.operator not in _BY_VALUE:
+            places = drawn_places(self._drawn, max(condition.size, len(condition.values)), self._sample.count)
+            return msgspec.structs.replace(condition, values=tuple(column.values[column.codes[at]] for at in places))
+        if self._ids is None or condition.field != self._sample.id_field or condition.operator not in BY_VALUE:
             return condition
         values = tuple(self._held(value) for value in condition.values)
         return msgspec.structs.replace(condition, values=values) if values != condition.values else condition
-
-    def _drawn_values(self, condition: Condition, column: SampleColumn) -> Iterator[Scalar]:
-        for number in range(min(max(condition.size, len(condition.values), 1), _MOST_DRAWN)):
-            yield column.values[column.codes[(self._drawn + number * _STRIDE) % self._sample.count]]
 
     def _held(self, value: Scalar) -> Scalar:
         if self._ids is None or self._ids.code_of(value) is not None:

@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from levada.sharding.pruning import Allowed, Alternative, alternatives
+from levada.sharding.pruning import Alternative, alternatives
 from levada.sharding.queries import Filter
 from levada.sharding.values import AFTER, MISSING, dig, encoded
 
@@ -175,7 +175,8 @@ def quantile_ranges(keys: Iterable[bytes], shards: int) -> Ranges:
 def moved(old: Ranges, new: Ranges) -> tuple[Move, ...]:
     """The ranges that change their owner, neighbours joined."""
     moves: list[Move] = []
-    for low, high in _pieces(old.bounds, new.bounds):
+    bounds = sorted({*old.bounds, *new.bounds})
+    for low, high in zip((b"", *bounds), (*bounds, None), strict=True):
         source, target = old.shard_of(low), new.shard_of(low)
         if source == target:
             continue
@@ -185,11 +186,6 @@ def moved(old: Ranges, new: Ranges) -> tuple[Move, ...]:
         else:
             moves.append(Move(low, high, source, target))
     return tuple(moves)
-
-
-def _pieces(one: Sequence[bytes], other: Sequence[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
-    bounds = sorted({*one, *other})
-    yield from zip((b"", *bounds), (*bounds, None), strict=True)
 
 
 class CutValue(msgspec.Struct, frozen=True):
@@ -290,21 +286,15 @@ class Placement(msgspec.Struct, frozen=True):
             if allowed is None:
                 break
             if allowed.values is None:
-                return self._between(starts, b"", AFTER) if part.hashed else self._within(starts, allowed)
+                return self._between(starts) if part.hashed else self._between(starts, allowed.low, allowed.high)
             if len(starts) * len(allowed.values) > _MOST_PREFIXES:
                 break
             ends = {self.key.encode_part(part, value) for value in allowed.values}
             starts = [start + end for start in starts for end in ends]
-        return self._between(starts, b"", AFTER)
+        return self._between(starts)
 
-    def _within(self, starts: Sequence[bytes], allowed: Allowed) -> frozenset[int]:
-        return self._between(starts, allowed.low, allowed.high) if allowed.low < allowed.high else frozenset()
-
-    def _between(self, starts: Sequence[bytes], low: bytes, high: bytes) -> frozenset[int]:
-        touched: set[int] = set()
-        for start in starts:
-            touched |= self.ranges.shards_of(start + low, start + high)
-        return frozenset(touched)
+    def _between(self, starts: Sequence[bytes], low: bytes = b"", high: bytes = AFTER) -> frozenset[int]:
+        return frozenset().union(*(self.ranges.shards_of(start + low, start + high) for start in starts))
 
 
 def hashed_placement(field: str, shards: int, *, rest: Sequence[str] = (), secret: bytes = b"") -> Placement:

@@ -20,6 +20,7 @@ Values are JSON scalars: an ObjectId is its hex digits, a time is ISO 8601 in UT
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from hashlib import blake2b
@@ -102,6 +103,18 @@ def conditions(query: Filter | None) -> Iterator[Condition]:
             yield node
         else:
             waiting.extend(reversed(node.of))
+
+
+BY_VALUE = ("eq", "in")
+_WITH_VALUES = (*BY_VALUE, "range", "prefix")
+_HASHED = re.compile(r"#[0-9a-f]{16}")
+
+
+def is_hidden(condition: Condition) -> bool:
+    """Whether the log lacks the values of this condition: they were dropped or hashed."""
+    if condition.operator not in _WITH_VALUES:
+        return False
+    return not condition.values or any(isinstance(each, str) and _HASHED.fullmatch(each) for each in condition.values)
 
 
 LONGEST_VALUE = 512  # characters; MongoDB's limit of a shard key, in bytes

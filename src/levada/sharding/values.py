@@ -91,12 +91,10 @@ def _number(value: float) -> bytes:
     except OverflowError:
         return _double(math.inf if value > 0 else -math.inf) + b"\x80"
     rest = value - int(near) if -_WORD <= value < _WORD else 0
-    return _double(near) + (0x80 if not rest else 0x81 if rest > 0 else 0x7F).to_bytes(1, "big") + _rest(rest)
-
-
-def _rest(rest: int) -> bytes:
-    """What floating point lost of a whole number, at most 512 either way."""
-    return b"" if not rest else (rest + 0x8000).to_bytes(2, "big")
+    if not rest:
+        return _double(near) + b"\x80"
+    # what floating point lost of a whole number, at most 512 either way
+    return _double(near) + (b"\x81" if rest > 0 else b"\x7f") + (rest + 0x8000).to_bytes(2, "big")
 
 
 def _double(value: float) -> bytes:

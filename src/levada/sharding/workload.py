@@ -6,7 +6,6 @@ added to every field in it. Statistics are counts: those of two halves of a log,
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
@@ -16,12 +15,11 @@ import msgspec
 
 from levada.sharding.placement import Placement
 from levada.sharding.pruning import Allowed, allowed_by, alternatives
-from levada.sharding.queries import Condition, QueryEntry, conditions
+from levada.sharding.queries import BY_VALUE, Condition, QueryEntry, conditions, is_hidden
 from levada.sharding.sample import Sample
 
 ANY_FIELD = "*"  # of changes: the whole document was replaced
 _WRITES = frozenset(("insert", "update", "delete", "findandmodify"))
-_BY_VALUE = frozenset(("eq", "in"))
 
 
 class FieldUse(msgspec.Struct):
@@ -110,14 +108,18 @@ class LogStatistics(msgspec.Struct):
 
 def equality_fields(query: QueryEntry) -> frozenset[str]:
     """The fields that a query names by value, at any level."""
-    return frozenset(each.field for each in conditions(query.filter) if each.operator in _BY_VALUE)
+    return frozenset(each.field for each in conditions(query.filter) if each.operator in BY_VALUE)
 
 
-_HASHED = re.compile(r"#[0-9a-f]{16}")
 _MOST_DRAWN = 100
-_STRIDE = 2_654_435_761  # odd, and far from any period of the data: draws are spread evenly
+STRIDE = 2_654_435_761  # odd, and far from any period of the data: draws are spread evenly
 Interned = dict[str, int]
 Signature = tuple[tuple[str, int], ...]
+
+
+def drawn_places(first: int, size: int, count: int) -> list[int]:
+    """Documents of a sample of `count` whose values stand for `size` unknown ones."""
+    return [(first + number * STRIDE) % count for number in range(min(max(size, 1), _MOST_DRAWN))]
 
 
 class Workload:
@@ -146,7 +148,7 @@ class Workload:
         if query.changes:
             self.updates += query.times
             self.changes[frozenset(query.changes)] += query.times
-        self._drawn = (self._drawn + _STRIDE) % max(self._sample.count, 1)
+        self._drawn = (self._drawn + STRIDE) % max(self._sample.count, 1)
         self._was_guessed = False
         found = alternatives(query.filter, self._read)
         self.guessed += query.times if self._was_guessed else 0
@@ -164,9 +166,7 @@ class Workload:
         return place
 
     def _read(self, condition: Condition) -> Allowed | None:
-        if condition.operator not in ("eq", "in") or not condition.size:
-            return allowed_by(condition)
-        if condition.values and not any(isinstance(each, str) and _HASHED.fullmatch(each) for each in condition.values):
+        if condition.operator not in BY_VALUE or not condition.size or not is_hidden(condition):
             return allowed_by(condition)
         column = self._sample.columns.get(condition.field)
         if column is None or not column.codes:
@@ -178,12 +178,10 @@ class Workload:
         return Allowed(tuple(dict.fromkeys(values)))
 
     def _drawn_places(self, condition: Condition) -> list[int]:
-        count = self._sample.count
         if not condition.values:
-            size = min(max(condition.size, 1), _MOST_DRAWN)
-            return [(self._drawn + number * _STRIDE) % count for number in range(size)]
+            return drawn_places(self._drawn, condition.size, self._sample.count)
         numbers = (blake2b(str(value).encode("utf-8", "surrogatepass"), digest_size=8) for value in condition.values)
-        return [int.from_bytes(number.digest(), "big") % count for number in numbers]
+        return [int.from_bytes(number.digest(), "big") % self._sample.count for number in numbers]
 
     def touches(
         self, placement: Placement, locate: Callable[[Any], int | None] | None = None

@@ -120,7 +120,7 @@ _DEEPEST = 100
 _MOST_PARTS = 10_000
 _ELSEWHERE = Condition("", "other:elsewhere")
 _PATHS = ("->", "->>")
-_TRUTHS = {BoolTestType.IS_TRUE: True, BoolTestType.IS_FALSE: False}
+_TRUTHS: dict[Any, bool] = {BoolTestType.IS_TRUE: True, BoolTestType.IS_FALSE: False}
 
 
 class TableConditions:
