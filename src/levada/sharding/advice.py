@@ -6,27 +6,17 @@ the best score is advised (`levada.sharding.candidates`). The paper's key and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
 from itertools import chain
 from typing import Self
 
 import msgspec
 
-from levada.sharding.candidates import (
-    WAYS,
-    Candidate,
-    Fields,
-    Tried,
-    hashed_id,
-    ours,
-    papers,
-    ranked,
-    try_out,
-    with_directory,
-)
+from levada.sharding.candidates import WAYS, Candidate, Fields, Tried, ours, papers, ranked, try_out
 from levada.sharding.evaluation import Evaluator
 from levada.sharding.paper import Dropped
+from levada.sharding.placement import hashed_placement
 from levada.sharding.queries import QueryEntry
 from levada.sharding.sample import FieldDependence, FieldFacts, Sample, dependent_fields, facts_of
 from levada.sharding.workload import ANY_FIELD, LogStatistics, Workload
@@ -225,14 +215,22 @@ def advise(
     changed = ({field for field in log.changed if field != ANY_FIELD} - set(immutable)) | set(mutable)
     facts = {field: facts_of(sample, field) for field in sample.columns}
     dependences = dependent_fields(sample, [field for field in log.by_share() if field in facts][:_MOST_PAIRED])
-    fields = Fields(log, facts, sample.id_field, changed, dependences, secret)
+    fields = Fields(log, facts, sample.id_field, frozenset(changed), tuple(dependences), secret)
     evaluator = Evaluator(Workload(queries, sample), sample)
     by_paper, found = papers(fields, evaluator, shards)
-    given = [each for each in (hashed_id(fields, shards), by_paper) if each is not None]
+    given: list[Candidate] = []
+    if fields.id_field:
+        given.append(("hashed-id", hashed_placement(fields.id_field, shards, secret=secret)))
+    if by_paper is not None:
+        given.append(("paper", by_paper))
     first_fields = _promising(queries, sample, fields, shards)
     own = ours(fields, first_fields, evaluator, shards)
     total = len(given) + WAYS * len(first_fields)
-    tried = list(_watched((try_out(each, evaluator, fields) for each in chain(given, own)), total, progress))
+    tried = []
+    for number, candidate in enumerate(chain(given, own), 1):
+        tried.append(try_out(candidate, evaluator, fields))
+        if progress:
+            progress(number, total, tried[-1].key)
     best_first = ranked([*tried, *_in_directories(tried, evaluator, fields)])
     return Advice(
         shards=shards,
@@ -240,18 +238,11 @@ def advise(
         fields=tuple(facts.values()),
         shares={field: log.share(field) for field in log.by_share()},
         mutable=tuple(sorted(changed)),
-        told=tuple(dependences),
+        told=fields.dependences,
         dropped=found.dropped,
         why=tuple(reasons_for(best_first, fields, shards)),
         notes=tuple(notes_on(fields, evaluator.workload, sample)),
     )
-
-
-def _watched(tried: Iterable[Tried], total: int, progress: Progress | None) -> Iterator[Tried]:
-    for number, each in enumerate(tried, 1):
-        if progress:
-            progress(number, total, each.key)
-        yield each
 
 
 def _promising(queries: Sequence[QueryEntry], sample: Sample, fields: Fields, shards: int) -> list[str]:
@@ -273,5 +264,5 @@ def _in_directories(tried: Sequence[Tried], evaluator: Evaluator, fields: Fields
         return []
     own = [each for each in tried if each.kind in ("hashed", "compound", "zones") and not each.refused]
     best = sorted(own, key=lambda each: -each.score)[:_BEST]
-    wider = (with_directory(Candidate(each.kind, each.placement), fields.id_field) for each in best)
+    wider = ((each.kind, msgspec.structs.replace(each.placement, directory=fields.id_field)) for each in best)
     return [try_out(candidate, evaluator, fields) for candidate in wider]

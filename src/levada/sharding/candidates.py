@@ -8,14 +8,14 @@ would have to move.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 import msgspec
 
 from levada.sharding.evaluation import Evaluator, PlacementFigures, assigned, pieces_of, shared_by
 from levada.sharding.paper import PaperKey, QueriedField, paper_key
-from levada.sharding.placement import KeyPart, Placement, Ranges, ShardKey, Zone, even_ranges, quantile_ranges
+from levada.sharding.placement import KeyPart, Placement, Ranges, ShardKey, Zone, quantile_ranges
 from levada.sharding.sample import FieldDependence, FieldFacts
 from levada.sharding.values import MISSING
 from levada.sharding.workload import LogStatistics
@@ -28,41 +28,24 @@ _LEAST_AFTER = 0.01
 _DECIDES = 0.99
 
 
-class Candidate(msgspec.Struct, frozen=True):
-    """A placement to try, and its kind."""
-
-    kind: str
-    placement: Placement
-
-    @property
-    def name(self) -> str:
-        words = {"zones": " in zones", "compound": " in ranges", "hashed": " in ranges", "paper": " (paper)"}
-        directory = f" + directory of {self.placement.directory}" if self.placement.directory else ""
-        return f"{self.placement.key}{words.get(self.kind, '')}{directory}"
+Candidate: TypeAlias = tuple[str, Placement]
+"""A placement to try, after its kind."""
 
 
-class Fields:
+class Fields(msgspec.Struct, frozen=True):
     """Facts about the fields. `mutable` fields stay out of keys; `secret` keys the hashes."""
 
-    def __init__(
-        self,
-        log: LogStatistics,
-        facts: dict[str, FieldFacts],
-        id_field: str,
-        mutable: Collection[str],
-        dependences: Sequence[FieldDependence] = (),
-        secret: bytes = b"",
-    ) -> None:
-        self.log = log
-        self.facts = facts
-        self.id_field = id_field
-        self.mutable = frozenset(mutable)
-        self.dependences = tuple(dependences)
-        self.secret = secret
+    log: LogStatistics
+    facts: dict[str, FieldFacts]
+    id_field: str
+    mutable: frozenset[str]
+    dependences: tuple[FieldDependence, ...] = ()
+    secret: bytes = b""
 
     def leading(self) -> list[str]:
         """Fields that may come first: often named by value, and never changed."""
-        return [field for field in self._usable() if self._named(field) >= _LEAST_LEADING][:_MOST_LEADING]
+        named = {field: use.by_value / max(self.log.queries, 1) for field, use in self.log.fields.items()}
+        return [field for field in self._usable() if named[field] >= _LEAST_LEADING][:_MOST_LEADING]
 
     def after(self, first: str) -> list[str]:
         """Fields that may follow. A field that the first one determines would split nothing."""
@@ -78,18 +61,8 @@ class Fields:
             if facts.distinct >= 2 and not facts.array:
                 yield field
 
-    def _named(self, field: str) -> float:
-        return self.log.fields[field].by_value / max(self.log.queries, 1)
 
-
-def hashed_id(fields: Fields, shards: int) -> Candidate | None:
-    if not fields.id_field:
-        return None
-    key = ShardKey((KeyPart(fields.id_field, hashed=True),), fields.secret)
-    return Candidate("hashed-id", Placement(key, even_ranges(shards), shards))
-
-
-def papers(fields: Fields, evaluator: Evaluator, shards: int) -> tuple[Candidate | None, PaperKey]:
+def papers(fields: Fields, evaluator: Evaluator, shards: int) -> tuple[Placement | None, PaperKey]:
     """The paper's key for this query log and sample, and what its method dropped."""
     queried = [
         QueriedField(field, facts.estimated, fields.log.share(field))
@@ -100,51 +73,38 @@ def papers(fields: Fields, evaluator: Evaluator, shards: int) -> tuple[Candidate
     if not found.fields:
         return None, found
     ranges = quantile_ranges(evaluator.keys(found.key), shards)
-    return Candidate("paper", Placement(found.key, ranges, shards)), found
+    return Placement(found.key, ranges, shards), found
 
 
 def ours(fields: Fields, first_fields: Sequence[str], evaluator: Evaluator, shards: int) -> Iterator[Candidate]:
     """Keys with each of these fields first, once in every way."""
     end = [fields.id_field] if fields.id_field else []
     for first in first_fields:
-        rest = [*fields.after(first), *end]
-        for hashed in (True, False):
-            key = _key(first, rest, fields.secret, hashed=hashed)
-            ranges = quantile_ranges(evaluator.keys(key), shards)
-            yield Candidate("hashed" if hashed else "compound", Placement(key, ranges, shards))
-        yield _zoned(_key(first, rest, fields.secret, hashed=True), evaluator, shards)
+        after = [KeyPart(field) for field in (*fields.after(first), *end)]
+        hashed, plain = (ShardKey((KeyPart(first, way), *after), fields.secret) for way in (True, False))
+        for kind, key in (("hashed", hashed), ("compound", plain)):
+            yield kind, Placement(key, quantile_ranges(evaluator.keys(key), shards), shards)
+        yield "zones", _zoned(hashed, evaluator, shards)
 
 
-def _key(first: str, rest: Sequence[str], secret: bytes, *, hashed: bool) -> ShardKey:
-    return ShardKey((KeyPart(first, hashed=hashed), *(KeyPart(field) for field in rest)), secret)
-
-
-def _zoned(key: ShardKey, evaluator: Evaluator, shards: int) -> Candidate:
+def _zoned(key: ShardKey, evaluator: Evaluator, shards: int) -> Placement:
     column = evaluator.sample.columns[key.parts[0].field]
     starts = [key.encode_part(key.parts[0], value) for value in column.values]
     named = {starts[code]: times for code, times in evaluator.workload.named(key.parts[0].field).items()}
     pieces = pieces_of([starts[code] for code in column.codes], evaluator.keys(key), named, shards)
     if not pieces:
-        return Candidate("zones", Placement(key, Ranges((), (0,)), shards))
+        return Placement(key, Ranges((), (0,)), shards)
     each = Ranges(tuple(piece.low for piece in pieces[1:]), tuple(range(len(pieces))))
     loads, widths = evaluator.workload.touches(Placement(key, each, len(pieces)))
     # A query that touches every piece touches every shard once under any assignment: it weighs nothing here.
     ranges, owners = assigned(pieces, [load - widths[-1] for load in loads], shards)
-    value_of = {start: _named(value) for start, value in zip(starts, column.values, strict=True)}
-    shared = shared_by(pieces, owners)
-    zones = tuple(Zone(value_of[first], homes) for first, homes in shared.items())
-    return Candidate("zones", Placement(key, ranges, shards, zones=zones))
+    value_of = dict(zip(starts, column.values, strict=True))
+    shared = ((value_of[first], homes) for first, homes in shared_by(pieces, owners).items())
+    zones = tuple(Zone(None if value is MISSING else value, homes) for value, homes in shared)  # queried as null
+    return Placement(key, ranges, shards, zones=zones)
 
 
-def _named(value: Any) -> Any:
-    """A value that can be written; a missing value is queried as null."""
-    return None if value is MISSING else value
-
-
-def with_directory(candidate: Candidate, id_field: str) -> Candidate:
-    return Candidate(candidate.kind, msgspec.structs.replace(candidate.placement, directory=id_field))
-
-
+_WORDS = {"zones": " in zones", "compound": " in ranges", "hashed": " in ranges", "paper": " (paper)"}
 _UNEVEN = 1.25  # times the mean: inserts and documents below it do no harm
 _UNSPLITTABLE = 0.1  # loss for each chunk that cannot be split
 _WORTH_IT = 1.005  # what zones, and what a directory, must gain over the simpler key
@@ -169,11 +129,12 @@ def score(figures: PlacementFigures) -> float:
 
 
 def try_out(candidate: Candidate, evaluator: Evaluator, fields: Fields) -> Tried:
-    figures = evaluator.figures(candidate.placement)
-    key = candidate.placement.key
-    moving = [field for field in key.fields if field in fields.mutable]
+    kind, placement = candidate
+    figures, key = evaluator.figures(placement), str(placement.key)
+    directory = f" + directory of {placement.directory}" if placement.directory else ""
+    moving = [field for field in placement.key.fields if field in fields.mutable]
     refused = f"{', '.join(moving)}: writes change it, and documents would move" if moving else ""
-    return Tried(candidate.kind, candidate.name, str(key), candidate.placement, figures, score(figures), refused)
+    return Tried(kind, f"{key}{_WORDS.get(kind, '')}{directory}", key, placement, figures, score(figures), refused)
 
 
 def ranked(tried: Sequence[Tried]) -> list[Tried]:

@@ -42,7 +42,7 @@ def pieces_of(
 
     Values of little weight share a piece with their neighbours.
     """
-    weigh = _Weight(len(keys), sum(named.values()), shards)
+    weigh = _weight(len(keys), sum(named.values()), shards)
     found: list[RangePiece] = []
     gathered: RangePiece | None = None
     queries = 0
@@ -61,15 +61,10 @@ def pieces_of(
     return [*found, gathered] if gathered else found
 
 
-class _Weight:
-    """Weight of a piece in even shares of a shard: that of its documents or its queries, whichever is greater."""
-
-    def __init__(self, documents: int, queries: int, shards: int) -> None:
-        self._documents = shards / max(documents, 1)
-        self._queries = shards / max(queries, 1)
-
-    def __call__(self, documents: int, queries: int) -> float:
-        return max(documents * self._documents, queries * self._queries)
+def _weight(documents: int, queries: int, shards: int) -> Callable[[int, int], float]:
+    """The weight of a piece in even shares of a shard: that of its documents or its queries, whichever is greater."""
+    of_document, of_query = shards / max(documents, 1), shards / max(queries, 1)
+    return lambda documents, queries: max(documents * of_document, queries * of_query)
 
 
 def _cut(start: bytes, keys: Sequence[bytes], weight: float) -> Iterator[RangePiece]:
@@ -99,7 +94,7 @@ def assigned(pieces: Sequence[RangePiece], loads: Sequence[int], shards: int) ->
 
 
 def _owners(pieces: Sequence[RangePiece], loads: Sequence[int], shards: int) -> list[int]:
-    weigh = _Weight(sum(piece.documents for piece in pieces), sum(loads), shards)
+    weigh = _weight(sum(piece.documents for piece in pieces), sum(loads), shards)
     documents, touches = [0] * shards, [0] * shards
     owners = [0] * len(pieces)
     heaviest = sorted(range(len(pieces)), key=lambda place: -weigh(pieces[place].documents, loads[place]))
