@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -23,7 +22,7 @@ from levada.bulk.sources.csv import allow_long_fields
 from levada.core.errors import LevadaError, MissingExtra, NotFound, UsageError
 from levada.core.suggestions import near_names
 from levada.core.words import plural
-from levada.sharding.advice import Advice, Note, NoteKind, advise, fields_to_keep
+from levada.sharding.advice import Advice, Note, NoteKind, Progress, advise, fields_to_keep
 from levada.sharding.queries import LONGEST_LINE, LogReading, QueryEntry, read_queries
 from levada.sharding.sample import Sample, names_in
 from levada.sharding.workload import ANY_FIELD, LogStatistics
@@ -61,17 +60,13 @@ def read_sample(path: Path, reading: SampleReading) -> Iterator[dict[str, Any]]:
         raise LevadaError(f"there is no sample of documents {path}")
     suffix = path.suffix.lower()
     read = _rows_of_parquet if suffix in _PARQUET else _rows_of_csv if suffix == ".csv" else _rows_of_lines
-    for row in _readable(path, read):
-        reading.rows += 1
-        if isinstance(row, dict):
-            yield row
-        else:
-            reading.damaged += 1
-
-
-def _readable(path: Path, read: Callable[[Path], Iterator[Any]]) -> Iterator[Any]:
     try:
-        yield from read(path)
+        for row in read(path):
+            reading.rows += 1
+            if isinstance(row, dict):
+                yield row
+            else:
+                reading.damaged += 1
     except OSError as error:
         raise LevadaError(f"cannot read {path}: {error.strerror or error}") from None
 
@@ -161,9 +156,6 @@ def _rows_of_parquet(path: Path) -> Iterator[Any]:
 _IDS = ("_id", "id")
 _MOST_COMBINATIONS = 20
 
-Progress = Callable[[int, int, str], None]
-"""Called with the steps done, all steps, and what is being done."""
-
 
 class AdviceRequest(NamedTuple):
     """The options of the command line."""
@@ -223,18 +215,43 @@ def run(
     statistics = LogStatistics()
     queries = drawn(_counted(request.log, reading, collection, statistics), request.most_queries)
     if not reading.taken:
-        raise NotFound(_nothing(request, reading))
-    documents, sample_reading = read_documents(request)
-    check_fields(mutable, immutable, statistics, documents)
-    sample = Sample(documents, fields_to_keep(statistics), id_field(request, sample_reading))
-    changes = partial(advise, mutable=mutable, immutable=immutable)
-    advice = changes(queries, statistics, sample, request.shards, progress=progress)
-    if not advice.tried:
-        raise NotFound("no key can be tried: the sample has neither an id nor a field that the queries name")
+        known = ", ".join(sorted(reading.collections)[:5]) or "none"
+        raise NotFound(f"{request.log} has no query of {request.collection!r}; it has queries of: {known}")
+    advice, sample, _, sample_reading = advised(
+        request,
+        queries,
+        statistics,
+        fields_to_keep(statistics),
+        mutable=mutable,
+        immutable=immutable,
+        progress=progress,
+    )
     notes = (*reading_notes(request, reading, sample_reading), *advice.notes)
     first = advice.chosen.placement.key.fields[0]
     values = tuple(sample.columns[first].values)
     return AdviceResult(collection, advice, statistics, reading, sample_reading, sample.count, notes, values)
+
+
+def advised(
+    request: AdviceRequest,
+    queries: Sequence[QueryEntry],
+    statistics: LogStatistics,
+    fields: Sequence[str],
+    *,
+    mutable: Collection[str],
+    immutable: Collection[str],
+    progress: Progress | None,
+) -> tuple[Advice, Sample, list[dict[str, Any]], SampleReading]:
+    """Advice for these queries on the sample of the request, of whose documents these `fields` are kept."""
+    documents, reading = read_documents(request)
+    check_fields(mutable, immutable, statistics, documents)
+    sample = Sample(documents, fields, id_field(request, reading))
+    advice = advise(
+        queries, statistics, sample, request.shards, mutable=mutable, immutable=immutable, progress=progress
+    )
+    if not advice.tried:
+        raise NotFound("no key can be tried: the sample has neither an id nor a field that the queries name")
+    return advice, sample, documents, reading
 
 
 def log_lines(path: Path) -> Iterator[bytes]:
@@ -322,8 +339,3 @@ def reading_notes(
         yield Note(f"A sample of {request.most_documents:,} of {sample.rows:,} documents (--documents).")
     if with_queries and reading.taken > request.most_queries:
         yield Note(f"Keys were tried on a sample of {request.most_queries:,} of {reading.taken:,} queries (--queries).")
-
-
-def _nothing(request: AdviceRequest, reading: LogReading) -> str:
-    known = ", ".join(sorted(reading.collections)[:5]) or "none"
-    return f"{request.log} has no query of {request.collection!r}; it has queries of: {known}"

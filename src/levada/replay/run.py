@@ -7,24 +7,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from levada.capture.advice import (
-    AdviceRequest,
-    check_fields,
-    drawn,
-    id_field,
-    log_lines,
-    most_queried,
-    read_documents,
-    reading_notes,
-)
+from levada.capture.advice import AdviceRequest, advised, drawn, log_lines, most_queried, reading_notes
 from levada.core.clock import SystemClock
 from levada.core.errors import NotFound
 from levada.replay.filling import ValueFiller, evenly_drawn
 from levada.replay.questions import QuestionWriter
-from levada.replay.schemes import Played, Ratios, ReplayRound, Rounds, Scheme, compared, differences, play
+from levada.replay.schemes import Played, Ratios, Rounds, Scheme, compared, differences, play
 from levada.replay.servers import Servers, TableLayout
-from levada.sharding.advice import Advice, Note, NoteKind, advise
-from levada.sharding.candidates import Tried
+from levada.sharding.advice import Advice, Note, NoteKind, Progress
 from levada.sharding.placement import KeyPart, Placement, Ranges, ShardKey
 from levada.sharding.queries import LogReading, QueryEntry, read_queries
 from levada.sharding.sample import Sample
@@ -37,7 +27,6 @@ _NO_KEY = {
     "id": "The documents have no id that could be hashed: scheme id is left out.",
     "paper": "The paper's method finds no key here: scheme paper is left out.",
 }
-Progress = Callable[[int, int, str], None]
 
 
 class ReplayOptions(msgspec.Struct, frozen=True):
@@ -71,23 +60,16 @@ def schemes_of(advice: Advice, names: Sequence[str], id_field: str) -> tuple[lis
     missing: list[Note] = []
     for name in names:
         if name == "none":
-            found.append(_unsharded(id_field or advice.chosen.placement.key.fields[0]))
+            key = ShardKey((KeyPart(id_field or advice.chosen.placement.key.fields[0]),))
+            found.append(Scheme(name, "one server", Placement(key, Ranges((), (0,)), 1), (1.0, 1.0)))
             continue
         tried = advice.chosen if name == "ours" else advice.of_kind(_KINDS[name])
         if tried is None:
             missing.append(Note(_NO_KEY[name]))
         else:
-            found.append(_scheme(name, tried))
+            predicted = (tried.figures.shards_per_query, tried.figures.load_max_mean)
+            found.append(Scheme(name, tried.name, tried.placement, predicted))
     return found, missing
-
-
-def _unsharded(field: str) -> Scheme:
-    return Scheme("none", "one server", Placement(ShardKey((KeyPart(field),)), Ranges((), (0,)), 1), (1.0, 1.0))
-
-
-def _scheme(name: str, tried: Tried) -> Scheme:
-    figures = tried.figures
-    return Scheme(name, tried.name, tried.placement, (figures.shards_per_query, figures.load_max_mean))
 
 
 def replay(
@@ -184,12 +166,8 @@ class ReplayResult(NamedTuple):
 
     def facts(self) -> dict[str, Any]:
         return {
-            "collection": self.collection,
-            "partial": self.partial,
-            "notes": self.notes,
-            "queries": self.replay.queries,
-            "documents": self.replay.documents,
-            "clients": self.replay.clients,
+            **{name: getattr(self, name) for name in ("collection", "partial", "notes")},
+            **{name: getattr(self.replay, name) for name in ("queries", "documents", "clients")},
             "schemes": [_facts(each) for each in self.replay.played],
             "ratios": self.replay.ratios,
         }
@@ -210,55 +188,29 @@ def run(
     statistics = LogStatistics.of(queries)
     if not statistics.queries:
         raise NotFound(f"{request.log} has no query of {collection!r} that looks for documents")
-    documents, sample_reading = read_documents(request)
-    check_fields(mutable, immutable, statistics, documents)
-    sample = Sample(documents, statistics.by_share()[:_MOST_FIELDS], id_field(request, sample_reading))
-    trial = drawn(queries, request.most_queries)
-    advice = advise(
-        trial, statistics, sample, max(request.shards, 2), mutable=mutable, immutable=immutable, progress=progress
+    fields, trial = statistics.by_share()[:_MOST_FIELDS], drawn(queries, request.most_queries)
+    request = request._replace(shards=max(request.shards, 2))
+    advice, sample, documents, sample_reading = advised(
+        request, trial, statistics, fields, mutable=mutable, immutable=immutable, progress=progress
     )
-    if not advice.tried:
-        raise NotFound("no key can be tried: the sample has neither an id nor a field that the queries name")
     schemes, missing = schemes_of(advice, names, sample.id_field)
     done = replay(schemes, queries, documents, sample, replay_options, progress=progress)
-    read = reading_notes(request, log_reading, sample_reading, with_queries=False)
-    return ReplayResult(collection, done, (*read, *missing, *_drawn_note(queries, done), *done.notes))
-
-
-def _drawn_note(queries: list[QueryEntry], done: Replay) -> list[Note]:
+    notes = [*reading_notes(request, log_reading, sample_reading, with_queries=False), *missing]
     total = sum(query.times for query in queries if query.op != "insert")
-    words = f"{done.queries:,} of {total:,} queries were replayed (--queries)."
-    return [Note(words)] if done.queries < total else []
+    if done.queries < total:
+        notes.append(Note(f"{done.queries:,} of {total:,} queries were replayed (--queries)."))
+    return ReplayResult(collection, done, (*notes, *done.notes))
+
+
+_SCHEME_FACTS = ("scheme", "key", "shards", "partial", "predicted", "documents", "sizes", "rounds")
+_ROUND_FACTS = (
+    "name", "seconds", "queries", "partial", "shards_per_query", "load_max_mean", "touches", "found", "lookups", "cpu",
+    "shard_cpu", "memory", "busy", "client_cpu",
+)  # fmt: skip
 
 
 def _facts(played: Played) -> dict[str, Any]:
-    predicted, load = played.predicted
-    return {
-        "scheme": played.scheme,
-        "key": played.key,
-        "shards": played.shards,
-        "partial": played.partial,
-        "predicted": {"shards_per_query": predicted, "load_max_mean": load},
-        "documents": played.documents,
-        "sizes": played.sizes,
-        "rounds": [_round_facts(each) for each in played.rounds],
-    }
-
-
-def _round_facts(found: ReplayRound) -> dict[str, Any]:
-    return {
-        "name": found.name,
-        "seconds": found.seconds,
-        "queries": found.queries,
-        "partial": found.partial,
-        "shards_per_query": found.shards_per_query,
-        "load_max_mean": found.load_max_mean,
-        "touches": found.touches,
-        "found": found.found,
-        "lookups": found.lookups,
-        "cpu": found.cpu,
-        "shard_cpu": found.shard_cpu,
-        "memory": found.memory,
-        "busy": found.busy,
-        "client_cpu": found.client_cpu,
-    }
+    facts = {name: getattr(played, name) for name in _SCHEME_FACTS}
+    facts["predicted"] = dict(zip(("shards_per_query", "load_max_mean"), played.predicted, strict=True))
+    facts["rounds"] = [{name: getattr(each, name) for name in _ROUND_FACTS} for each in played.rounds]
+    return facts

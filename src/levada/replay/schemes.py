@@ -25,8 +25,8 @@ from levada.core.errors import StoreError
 from levada.core.protocols import Clock
 from levada.replay.client import Client, ShardLine, Tally, busy_seconds, cpu_seconds, directory_home, memory_bytes
 from levada.replay.questions import Question, stored
-from levada.replay.servers import SCHEMA, Servers, TableLayout, fill_directory, fill_table
-from levada.sharding.advice import Note, NoteKind
+from levada.replay.servers import SCHEMA, Servers, TableLayout, fill_directory, fill_table, size_of
+from levada.sharding.advice import Note, NoteKind, Progress
 from levada.sharding.evaluation import max_by_mean
 from levada.sharding.placement import Placement
 from levada.sharding.values import dig
@@ -164,9 +164,6 @@ def _own_cpu() -> float:
     return times.user + times.system
 
 
-Progress = Callable[[int, int, str], None]
-
-
 class Scheme(msgspec.Struct, frozen=True):
     """A placement to try. `predicted`: shards per query and load max/mean, as the evaluator computes them."""
 
@@ -220,7 +217,7 @@ def play(
     if progress:
         progress(1, len(work.questions), f"{scheme.name}: loading")
     _load(scheme, work, servers, homes)
-    sizes = servers.sizes()
+    sizes = servers.each(lambda server, connection: size_of(connection))
     if restart is not None:
         restart()
     rounds = _rounds(scheme, work, servers, clock, progress)

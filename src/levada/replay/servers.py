@@ -173,9 +173,6 @@ class Servers:
             calls = [pool.submit(self.use, number, partial(work, number)) for number in range(len(self.addresses))]
             return [call.result() for call in calls]
 
-    def sizes(self) -> list[int | None]:
-        return self.each(lambda number, connection: size_of(connection))
-
     def forget(self, prefix: str) -> None:
         """Drop the tables of one scheme, so that the next one has room."""
         self.each(lambda number, connection: drop_tables(connection, prefix))

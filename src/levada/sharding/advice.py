@@ -169,6 +169,7 @@ _BEST = 2
 _MOST_PAIRED = 8  # fields that are compared with each other
 _FIRST_LOOK = 5_000  # queries, and four times as many documents: enough to see which fields can lead
 Progress = Callable[[int, int, str], None]
+"""Called with the steps done, all steps, and what is being done."""
 
 
 class Advice(msgspec.Struct, frozen=True):
