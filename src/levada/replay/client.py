@@ -167,7 +167,7 @@ class ShardLine:
             else:
                 self._line.send_query_params(self._sql(sql), parameters, types, formats, 1)
         except psycopg.Error as error:
-            raise LineFailed(_first_line(str(error)), away=self._is_away()) from None
+            raise self._failure(str(error)) from None
 
     def rows(self, columns: int) -> list[tuple[bytes, ...]]:
         """The first `columns` columns of each row; the others are sent too, and ignored."""
@@ -178,10 +178,9 @@ class ShardLine:
             while self._line.get_result() is not None:
                 pass
         except psycopg.Error as error:
-            raise LineFailed(_first_line(str(error)), away=self._is_away()) from None
+            raise self._failure(str(error)) from None
         if result is None or result.status != psycopg.pq.ExecStatus.TUPLES_OK:
-            words = result.error_message.decode("utf-8", "replace") if result is not None else "no answer"
-            raise LineFailed(_first_line(words), away=self._is_away())
+            raise self._failure(result.error_message.decode("utf-8", "replace") if result is not None else "")
         value, places = result.get_value, range(columns)
         found = [tuple([value(row, place) or b"" for place in places]) for row in range(result.ntuples)]
         result.clear()
@@ -204,27 +203,18 @@ class ShardLine:
         name = b"q%d" % len(self._prepared)
         result = self._line.prepare(name, self._sql(sql), types)
         if result.status != psycopg.pq.ExecStatus.COMMAND_OK:
-            words = result.error_message.decode("utf-8", "replace")
-            raise LineFailed(_first_line(words), away=self._is_away())
+            raise self._failure(result.error_message.decode("utf-8", "replace"))
         self._prepared[sql] = name
         return name
 
     def _sql(self, sql: str) -> bytes:
         return sql.replace(TABLE, self.table).encode()
 
-    def _is_away(self) -> bool:
+    def _failure(self, words: str) -> LineFailed:
         import psycopg
 
-        return self._line.status != psycopg.pq.ConnStatus.OK
-
-
-def columns_read(question: Question) -> int:
-    """A count, or the number and the columns of the order."""
-    return 1 if question.counts else 1 + len(question.descending)
-
-
-def _first_line(words: str) -> str:
-    return next((each.strip() for each in words.splitlines() if each.strip()), "no answer")
+        first = next((each.strip() for each in words.splitlines() if each.strip()), "no answer")
+        return LineFailed(first, away=self._line.status != psycopg.pq.ConnStatus.OK)
 
 
 _DIRECTORY = f"SELECT shard FROM {TABLE} WHERE id = $1"  # noqa: S608
@@ -261,18 +251,18 @@ class Client:
         self, placement: Placement, lines: Sequence[ShardLine | None], directories: Sequence[ShardLine | None] = ()
     ) -> None:
         self._placement = placement
-        self._lines = list(lines)
-        self._directories = list(directories)
+        self._lines = {shard: line for shard, line in enumerate(lines) if line is not None}
+        self._servers = len(directories)
+        self._directories = {server: line for server, line in enumerate(directories) if line is not None}
         self._locate: Callable[[Any], int | None] | None = self._look_up if placement.directory else None
         self.tally = Tally([0] * placement.shards)
 
     @property
     def sessions(self) -> list[ShardLine]:
-        return [line for line in (*self._lines, *self._directories) if line is not None]
+        return [*self._lines.values(), *self._directories.values()]
 
     def pid_of(self, shard: int) -> int | None:
-        line = self._lines[shard]
-        return None if line is None else line.pid
+        return self._lines[shard].pid if shard in self._lines else None
 
     def begin(self) -> None:
         """Begin a new round: forget earlier counts."""
@@ -282,13 +272,12 @@ class Client:
         """Run a query; `place` is its position in the replayed log."""
         shards = self._shards(question)
         sent = [shard for shard in shards if self._sent(shard, question)]
+        columns = 1 + len(question.descending)  # the number, or a count, and the columns of the order
         answers = []
         for shard in sent:
-            line = self._lines[shard]
             try:
-                if line is not None:
-                    answers.append(line.rows(columns_read(question)))
-                    self.tally.touches[shard] += 1
+                answers.append(self._lines[shard].rows(columns))
+                self.tally.touches[shard] += 1
             except LineFailed as failure:
                 self._failed(shard, failure)
         self._count(place, gathered(question, answers), whole=len(answers) == len(shards))
@@ -302,23 +291,20 @@ class Client:
             return sorted(self._placement.shards_for(question.filter))
 
     def _sent(self, shard: int, question: Question) -> bool:
-        line = self._lines[shard]
-        if line is None:
+        if shard not in self._lines:
             return False
         try:
-            line.send(question.sql, question.parameters)
+            self._lines[shard].send(question.sql, question.parameters)
         except LineFailed as failure:
             self._failed(shard, failure)
             return False
         return True
 
     def _failed(self, shard: int, failure: LineFailed) -> None:
-        line = self._lines[shard]
         words = f"shard {shard}: {failure}"
         self.tally.troubles[words] = self.tally.troubles.get(words, 0) + 1
-        if failure.away and line is not None:
-            line.close()
-            self._lines[shard] = None
+        if failure.away:
+            self._lines.pop(shard).close()
 
     def _count(self, place: int, found: tuple[int, ...], *, whole: bool) -> None:
         self.tally.queries += 1
@@ -328,8 +314,8 @@ class Client:
 
     def _look_up(self, value: Any) -> int | None:
         wanted = stored(value)
-        home = directory_home(wanted, len(self._directories))
-        line = self._directories[home]
+        home = directory_home(wanted, self._servers)
+        line = self._directories.get(home)
         if line is None:
             raise LineFailed("the directory is away", away=True)
         self.tally.lookups += 1
@@ -338,8 +324,7 @@ class Client:
             rows = line.rows(1)
         except LineFailed as failure:
             if failure.away:
-                line.close()
-                self._directories[home] = None
+                self._directories.pop(home).close()
             raise
         return int.from_bytes(rows[0][0], "big") if rows else None
 
