@@ -15,10 +15,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from levada.capture.mongodb.bson import elements
+from levada.capture.mongodb.bson import Unreadable, elements
 from levada.capture.mongodb.conversation import FAULT, CaptureCounts, Conversation, Conversations
-from levada.capture.mongodb.frames import Frames, Unreadable
-from levada.capture.mongodb.messages import Silent, read_message, unpack
+from levada.capture.mongodb.messages import Frames, Silent, read_message, unpack
 from levada.sharding.queries import Condition, QueryEntry, Sort
 from tests.capture.mongodb_responder import compressed, message, msg
 

@@ -25,7 +25,7 @@ import msgspec
 import pytest
 import uvloop
 
-from levada.capture.mongodb.channel import CaptureOptions
+from levada.capture.mongodb.capture_child import CaptureOptions
 from levada.capture.mongodb.conversation import CaptureCounts, CaptureReading, queries_in_pcap
 from levada.capture.mongodb.proxy import Proxy, TrafficCapture
 from levada.core.clock import SystemClock

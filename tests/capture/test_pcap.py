@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.capture.mongodb.conversation import CaptureCounts, CaptureReading, queries_in_pcap
-from levada.capture.pcap.files import read_packets
-from levada.capture.pcap.streams import TcpStreams, read_segment
+from levada.capture.pcap import TcpStreams, read_packets, read_segment
 from levada.core.errors import UsageError
 from levada.sharding.queries import QueryEntry
 from tests.capture.captured_packets import pcap, pcapng, segments_of, tcp

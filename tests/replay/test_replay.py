@@ -18,8 +18,7 @@ from levada.lab.sharding.comparison import Board
 from levada.replay import client as shard_line
 from levada.replay.cache_warming import WarmUp, warm_up
 from levada.replay.client import Client
-from levada.replay.filling import ValueFiller, evenly_drawn
-from levada.replay.questions import QuestionWriter, stored
+from levada.replay.questions import QuestionWriter, ValueFiller, evenly_drawn, stored
 from levada.replay.run import SCHEMES, Replay, ReplayOptions, replay, schemes_of
 from levada.replay.schemes import Scheme
 from levada.replay.servers import SCHEMA

@@ -15,8 +15,7 @@ import msgspec
 
 from levada.core.errors import NotFound
 from levada.core.suggestions import near_names
-from levada.replay.filling import tells_all
-from levada.replay.questions import SqlText, where
+from levada.replay.questions import SqlText, tells_all, where
 from levada.sharding.queries import Condition, QueryEntry, Scalar
 from levada.store.postgresql.connection import Address, is_away, translated
 

@@ -10,8 +10,7 @@ import msgspec
 from levada.capture.advice import AdviceRequest, advised, drawn, log_lines, most_queried, reading_notes
 from levada.core.clock import SystemClock
 from levada.core.errors import NotFound
-from levada.replay.filling import ValueFiller, evenly_drawn
-from levada.replay.questions import QuestionWriter
+from levada.replay.questions import QuestionWriter, ValueFiller, evenly_drawn
 from levada.replay.schemes import Played, Ratios, Rounds, Scheme, compared, differences, play
 from levada.replay.servers import Servers, TableLayout
 from levada.sharding.advice import Advice, Note, NoteKind, Progress

@@ -24,7 +24,6 @@ from bson.min_key import MinKey
 from bson.objectid import ObjectId
 from bson.timestamp import Timestamp
 
-from levada.capture.mongodb.frames import Unreadable
 from levada.sharding.queries import Scalar
 
 _INT32 = struct.Struct("<i")
@@ -33,6 +32,10 @@ _FIXED = {
 }  # fmt: skip
 _LENGTH_BEFORE = {0x02: 4, 0x03: 0, 0x04: 0, 0x05: 5, 0x0C: 16, 0x0D: 4, 0x0E: 4, 0x0F: 0}  # and what it leaves out
 _REGEX = 0x0B
+
+
+class Unreadable(Exception):
+    """These bytes are nothing that we can read; the text says why."""
 
 
 class Element(NamedTuple):
@@ -151,20 +154,12 @@ def decode(data: bytes, at: int = 0, end: int | None = None) -> dict[str, Any]:
         raise Unreadable("a document is not BSON") from error
 
 
-class BsonDocuments:
+def decode_all(data: bytes, at: int, end: int) -> Iterator[dict[str, Any]]:
     """Consecutive documents, each decoded when it is reached."""
-
-    def __init__(self, data: bytes, at: int, end: int) -> None:
-        self._data = data
-        self._at = at
-        self._end = end
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        at = self._at
-        while at < self._end:
-            stop = document_end(self._data, at, self._end)
-            yield decode(self._data, at, stop)
-            at = stop
+    while at < end:
+        stop = document_end(data, at, end)
+        yield decode(data, at, stop)
+        at = stop
 
 
 def count_documents(data: bytes, at: int, end: int) -> int:

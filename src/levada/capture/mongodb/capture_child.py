@@ -1,7 +1,10 @@
-"""Main module of the capture process.
+"""The capture process, and the messages between it and the proxy.
 
 The proxy starts it and feeds it through its standard input; it ends when that does. It may die, hang or run out of
 disk or memory: the traffic does not pass through it.
+
+A piece of its input is a header (connection, kind, time, length) and bytes. The first piece holds the options as
+JSON: secrets in them do not appear in the command line.
 """
 
 from __future__ import annotations
@@ -9,22 +12,54 @@ from __future__ import annotations
 import os
 import resource
 import select
+import struct
 import sys
 import time
 from contextlib import suppress
+from enum import IntEnum
 from pathlib import Path
 
 import msgspec
 
-from levada.capture.mongodb.channel import PIECE, CaptureOptions, CaptureReport, PieceKind
 from levada.capture.mongodb.conversation import CaptureCounts, Conversations
-from levada.capture.query_log import QueryLogWriter, RotatingFile
+from levada.capture.query_log import QueryLogWriter, RotatingFile, Written
 from levada.core.processes import leave_signals_to_parent
 from levada.sharding.queries import QueryEntry, ValueRule, Values
 
 _READ = 1 << 18
 _REPORT_SECONDS = 0.5
 _SPACE_BESIDE = 1 << 30  # address space of Python and its libraries, with a document being decoded
+
+
+PIECE = struct.Struct("<QBdI")
+
+
+class PieceKind(IntEnum):
+    ORDERS = 0
+    SAID = 1
+    LOST = 2  # bytes of this connection are missing here
+    CLOSED = 3
+
+
+class CaptureOptions(msgspec.Struct):
+    """What the capture process should do."""
+
+    out: str
+    values: str = "keep"
+    key: bytes = b""
+    sample: float = 1.0
+    rotate: int | None = None
+    keep: int = 10
+    memory: int = 64 << 20  # for incomplete messages, of all connections together
+
+
+class CaptureReport(msgspec.Struct):
+    """The results so far, one line of JSON on the capture process's standard output."""
+
+    heard: CaptureCounts
+    written: Written
+    unwritten: int = 0  # queries that could not be written
+    trouble: str = ""  # the reason of the last one
 
 
 class Listener:

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from bson.regex import Regex
 
-from levada.capture.mongodb.bson import BsonDocuments, is_end_of_all, scalar
+from levada.capture.mongodb.bson import is_end_of_all, scalar
 from levada.capture.mongodb.messages import Command
 from levada.sharding.queries import AllOf, AnyOf, Condition, Filter, NoneOf, QueryEntry, Scalar, Sort, all_of
 
@@ -308,7 +308,7 @@ def queries_of(command: Command) -> Iterator[QueryEntry]:
 
 
 def _statements(listed: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(listed, (list, BsonDocuments)):
+    if isinstance(listed, (list, Iterator)):
         yield from (each for each in islice(listed, _MOST_STATEMENTS) if isinstance(each, dict))
 
 

@@ -8,11 +8,10 @@ from typing import BinaryIO
 
 import msgspec
 
+from levada.capture.mongodb.bson import Unreadable
 from levada.capture.mongodb.commands import command_name, is_query, queries_of
-from levada.capture.mongodb.frames import LARGEST_MESSAGE, Frames, Unreadable
-from levada.capture.mongodb.messages import Silent, read_message
-from levada.capture.pcap.files import PacketCounts, read_packets
-from levada.capture.pcap.streams import StreamPiece, TcpStreams, read_segment
+from levada.capture.mongodb.messages import LARGEST_MESSAGE, Frames, Silent, read_message
+from levada.capture.pcap import PacketCounts, StreamPiece, TcpStreams, read_packets, read_segment
 from levada.sharding.queries import QueryEntry
 
 FAULT = "an internal error of Levada"

@@ -15,9 +15,8 @@ import msgspec
 from bson import json_util
 
 from levada.capture.json_documents import JsonReading, json_documents
-from levada.capture.mongodb.bson import decode
+from levada.capture.mongodb.bson import Unreadable, decode
 from levada.capture.mongodb.commands import command_name, is_query, queries_of
-from levada.capture.mongodb.frames import Unreadable
 from levada.capture.mongodb.messages import Command
 from levada.sharding.queries import QueryEntry
 

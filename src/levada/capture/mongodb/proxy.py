@@ -16,7 +16,7 @@ from typing import Protocol, cast
 
 import msgspec
 
-from levada.capture.mongodb.channel import PIECE, CaptureOptions, CaptureReport, PieceKind
+from levada.capture.mongodb.capture_child import PIECE, CaptureOptions, CaptureReport, PieceKind
 from levada.capture.mongodb.conversation import CaptureCounts
 from levada.capture.query_log import Written
 from levada.core.processes import signals_held_back

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import msgspec
 import typer
 
-from levada.capture.mongodb.channel import CaptureOptions, CaptureReport
+from levada.capture.mongodb.capture_child import CaptureOptions, CaptureReport
 from levada.capture.mongodb.proxy import Proxy, TrafficCapture
 from levada.capture.query_log import QueryLogWriter
 from levada.cli.logs import tell
