@@ -65,7 +65,8 @@ def warm_up(
     began = monotonic()
     with address.connect() as connection:
         try:
-            _bound(connection)
+            connection.execute("SET default_transaction_read_only = on")
+            connection.execute(f"SET statement_timeout = {round(_STATEMENT_SECONDS * 1000)}")
             if options.table and not _columns(connection, options.table):
                 raise NotFound(
                     f"this server has no table {options.table[:80]!r}; {_similar_tables(connection, options.table)}"
@@ -75,11 +76,6 @@ def warm_up(
             raise translated(error, address.place) from None
     done.seconds = monotonic() - began
     return done
-
-
-def _bound(connection: psycopg.Connection[Any]) -> None:
-    connection.execute("SET default_transaction_read_only = on")
-    connection.execute(f"SET statement_timeout = {round(_STATEMENT_SECONDS * 1000)}")
 
 
 def _ask_all(
@@ -102,9 +98,16 @@ def _ask_all(
         if max(elapsed(), elapsed() + wait) >= options.seconds:
             done.ended = "seconds"
             return
-        statement = _statement(connection, query, options, tables, done)
-        if statement is None:
+        name = options.table or query.collection
+        if name not in tables:
+            tables[name] = _columns(connection, name)
+        if not tables[name]:
+            done.foreign += 1
             continue
+        if not tells_all(query.filter):
+            done.hidden += 1
+            continue
+        statement = _sql(name, query, tables[name], options.limit)
         if wait > 0:
             sleep(wait)
         done.asked += 1
@@ -117,25 +120,6 @@ def _ask_all(
             done.trouble = done.trouble or str(error).splitlines()[0]
         if progress:
             progress(done.asked, options.queries, "warming up")
-
-
-def _statement(
-    connection: psycopg.Connection[Any],
-    query: QueryEntry,
-    options: WarmUp,
-    tables: dict[str, frozenset[str]],
-    done: WarmUpResult,
-) -> SqlText[str] | None:
-    name = options.table or query.collection
-    if name not in tables:
-        tables[name] = _columns(connection, name)
-    if not tables[name]:
-        done.foreign += 1
-        return None
-    if not tells_all(query.filter):
-        done.hidden += 1
-        return None
-    return _sql(name, query, tables[name], options.limit)
 
 
 def _columns(connection: psycopg.Connection[Any], table: str) -> frozenset[str]:

@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from ipaddress import ip_address
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -234,7 +235,7 @@ class Tally(msgspec.Struct):
     troubles: dict[str, int] = msgspec.field(default_factory=dict)
 
     def merge(self, other: Tally) -> None:
-        self.touches = [mine + its for mine, its in zip(self.touches, other.touches, strict=True)]
+        self.touches = list(map(add, self.touches, other.touches))
         self.queries += other.queries
         self.found += other.found
         self.answers = (self.answers + other.answers) & _ALL

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -147,8 +148,8 @@ def _notes(played: Sequence[Played], servers: Servers, replay_options: ReplayOpt
                     "not answered by every shard that they need.",
                     NoteKind.PARTIAL,
                 )
-            for words in found.troubles[:3]:
-                yield Note(f"{each.scheme} ({found.name}): {words}.", NoteKind.PARTIAL)
+            for words, times in islice(found.troubles.items(), 3):
+                yield Note(f"{each.scheme} ({found.name}): {words} ({times:,} times).", NoteKind.PARTIAL)
     yield from differences(played)
     if replay_options.keep:
         yield Note("The tables are kept (--keep): drop the schema levada_replay when you have done with it.")

@@ -39,7 +39,7 @@ _POLL_SECONDS = 0.2
 
 
 class ReplayRound(msgspec.Struct, frozen=True):
-    """The costs of a round. `cpu` and `memory` are of each server, None if unknown; `client_cpu` is of this
+    """Counts and costs of a round. `cpu` and `memory` are of each server, None if unknown; `client_cpu` is of this
     program.
 
     `shard_cpu` is that of each shard. `busy` is how long the server's sessions ran statements, if its CPU is
@@ -54,12 +54,12 @@ class ReplayRound(msgspec.Struct, frozen=True):
     answers: int
     lookups: int
     partial: int
+    troubles: dict[str, int]
     client_cpu: float
     cpu: tuple[float | None, ...]
     memory: tuple[int | None, ...]
     busy: tuple[float | None, ...]
     shard_cpu: tuple[float | None, ...]
-    troubles: tuple[str, ...]
 
     @property
     def shards_per_query(self) -> float:
@@ -94,9 +94,8 @@ def run_round(
     shard_pids: Sequence[Sequence[int | None]],
     questions: Sequence[Question],
     clock: Clock,
-    *,
     busy: Callable[[], list[float | None]],
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], None],
 ) -> ReplayRound:
     """Run all `questions`. `pids` are the processes that serve the clients, per server, `shard_pids` per shard;
     `busy` gives a server's own statement time; `progress` receives the number of queries so far."""
@@ -104,33 +103,27 @@ def run_round(
         client.begin()
     busy_before = busy()
     every = [*pids, *shard_pids]
-    before, own = [cpu_seconds(each) for each in every], _own_cpu()
+    before, own = list(map(cpu_seconds, every)), _own_cpu()
     began = clock.monotonic()
     _run(clients, questions, progress)
     seconds, client_cpu = clock.monotonic() - began, _own_cpu() - own
-    spent = [_spent(one, cpu_seconds(each)) for one, each in zip(before, every, strict=True)]
+    spent = list(map(_spent, before, map(cpu_seconds, every)))
     tally = Tally([0] * len(clients[0].tally.touches))
     for client in clients:
         tally.merge(client.tally)
     return ReplayRound(
+        **{**msgspec.structs.asdict(tally), "touches": tuple(tally.touches)},
         name=name,
         seconds=seconds,
-        queries=tally.queries,
-        touches=tuple(tally.touches),
-        found=tally.found,
-        answers=tally.answers,
-        lookups=tally.lookups,
-        partial=tally.partial,
         client_cpu=client_cpu,
         cpu=tuple(spent[: len(pids)]),
         shard_cpu=tuple(spent[len(pids) :]),
-        memory=tuple(memory_bytes(each) for each in pids),
-        busy=tuple(_spent(one, other) for one, other in zip(busy_before, busy(), strict=True)),
-        troubles=tuple(f"{words} ({times:,} times)" for words, times in tally.troubles.items()),
+        memory=tuple(map(memory_bytes, pids)),
+        busy=tuple(map(_spent, busy_before, busy())),
     )
 
 
-def _run(clients: Sequence[Client], questions: Sequence[Question], progress: Callable[[int], None] | None) -> None:
+def _run(clients: Sequence[Client], questions: Sequence[Question], progress: Callable[[int], None]) -> None:
     places, ended = count(), Event()
 
     def work(client: Client) -> None:
@@ -141,8 +134,7 @@ def _run(clients: Sequence[Client], questions: Sequence[Question], progress: Cal
         calls = [pool.submit(work, client) for client in clients]
         try:
             while wait(calls, _POLL_SECONDS).not_done:
-                if progress:
-                    progress(sum(client.tally.queries for client in clients))
+                progress(sum(client.tally.queries for client in clients))
         finally:
             ended.set()  # Ctrl-C: each client ends after its current query
     for call in calls:
@@ -241,28 +233,23 @@ def _rounds(
         if not any(client.sessions for client in clients):
             raise StoreError(f"no server can be used: {'; '.join(servers.away.values())}")
         pids = _pids(clients)
-        run = partial(
-            run_round,
-            clients=clients,
-            pids=list(pids.values()),
-            shard_pids=[[client.pid_of(shard) for client in clients] for shard in range(scheme.placement.shards)],
-            questions=work.questions,
-            clock=clock,
-            busy=partial(_busy, clients, pids, servers),
-        )
-        return [run(name, progress=_progress_of(progress, scheme, name, work)) for name in work.names]
+        shard_pids = [[client.pid_of(shard) for client in clients] for shard in range(scheme.placement.shards)]
+        busy = partial(_busy, clients, pids, servers)
 
+        def run(name: str) -> ReplayRound:
+            def tell(done: int) -> None:
+                if progress:
+                    progress(max(done, 1), len(work.questions), f"{scheme.name}: {name}")
 
-def _progress_of(progress: Progress | None, scheme: Scheme, name: str, work: Rounds) -> Callable[[int], None] | None:
-    if progress is None:
-        return None
-    return lambda done: progress(max(done, 1), len(work.questions), f"{scheme.name}: {name}")
+            return run_round(name, clients, [*pids.values()], shard_pids, work.questions, clock, busy, tell)
+
+        return [run(name) for name in work.names]
 
 
 def _load(scheme: Scheme, work: Rounds, servers: Servers, homes: Sequence[int]) -> None:
     placement = scheme.placement
 
-    def load(server: int, connection: psycopg.Connection[Any]) -> bool:
+    def load(server: int, connection: psycopg.Connection[Any]) -> None:
         for shard in range(server, placement.shards, len(servers)):
             rows = (
                 work.layout.row(number, document)
@@ -271,17 +258,12 @@ def _load(scheme: Scheme, work: Rounds, servers: Servers, homes: Sequence[int]) 
             )
             fill_table(connection, _table(scheme, shard), work.layout, rows, placement.key.fields)
         if placement.directory:
-            fill_directory(connection, _directory(scheme), _entries(placement, work, homes, server, len(servers)))
-        return True
+            ids = (stored(dig(document, placement.directory)) for document in work.documents)
+            entries = dict(zip(ids, homes, strict=True)).items()
+            own = ((id, home) for id, home in entries if directory_home(id, len(servers)) == server)
+            fill_directory(connection, _directory(scheme), own)
 
     servers.each(load)
-
-
-def _entries(
-    placement: Placement, work: Rounds, homes: Sequence[int], server: int, servers: int
-) -> Iterator[tuple[bytes, int]]:
-    entries = {stored(dig(each, placement.directory)): home for each, home in zip(work.documents, homes, strict=True)}
-    return ((id, home) for id, home in entries.items() if directory_home(id, servers) == server)
 
 
 def _client(scheme: Scheme, servers: Servers, sessions: ExitStack) -> Client:
@@ -347,15 +329,9 @@ class Ratios(msgspec.Struct, frozen=True):
 def compared(played: Sequence[Played], round_name: str, against: Sequence[str] = ("id", "none")) -> list[Ratios]:
     """Each scheme with each of `against`, in their quickest rounds of this name."""
     rounds = {each.scheme: found for each in played if (found := each.quickest(round_name)) is not None}
+    costs = ("seconds", "cpu_total", "cpu_busiest", "cpu_busiest_shard")
     return [
-        Ratios(
-            name,
-            other,
-            _ratio(rounds[other].seconds, own.seconds),
-            _ratio(rounds[other].cpu_total, own.cpu_total),
-            _ratio(rounds[other].cpu_busiest, own.cpu_busiest),
-            _ratio(rounds[other].cpu_busiest_shard, own.cpu_busiest_shard),
-        )
+        Ratios(name, other, *(_ratio(getattr(rounds[other], cost), getattr(own, cost)) for cost in costs))
         for name, own in rounds.items()
         for other in against
         if other in rounds and other != name
