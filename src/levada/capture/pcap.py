@@ -170,11 +170,18 @@ def _read_classic(file: BinaryIO, order: str, unit: float) -> Iterator[Packet]:
 
 FIN, SYN, RST = 0x01, 0x02, 0x04
 _NULL, _ETHERNET, _RAW_BSD, _RAW, _LOOP, _SLL, _IPV4, _IPV6, _SLL2 = 0, 1, 12, 101, 108, 113, 228, 229, 276
+_LINKS: dict[int, tuple[int | None, int]] = {
+    _ETHERNET: (12, 14),
+    _SLL: (14, 16),
+    _SLL2: (0, 20),
+    **dict.fromkeys((_NULL, _LOOP), (None, 4)),
+    **dict.fromkeys((_RAW, _RAW_BSD, _IPV4, _IPV6), (None, 0)),
+}  # where the type of the packet and its IP header are
 _VLAN = (0x8100, 0x88A8, 0x9100)
 _TYPE_IPV4, _TYPE_IPV6 = 0x0800, 0x86DD
 _TCP = 6
 _EXTENSIONS = frozenset({0, 43, 60, 135, 139, 140})
-_FRAGMENT, _AUTHENTICATION = 44, 51
+_AUTHENTICATION = 51
 
 
 class Segment(NamedTuple):
@@ -188,36 +195,20 @@ class Segment(NamedTuple):
 
 def read_segment(link: int, packet: bytes) -> Segment | None:
     """The segment in a packet; None if it is something else, or cut before its data begins."""
+    type_at, at = _LINKS.get(link, (None, len(packet)))
     try:
-        return _of_network(packet, _network_begin(link, packet))
+        if type_at is not None:
+            kind = struct.unpack_from(">H", packet, type_at)[0]
+            while kind in _VLAN and link == _ETHERNET:
+                kind, at = struct.unpack_from(">H", packet, at + 2)[0], at + 4
+            if kind not in (_TYPE_IPV4, _TYPE_IPV6):
+                return None
+        version = packet[at] >> 4
+        if version == 4:
+            return _of_ipv4(packet, at)
+        return _of_ipv6(packet, at) if version == 6 else None
     except (struct.error, IndexError):
         return None
-
-
-def _network_begin(link: int, packet: bytes) -> int:
-    """Where the IP header begins; -1 if there is none."""
-    if link == _ETHERNET:
-        kind, at = struct.unpack_from(">H", packet, 12)[0], 14
-        while kind in _VLAN:
-            kind, at = struct.unpack_from(">H", packet, at + 2)[0], at + 4
-        return at if kind in (_TYPE_IPV4, _TYPE_IPV6) else -1
-    if link in (_NULL, _LOOP):
-        return 4
-    if link in (_RAW, _RAW_BSD, _IPV4, _IPV6):
-        return 0
-    if link in (_SLL, _SLL2):
-        kind = struct.unpack_from(">H", packet, 14 if link == _SLL else 0)[0]
-        return (16 if link == _SLL else 20) if kind in (_TYPE_IPV4, _TYPE_IPV6) else -1
-    return -1
-
-
-def _of_network(packet: bytes, at: int) -> Segment | None:
-    if at < 0:
-        return None
-    version = packet[at] >> 4
-    if version == 4:
-        return _of_ipv4(packet, at)
-    return _of_ipv6(packet, at) if version == 6 else None
 
 
 def _of_ipv4(packet: bytes, at: int) -> Segment | None:
