@@ -100,14 +100,10 @@ def _status(pid: int) -> dict[str, int]:
     """Memory in bytes; empty if the process is not visible."""
     try:
         lines = (_PROC / str(pid) / "status").read_text("ascii", "replace").splitlines()
-    except OSError:
+        status = dict(line.split(":", 1) for line in lines if ":" in line)
+        return {name: int(status[name].split()[0]) * 1024 for name in ("RssAnon", "RssShmem")}
+    except (OSError, KeyError):
         return {}
-    found = {}
-    for line in lines:
-        name, _, rest = line.partition(":")
-        if name in ("RssAnon", "RssShmem"):
-            found[name] = int(rest.split()[0]) * 1024
-    return found if len(found) == 2 else {}
 
 
 Rows = list[tuple[bytes, ...]]

@@ -80,21 +80,31 @@ def fill_table(
     connection: psycopg.Connection[Any], table: str, layout: TableLayout, rows: Iterable[Row], key: Sequence[str]
 ) -> None:
     """Create and fill a table; `key` are the fields of the shard key."""
-    columns = ", ".join(f"{column} bytea NOT NULL" for column in layout.columns.values())
-    connection.execute(f"DROP TABLE IF EXISTS {table}")
-    connection.execute(f"CREATE TABLE {table} (number bigint PRIMARY KEY, {columns}, document bytea NOT NULL)")
-    _copy(connection, table, ["int8", *["bytea"] * len(layout.columns), "bytea"], rows)
+    columns = {"number": "int8 PRIMARY KEY", **dict.fromkeys([*layout.columns.values(), "document"], "bytea NOT NULL")}
     own = tuple(layout.columns[field] for field in key if field in layout.columns)[:_MOST_INDEXED]
-    for names in dict.fromkeys([*layout.indexes, own]):
-        if names:
-            connection.execute(f"CREATE INDEX ON {table} ({', '.join(names)}, number)")
-    connection.execute(f"VACUUM (ANALYZE) {table}")
+    _fill(connection, table, columns, rows, [names for names in dict.fromkeys([*layout.indexes, own]) if names])
 
 
 def fill_directory(connection: psycopg.Connection[Any], table: str, rows: Iterable[Row]) -> None:
+    _fill(connection, table, {"id": "bytea PRIMARY KEY", "shard": "int4 NOT NULL"}, rows)
+
+
+def _fill(
+    connection: psycopg.Connection[Any],
+    table: str,
+    columns: dict[str, str],
+    rows: Iterable[Row],
+    indexes: Sequence[tuple[str, ...]] = (),
+) -> None:
+    """Create a table of these columns with their types, fill it, and index it."""
     connection.execute(f"DROP TABLE IF EXISTS {table}")
-    connection.execute(f"CREATE TABLE {table} (id bytea PRIMARY KEY, shard integer NOT NULL)")
-    _copy(connection, table, ["bytea", "int4"], rows)
+    connection.execute(f"CREATE TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in columns.items())})")
+    with connection.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN (FORMAT binary)") as copy:
+        copy.set_types([kind.split()[0] for kind in columns.values()])
+        for row in rows:
+            copy.write_row(row)
+    for names in indexes:
+        connection.execute(f"CREATE INDEX ON {table} ({', '.join(names)}, number)")
     connection.execute(f"VACUUM (ANALYZE) {table}")
 
 
@@ -106,13 +116,6 @@ def size_of(connection: psycopg.Connection[Any]) -> int:
         (SCHEMA,),
     ).fetchone()
     return int(row[0]) if row else 0
-
-
-def _copy(connection: psycopg.Connection[Any], table: str, types: list[str], rows: Iterable[Row]) -> None:
-    with connection.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN (FORMAT binary)") as copy:
-        copy.set_types(types)
-        for row in rows:
-            copy.write_row(row)
 
 
 Made = TypeVar("Made")
