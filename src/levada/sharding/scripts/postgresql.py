@@ -59,7 +59,7 @@ class PostgresqlScript(msgspec.Struct, frozen=True):
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """A partition on a server: its parent table `of`, and the `rule` of its values."""
+    """A partition on a server (-1: on the coordinator): its parent table `of`, and the `rule` of its values."""
 
     name: str
     of: str
@@ -77,8 +77,6 @@ def postgresql_script(
     split, parts = _partitions(name, placement, [value for value in values if _literal(value) is not None])
     numbers = range(len(servers))
     shards = tuple(_shard(columns, placement, [part for part in parts if part.shard == n]) for n in numbers)
-    inner = [part for part in parts if part.shard < 0]
-    outer = [part for part in parts if part.shard >= 0]
     made = "\n".join(
         [
             "-- Made by levada shard script postgresql. For the coordinator, after the scripts of all servers.",
@@ -86,8 +84,7 @@ def postgresql_script(
             "CREATE EXTENSION IF NOT EXISTS postgres_fdw;",
             *(_server(name, number, server) for number, server in enumerate(servers)),
             f"CREATE TABLE {_table(table)} ({columns}) PARTITION BY {split};",
-            *(_local(part, _parent(part, table)) for part in inner),
-            *(_foreign(name, part, _parent(part, table)) for part in outer),
+            *(_partition(table, name, part) for part in sorted(parts, key=lambda part: part.shard >= 0)),
             *_directory(table, name, placement),
         ]
     )
@@ -184,19 +181,13 @@ def _server(name: str, number: int, server: Server) -> str:
     )
 
 
-def _parent(part: _Part, table: str) -> str:
-    return _table(table) if part.of == _short(table) else _name(part.of)
-
-
-def _local(part: _Part, parent: str) -> str:
-    return f"CREATE TABLE {_name(part.name)} PARTITION OF {parent} {part.rule};"
-
-
-def _foreign(name: str, part: _Part, parent: str) -> str:
-    return (
-        f"CREATE FOREIGN TABLE {_name(part.name)} PARTITION OF {parent} {part.rule} "
-        f"SERVER {_name(f'{name}_server{part.shard}')} OPTIONS (table_name {_quoted(part.name)});"
-    )
+def _partition(table: str, name: str, part: _Part) -> str:
+    parent = _table(table) if part.of == name else _name(part.of)
+    made = f"TABLE {_name(part.name)} PARTITION OF {parent} {part.rule}"
+    if part.shard < 0:
+        return f"CREATE {made};"
+    server = _name(f"{name}_server{part.shard}")
+    return f"CREATE FOREIGN {made} SERVER {server} OPTIONS (table_name {_quoted(part.name)});"
 
 
 def _directory(table: str, name: str, placement: Placement) -> Iterator[str]:
