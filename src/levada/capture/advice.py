@@ -11,6 +11,7 @@ import csv
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -101,20 +102,12 @@ def _extended(name: str, value: Any) -> Any:
             return int(value)
         if name == "$numberDouble":
             return float(value)
-    except (TypeError, ValueError):
-        return value
-    if name == "$date" and isinstance(value, dict):
-        return _moment(value.get("$numberLong"))
-    return value
-
-
-def _moment(milliseconds: Any) -> Any:
-    from datetime import UTC, datetime
-
-    try:
-        return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
+        if name == "$date" and isinstance(value, dict):
+            value = value.get("$numberLong")
+            return datetime.fromtimestamp(int(value) / 1000, UTC)
     except (TypeError, ValueError, OverflowError, OSError):
-        return milliseconds
+        pass
+    return value
 
 
 def _rows_of_csv(path: Path) -> Iterator[Any]:

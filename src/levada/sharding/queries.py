@@ -157,17 +157,14 @@ class ValueRule:
     def _condition(self, condition: Condition) -> Condition:
         if condition.operator in _ALWAYS_KEPT or not condition.values:
             return condition
-        return msgspec.structs.replace(condition, values=tuple(self._kept(condition)))
-
-    def _kept(self, condition: Condition) -> Iterable[Scalar]:
         ordered = condition.operator in _ORDERED
-        if self._values is Values.DROP or (ordered and self._values is Values.HASH):
-            return ()
-        if self._values is Values.HASH:
-            return (None if value is None else self.hashed(value) for value in condition.values)
-        return (self._shortened(value, ordered) for value in condition.values)
+        drops = self._values is Values.DROP or (ordered and self._values is Values.HASH)
+        kept = () if drops else tuple(self._value(value, ordered) for value in condition.values)
+        return msgspec.structs.replace(condition, values=kept)
 
-    def _shortened(self, value: Scalar, ordered: bool) -> Scalar:
+    def _value(self, value: Scalar, ordered: bool) -> Scalar:
+        if self._values is Values.HASH:
+            return None if value is None else self.hashed(value)
         if not isinstance(value, str) or len(value) <= LONGEST_VALUE:
             return value
         return None if ordered else self.hashed(value)
@@ -220,7 +217,9 @@ def read_queries(
             counts.elsewhere += 1
             continue
         counts.taken += 1
-        _count_unknown(query.filter, counts.unknown)
+        for condition in conditions(query.filter):
+            if condition.operator not in OPERATORS:
+                _count(counts.unknown, condition.operator.removeprefix("other:"), 1)
         yield query
 
 
@@ -231,12 +230,6 @@ def _read_line(line: bytes) -> QueryEntry | None:
         return _decoder.decode(line)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
-
-
-def _count_unknown(query: Filter | None, unknown: dict[str, int]) -> None:
-    for condition in conditions(query):
-        if condition.operator not in OPERATORS:
-            _count(unknown, condition.operator.removeprefix("other:"), 1)
 
 
 def _count(counts: dict[str, int], name: str, times: int) -> None:

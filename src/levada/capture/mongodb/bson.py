@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import bson
 from bson import json_util
@@ -120,17 +121,12 @@ def _text(value: Any) -> str:
     if isinstance(value, Timestamp):
         return f"{value.time}.{value.inc}"
     if isinstance(value, bytes):
-        return _binary(value)
+        is_uuid = isinstance(value, Binary) and value.subtype == UUID_SUBTYPE and len(value) == 16
+        return str(UUID(bytes=value)) if is_uuid else value.hex()
     try:
         return json_util.dumps(value, sort_keys=True)
     except (TypeError, ValueError, RecursionError, OverflowError):
         return type(value).__name__
-
-
-def _binary(value: bytes) -> str:
-    if isinstance(value, Binary) and value.subtype == UUID_SUBTYPE and len(value) == 16:
-        return str(value.as_uuid())
-    return value.hex()
 
 
 LARGEST_QUERY = 4 << 20  # of BSON: decoded it takes some twenty times as much

@@ -102,12 +102,10 @@ def _parameters(detail: str) -> dict[int, Known]:
 
 
 def _moment(text: str) -> float | None:
-    for layout in ("%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%d %H:%M:%S"):
-        try:
-            return datetime.strptime(" ".join(text.split(" ")[:2]), layout).replace(tzinfo=UTC).timestamp()
-        except ValueError:
-            continue
-    return None
+    try:
+        return datetime.fromisoformat(" ".join(text.split(" ")[:2])).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
 
 
 _STATEMENTS = """
