@@ -16,6 +16,7 @@ import msgspec
 from levada.core.errors import NotFound
 from levada.core.suggestions import near_names
 from levada.replay.questions import SqlText, tells_all, where
+from levada.sharding.advice import Progress
 from levada.sharding.queries import Condition, QueryEntry, Scalar
 from levada.store.postgresql.connection import Address, is_away, translated
 
@@ -55,7 +56,7 @@ def warm_up(
     *,
     monotonic: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: Progress | None = None,
 ) -> WarmUpResult:
     """Run `queries` in their order."""
     import psycopg
@@ -85,7 +86,7 @@ def _ask_all(
     done: WarmUpResult,
     elapsed: Callable[[], float],
     sleep: Callable[[float], None],
-    progress: Callable[[int, int, str], None] | None,
+    progress: Progress | None,
 ) -> None:
     import psycopg
 

@@ -91,24 +91,9 @@ def replay(
     fields = [name for name in sample.columns if name not in arrays][:_MOST_FIELDS]
     layout = TableLayout.of(fields, filled, sample.id_field)
     writer = QuestionWriter(layout.columns, replay_options.limit)
-    work = Rounds(
-        documents, layout, [writer.write(query) for query in filled], replay_options.rounds, replay_options.clients
-    )
+    questions = [writer.write(query) for query in filled]
+    work = Rounds(documents, layout, questions, replay_options.rounds, replay_options.clients)
     servers = Servers(replay_options.targets)
-    played = _played(schemes, work, servers, replay_options, restart, progress)
-    notes = [*_log_notes(len(drawn), filler, writer.loosened, arrays), *_notes(played, servers, replay_options)]
-    ratios = compared(played, "warm" if "warm" in replay_options.rounds else "cold")
-    return Replay(len(drawn), len(documents), replay_options.clients, tuple(played), tuple(ratios), tuple(notes))
-
-
-def _played(
-    schemes: Sequence[Scheme],
-    work: Rounds,
-    servers: Servers,
-    replay_options: ReplayOptions,
-    restart: Callable[[], None] | None,
-    progress: Progress | None,
-) -> list[Played]:
     servers.prepare(force=replay_options.force)
     clock, played = SystemClock(), []
     try:
@@ -119,7 +104,9 @@ def _played(
     finally:
         if not replay_options.keep:
             servers.drop()
-    return played
+    notes = [*_log_notes(len(drawn), filler, writer.loosened, arrays), *_notes(played, servers, replay_options)]
+    ratios = compared(played, "warm" if "warm" in replay_options.rounds else "cold")
+    return Replay(len(drawn), len(documents), replay_options.clients, tuple(played), tuple(ratios), tuple(notes))
 
 
 def _log_notes(drawn: int, filler: ValueFiller, loosened: int, arrays: Sequence[str]) -> Iterator[Note]:

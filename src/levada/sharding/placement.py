@@ -208,21 +208,17 @@ def layout_of(placement: Placement, values: Iterable[Any]) -> ValueLayout:
     few that are cut by what follows them in the key. The engine's own hash places all other values."""
     whole: list[list[Any]] = [[] for _ in range(placement.shards)]
     cut: list[CutValue] = []
+    key, bounds = placement.key, placement.ranges.bounds
     for value in values:
-        pieces = _cut_pieces(placement, value)
-        if len(set(pieces.owners)) == 1:
-            whole[pieces.owners[0]].append(value)
+        start = key.encode_part(key.parts[0], value)
+        first, last = bisect_right(bounds, start), bisect_right(bounds, start + AFTER)
+        owners = placement.ranges.owners[first : last + 1]
+        if len(set(owners)) == 1:
+            whole[owners[0]].append(value)
         else:
-            cut.append(pieces)
+            cuts = tuple(tuple(decoded_key(key, bound)[1:]) for bound in bounds[first:last])
+            cut.append(CutValue(value, cuts, owners))
     return ValueLayout(tuple(map(tuple, whole)), tuple(cut))
-
-
-def _cut_pieces(placement: Placement, value: Any) -> CutValue:
-    start = placement.key.encode_part(placement.key.parts[0], value)
-    bounds, owners = placement.ranges.bounds, placement.ranges.owners
-    first, last = bisect_right(bounds, start), bisect_right(bounds, start + AFTER)
-    cuts = tuple(tuple(decoded_key(placement.key, bound)[1:]) for bound in bounds[first:last])
-    return CutValue(value, cuts, owners[first : last + 1])
 
 
 _MOST_PREFIXES = 1_000

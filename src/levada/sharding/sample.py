@@ -97,11 +97,8 @@ class Sample:
             self.count += 1
             for name, take in takers:
                 take(document[name] if name in document else dig(document, name))
-        self.id_field = id_field if id_field and self._identifies(id_field) else ""
-
-    def _identifies(self, field: str) -> bool:
-        column = self.columns[field]
-        return self.count > 0 and any(value is not MISSING for value in column.values)
+        known = id_field and any(value is not MISSING for value in self.columns[id_field].values)
+        self.id_field = id_field if known else ""
 
     def thinned(self, most: int) -> Sample:
         """At most `most` of the documents, evenly from the whole, in order."""
@@ -117,13 +114,9 @@ class Sample:
 
     def document(self, number: int, fields: Iterable[str] | None = None) -> dict[str, Any]:
         """The kept fields of one document."""
-        found = {}
-        for name in fields if fields is not None else self.columns:
-            column = self.columns[name]
-            value = column.values[column.codes[number]]
-            if value is not MISSING:
-                found[name] = value
-        return found
+        columns = ((name, self.columns[name]) for name in (self.columns if fields is None else fields))
+        found = {name: column.values[column.codes[number]] for name, column in columns}
+        return {name: value for name, value in found.items() if value is not MISSING}
 
 
 def names_in(document: Mapping[str, Any], before: str = "", level: int = 0) -> Iterable[str]:

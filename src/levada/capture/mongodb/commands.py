@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any, TypeAlias
 
 from bson.regex import Regex
@@ -214,13 +214,12 @@ _REPLACES = ("$replaceWith", "$replaceRoot", "$project")
 def changed_fields(update: Any) -> tuple[str, ...]:
     """The fields that an update changes, given as operators, a pipeline, or a whole document (`*`: unnamed fields
     go)."""
+    found: Iterable[str] = ()
     if isinstance(update, list):
-        found = [name for stage in update[:_MOST] for name in _of_stage(stage)]
+        found = chain.from_iterable(map(_of_stage, update[:_MOST]))
     elif isinstance(update, dict):
-        found = list(_of_document(update))
-    else:
-        found = []
-    return tuple(dict.fromkeys(found[:_MOST]))
+        found = _of_document(update)
+    return tuple(dict.fromkeys(islice(found, _MOST)))
 
 
 def _of_document(update: dict[str, Any]) -> Iterator[str]:

@@ -10,7 +10,7 @@ import msgspec
 
 from levada.capture.mongodb.bson import Unreadable
 from levada.capture.mongodb.commands import command_name, is_query, queries_of
-from levada.capture.mongodb.messages import LARGEST_MESSAGE, Frames, Silent, read_message
+from levada.capture.mongodb.messages import Frames, Silent, read_message
 from levada.capture.pcap import PacketCounts, StreamPiece, TcpStreams, read_packets, read_segment
 from levada.sharding.queries import QueryEntry
 
@@ -38,10 +38,9 @@ class CaptureCounts(msgspec.Struct):
 class Conversation:
     """What the client of one connection sends. It never raises, whatever the bytes."""
 
-    def __init__(self, counts: CaptureCounts, largest: int = LARGEST_MESSAGE) -> None:
+    def __init__(self, counts: CaptureCounts) -> None:
         self._counts = counts
-        self._frames = Frames(largest)
-        self._largest = largest
+        self._frames = Frames()
         self._first = b""
         self._encrypted = False
 
@@ -78,7 +77,7 @@ class Conversation:
 
     def _read(self, message: bytes, at: float | None, source: str) -> Iterator[QueryEntry]:
         try:
-            command = read_message(message, self._largest)
+            command = read_message(message)
             if not is_query(command_name(command)):
                 raise Silent
             for query in queries_of(command):

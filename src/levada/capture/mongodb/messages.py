@@ -63,8 +63,7 @@ class Frames:
     to no message, `gaps` how often some were missing or meaningless.
     """
 
-    def __init__(self, largest: int = LARGEST_MESSAGE) -> None:
-        self._largest = largest
+    def __init__(self) -> None:
         self._held = bytearray()
         self._searching = False
         self.passed_over = 0
@@ -127,7 +126,7 @@ class Frames:
 
     def _plausible(self, at: int) -> bool:
         length, _, _, opcode = HEADER.unpack_from(self._held, at)
-        return _SMALLEST_MESSAGE <= length <= self._largest and opcode in _KNOWN
+        return _SMALLEST_MESSAGE <= length <= LARGEST_MESSAGE and opcode in _KNOWN
 
     def _looks_like_request(self, at: int) -> bool:
         """Stricter than plausible: in the middle of a document anything may look like a length."""
@@ -297,7 +296,7 @@ class Silent(Exception):
     """A message without a query: the next batch, the end of a cursor."""
 
 
-def read_message(message: bytes, largest: int = LARGEST_MESSAGE) -> Command:
+def read_message(message: bytes) -> Command:
     """The command in a complete message; `Unreadable` or `Silent` if there is none."""
     if len(message) < HEADER.size:
         raise Unreadable("a message is cut short")
@@ -306,7 +305,7 @@ def read_message(message: bytes, largest: int = LARGEST_MESSAGE) -> Command:
         raise Unreadable("the length of a message is wrong")
     payload = message[HEADER.size :]
     if opcode == Opcode.COMPRESSED:
-        opcode, payload = _unpacked(payload, largest)
+        opcode, payload = _unpacked(payload)
     if opcode in (Opcode.GET_MORE, Opcode.KILL_CURSORS):
         raise Silent
     if opcode not in _READERS:
@@ -317,13 +316,13 @@ def read_message(message: bytes, largest: int = LARGEST_MESSAGE) -> Command:
         raise Unreadable("a message is cut short") from None
 
 
-def _unpacked(payload: bytes, largest: int) -> tuple[int, bytes]:
+def _unpacked(payload: bytes) -> tuple[int, bytes]:
     if len(payload) < _COMPRESSED.size:
         raise Unreadable("a compressed message is cut short")
     opcode, claimed, compressor = _COMPRESSED.unpack_from(payload)
     if opcode == Opcode.COMPRESSED:
         raise Unreadable("a compressed message is in a compressed message")
-    return opcode, unpack(compressor, payload[_COMPRESSED.size :], claimed, largest)
+    return opcode, unpack(compressor, payload[_COMPRESSED.size :], claimed, LARGEST_MESSAGE)
 
 
 def _msg(payload: bytes) -> Command:
