@@ -48,9 +48,13 @@ def backend_pid(connection: psycopg.Connection[Any]) -> int | None:
 
 def cpu_seconds(pids: Sequence[int | None]) -> float | None:
     """The CPU of all of them since they began; None if one is not visible."""
-    spent = [None if pid is None else _on_cpu(pid) for pid in pids]
-    known = [each for each in spent if each is not None]
-    return sum(known) if known and len(known) == len(spent) else None
+    return over(sum, [None if pid is None else _on_cpu(pid) for pid in pids])
+
+
+def over(compute: Callable[[list[float]], float], values: Sequence[float | None]) -> float | None:
+    """None if one of the values is unknown."""
+    known = [each for each in values if each is not None]
+    return compute(known) if known and len(known) == len(values) else None
 
 
 def memory_bytes(pids: Sequence[int | None]) -> int | None:

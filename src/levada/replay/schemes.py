@@ -23,7 +23,7 @@ import msgspec
 
 from levada.core.errors import StoreError
 from levada.core.protocols import Clock
-from levada.replay.client import Client, ShardLine, Tally, busy_seconds, cpu_seconds, directory_home, memory_bytes
+from levada.replay.client import Client, ShardLine, Tally, busy_seconds, cpu_seconds, directory_home, memory_bytes, over
 from levada.replay.questions import Question, stored
 from levada.replay.servers import SCHEMA, Servers, TableLayout, fill_directory, fill_table, size_of
 from levada.sharding.advice import Note, NoteKind, Progress
@@ -71,20 +71,20 @@ class ReplayRound(msgspec.Struct, frozen=True):
 
     @property
     def cpu_total(self) -> float | None:
-        return _over(sum, self.cpu)
+        return over(sum, self.cpu)
 
     @property
     def cpu_busiest(self) -> float | None:
         """The CPU of the busiest server."""
-        return _over(max, self.cpu)
+        return over(max, self.cpu)
 
     @property
     def cpu_busiest_shard(self) -> float | None:
-        return _over(max, self.shard_cpu)
+        return over(max, self.shard_cpu)
 
     @property
     def busy_total(self) -> float | None:
-        return _over(sum, self.busy)
+        return over(sum, self.busy)
 
 
 def run_round(
@@ -139,12 +139,6 @@ def _run(clients: Sequence[Client], questions: Sequence[Question], progress: Cal
             ended.set()  # Ctrl-C: each client ends after its current query
     for call in calls:
         call.result()
-
-
-def _over(compute: Callable[[list[float]], float], values: Sequence[float | None]) -> float | None:
-    """None if one of them is unknown."""
-    known = [each for each in values if each is not None]
-    return compute(known) if known and len(known) == len(values) else None
 
 
 def _spent(before: float | None, after: float | None) -> float | None:

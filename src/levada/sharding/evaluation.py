@@ -163,6 +163,7 @@ class Evaluator:
         loads, widths = self.workload.touches(placement, self._locator(placement, homes))
         queries = max(self.workload.queries, 1)
         storage = _tally(homes, placement.shards)
+        largest = max(1.0, len(keys) / (placement.shards * CHUNKS_PER_SHARD))
         newest = homes[-max(1, len(homes) // _NEWEST) :]
         return PlacementFigures(
             shards_per_query=sum(loads) / queries,
@@ -171,7 +172,7 @@ class Evaluator:
             storage_max_mean=max_by_mean(storage),
             insert_max_mean=max_by_mean(_tally(newest, placement.shards)),
             moved=self._moved(placement),
-            unsplittable=_unsplittable(keys, placement.shards),
+            unsplittable=sum(count > largest for count in Counter(keys).values()),
             capacity=self.workload.queries / max(loads) if max(loads) else float(placement.shards),
             loads=_shares(loads),
             storage=_shares(storage),
@@ -225,11 +226,6 @@ def _tally(homes: Sequence[int], shards: int) -> list[int]:
 def _shares(values: Sequence[float]) -> tuple[float, ...]:
     total = sum(values) or 1.0
     return tuple(value / total for value in values)
-
-
-def _unsplittable(keys: Sequence[bytes], shards: int) -> int:
-    largest = max(1.0, len(keys) / (shards * CHUNKS_PER_SHARD))
-    return sum(count > largest for count in Counter(keys).values())
 
 
 def _number(value: Any) -> int:

@@ -20,8 +20,6 @@ from bson.binary import UUID_SUBTYPE, Binary
 from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.datetime_ms import DatetimeMS
 from bson.decimal128 import Decimal128
-from bson.max_key import MaxKey
-from bson.min_key import MinKey
 from bson.objectid import ObjectId
 from bson.timestamp import Timestamp
 
@@ -95,20 +93,11 @@ def scalar(value: Any) -> Scalar:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Decimal128):
-        return _decimal(value)
+        try:
+            return scalar(float(value.to_decimal()))
+        except (ArithmeticError, ValueError):  # digits or an exponent that no decimal number has
+            return value.bid.hex()
     return _text(value)
-
-
-def is_end_of_all(value: Any) -> bool:
-    """MinKey and MaxKey come before and after every value: a range that ends there is open."""
-    return isinstance(value, (MinKey, MaxKey))
-
-
-def _decimal(value: Decimal128) -> Scalar:
-    try:
-        return scalar(float(value.to_decimal()))
-    except (ArithmeticError, ValueError):  # digits or an exponent that no decimal number has
-        return value.bid.hex()
 
 
 def _text(value: Any) -> str:

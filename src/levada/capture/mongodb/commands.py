@@ -17,9 +17,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any, TypeAlias
 
+from bson.max_key import MaxKey
+from bson.min_key import MinKey
 from bson.regex import Regex
 
-from levada.capture.mongodb.bson import is_end_of_all, scalar
+from levada.capture.mongodb.bson import scalar
 from levada.capture.mongodb.messages import Command
 from levada.sharding.queries import AllOf, AnyOf, Condition, Filter, NoneOf, QueryEntry, Scalar, Sort, all_of
 
@@ -102,10 +104,12 @@ class _FilterWalk:
             self._left -= 1
             if name in _BRANCHES:
                 yield from self._branch(name, value, prefix, depth)
-            elif name.startswith("$"):
-                yield from _special(name, value)
-            else:
+            elif not name.startswith("$"):
                 yield from self._field(field_name(prefix + name), value, depth)
+            elif name == "$expr":
+                yield _expression(value)
+            elif name != "$comment":  # an operator that names no field
+                yield Condition("", "text" if name == "$text" else f"other:{name[1:]}")
 
     def _branch(self, name: str, value: Any, prefix: str, depth: int) -> Iterator[Filter]:
         parts = value if isinstance(value, list) else []
@@ -178,7 +182,8 @@ def _range(field: str, wanted: Mapping[str, Any]) -> Iterator[Condition]:
     for name, value in wanted.items():
         end = _COMPARED.get(name)
         if end in ("low", "high"):
-            ends[end] = None if is_end_of_all(value) else scalar(value)
+            # MinKey and MaxKey come before and after every value: a range that ends there is open
+            ends[end] = None if isinstance(value, (MinKey, MaxKey)) else scalar(value)
     if ends:
         yield Condition(field, "range", (ends.get("low"), ends.get("high")))
 
@@ -194,16 +199,6 @@ def _pattern(field: str, pattern: Any, flags: Any) -> Condition:
     if "|" in str(pattern) or not text:
         return Condition(field, "regex")
     return Condition(field, "prefix", (re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL),))
-
-
-def _special(name: str, value: Any) -> Iterator[Filter]:
-    """Operators that name no field."""
-    if name == "$text":
-        yield Condition("", "text")
-    elif name == "$expr":
-        yield _expression(value)
-    elif name != "$comment":
-        yield Condition("", f"other:{name[1:]}")
 
 
 EVERYTHING = "*"
