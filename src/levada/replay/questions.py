@@ -133,18 +133,11 @@ def _written(node: Filter, say: Sayer[Value], level: int, *, exactly: bool) -> S
     known = [part for part in parts if part is not None]
     if len(known) < len(parts) and (exactly or isinstance(node, AnyOf)):
         return None
-    joined = _joined(known, " AND " if isinstance(node, AllOf) else " OR ")
-    if joined is None or not isinstance(node, NoneOf):
-        return joined
-    return SqlText(f"NOT {joined.words}", joined.values)
-
-
-def _joined(parts: Sequence[SqlText[Value]], word: str) -> SqlText[Value] | None:
-    if not parts:
+    if not known:
         return None
-    return SqlText(
-        f"({word.join(part.words for part in parts)})", tuple(each for part in parts for each in part.values)
-    )
+    joined = (" AND " if isinstance(node, AllOf) else " OR ").join(part.words for part in known)
+    negation = "NOT " if isinstance(node, NoneOf) else ""
+    return SqlText(f"{negation}({joined})", tuple(value for part in known for value in part.values))
 
 
 TABLE = "{table}"  # the placeholder of the shard's own table

@@ -152,10 +152,8 @@ class Workload:
         self._was_guessed = False
         found = alternatives(query.filter, self._read)
         self.guessed += query.times if self._was_guessed else 0
-        self._pruned.append((tuple(self._interned(each) for each in found), query.times))
-
-    def _interned(self, alternative: Any) -> Interned:
-        return {field: self._place(field, allowed) for field, allowed in alternative.items()}
+        places = tuple({field: self._place(field, allowed) for field, allowed in each.items()} for each in found)
+        self._pruned.append((places, query.times))
 
     def _place(self, field: str, allowed: Allowed) -> int:
         kinds = tuple(value.__class__ for value in allowed.values or ())
@@ -222,11 +220,8 @@ class Workload:
         for query, times in self._pruned:
             for place in {each[field] for each in query if field in each}:
                 if place not in codes:
-                    codes[place] = [
-                        code
-                        for value in self._allowed[place].values or ()
-                        if (code := column.code_of(value)) is not None
-                    ]
+                    found = map(column.code_of, self._allowed[place].values or ())
+                    codes[place] = [code for code in found if code is not None]
                 for code in codes[place]:
                     counts[code] += times
         return counts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -84,17 +84,12 @@ class Scope(msgspec.Struct):
     def owner(self, parts: list[str]) -> str | None:
         """The alias of the table that a column belongs to; None if that is unknown."""
         if len(parts) > 1:
-            return self._by_alias(parts)
+            name = f"{parts[-3]}.{parts[-2]}" if len(parts) > 2 else None
+            return next((each.alias for each in self.tables if parts[-2] == each.alias or name == each.name), None)
         if len(self.tables) == 1 and not self.foreign:
             return self.tables[0].alias
         found = [each.alias for each in self.tables if parts[0] in self.columns.get(each.name, frozenset())]
         return found[0] if len(found) == 1 else None
-
-    def _by_alias(self, parts: list[str]) -> str | None:
-        for table in self.tables:
-            if parts[-2] == table.alias or (len(parts) > 2 and f"{parts[-3]}.{parts[-2]}" == table.name):
-                return table.alias
-        return None
 
 
 def table_of(node: Any) -> Table | None:
@@ -111,33 +106,29 @@ def column_parts(node: Any) -> list[str]:
     return parts if len(parts) == len(node.fields) else []
 
 
-def read_from(clause: Any, scope: Scope, results: frozenset[str], depth: int = 0) -> Iterator[str]:
-    """Add the tables of a FROM to the scope; yield their aliases."""
+def read_from(clause: Any, scope: Scope, results: frozenset[str], depth: int = 0) -> list[str]:
+    """Add the tables of a FROM to the scope; returns their aliases."""
     if depth > _DEEPEST_SCOPE or clause is None:
-        return
+        return []
+    if isinstance(clause, ast.JoinExpr):
+        return _read_join(clause, scope, results, depth)
+    name = ""
     if isinstance(clause, ast.RangeVar):
-        yield from _read_table(clause, scope, results)
-    elif isinstance(clause, ast.JoinExpr):
-        yield from _read_join(clause, scope, results, depth)
-    else:
-        if isinstance(clause, ast.RangeSubselect):
-            scope.subselects.append(clause.subquery)
-        alias = getattr(clause, "alias", None)
-        scope.foreign.add(alias.aliasname if alias else "")
+        name = clause.relname or ""
+        table = None if not clause.schemaname and name in results else table_of(clause)
+        if table is not None:
+            scope.tables.append(table)
+            return [table.alias]
+    elif isinstance(clause, ast.RangeSubselect):
+        scope.subselects.append(clause.subquery)
+    alias = getattr(clause, "alias", None)
+    scope.foreign.add(alias.aliasname if alias else name)
+    return []
 
 
-def _read_table(node: Any, scope: Scope, results: frozenset[str]) -> Iterator[str]:
-    table = None if not node.schemaname and node.relname in results else table_of(node)
-    if table is None:
-        scope.foreign.add(node.alias.aliasname if node.alias else node.relname)
-        return
-    scope.tables.append(table)
-    yield table.alias
-
-
-def _read_join(node: Any, scope: Scope, results: frozenset[str], depth: int) -> Iterator[str]:
-    left = list(read_from(node.larg, scope, results, depth + 1))
-    right = list(read_from(node.rarg, scope, results, depth + 1))
+def _read_join(node: Any, scope: Scope, results: frozenset[str], depth: int) -> list[str]:
+    left = read_from(node.larg, scope, results, depth + 1)
+    right = read_from(node.rarg, scope, results, depth + 1)
     restricted = {
         JoinType.JOIN_INNER: [*left, *right],
         JoinType.JOIN_LEFT: right,  # rows of the left side stay, whatever the condition
@@ -145,5 +136,4 @@ def _read_join(node: Any, scope: Scope, results: frozenset[str], depth: int) -> 
     }.get(node.jointype, [])
     if node.quals is not None:
         scope.joins.append((node.quals, frozenset(restricted)))
-    yield from left
-    yield from right
+    return [*left, *right]

@@ -346,7 +346,7 @@ class _Reader:
     def _scope(self, clauses: Any, results: frozenset[str]) -> Scope:
         scope = Scope([], self._parameters, self._columns)
         for clause in clauses or ():
-            list(read_from(clause, scope, results))
+            read_from(clause, scope, results)
         return scope
 
     def _of_tables(self, scope: Scope, where: Any, op: str) -> Iterator[tuple[str, QueryEntry]]:

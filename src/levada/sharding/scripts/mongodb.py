@@ -15,6 +15,11 @@ from levada.sharding.placement import CutValue, Hashed, KeyPart, Placement, deco
 from levada.sharding.values import MISSING
 
 _CHUNKS_PER_SHARD = 4
+_CHECKING = (
+    "// Afterwards (MongoDB 7.0 and later): sample queries for a day, then have the server judge the key.",
+    "db.adminCommand({configureQueryAnalyzer: ns, mode: 'full', samplesPerSecond: 5});",
+    "print('In a day, run: ' + JSON.stringify({analyzeShardKey: ns, key: key}));",
+)
 
 
 def mongodb_script(
@@ -31,7 +36,7 @@ def mongodb_script(
         "collection.createIndex(key);",
         *_sharding(parts, tuple(current)),
         *_splitting(placement),
-        *_checking(),
+        *_CHECKING,
     ]
     if placement.directory:
         lines += _directory(placement)
@@ -80,12 +85,6 @@ def _zone(placement: Placement, each: CutValue, number: int) -> Iterator[str]:
         yield f"sh.addShardToZone(shards[{owner}], {name}); sh.updateZoneKeyRange(ns, {ends}, {name});"
 
 
-def _checking() -> Iterator[str]:
-    yield "// Afterwards (MongoDB 7.0 and later): sample queries for a day, then have the server judge the key."
-    yield "db.adminCommand({configureQueryAnalyzer: ns, mode: 'full', samplesPerSecond: 5});"
-    yield "print('In a day, run: ' + JSON.stringify({analyzeShardKey: ns, key: key}));"
-
-
 def _directory(placement: Placement) -> Iterator[str]:
     first, field = placement.key.parts[0].field, placement.directory
     yield f"// A directory: for each document keep {{_id: <{_comment(field)}>, first: <{_comment(first)}>}}, and"
@@ -101,13 +100,11 @@ def _key(parts: Sequence[KeyPart]) -> str:
 
 def _point(parts: Sequence[KeyPart], values: Sequence[Any], *, highest: bool = False) -> str:
     """A key; fields after the given values are at their lowest, or at their highest."""
-    return "{" + ", ".join(_end(part, number, values, highest) for number, part in enumerate(parts)) + "}"
-
-
-def _end(part: KeyPart, number: int, values: Sequence[Any], highest: bool) -> str:
-    value = _value(values[number]) if number < len(values) else "MaxKey" if highest else "MinKey"
-    known = number < len(values) and not isinstance(values[number], Hashed)
-    return f"{_text(part.field)}: {f'convertShardKeyToHashed({value})' if part.hashed and known else value}"
+    ends = dict.fromkeys((part.field for part in parts), "MaxKey" if highest else "MinKey")
+    for part, value in zip(parts, values, strict=False):
+        unhashed = part.hashed and not isinstance(value, Hashed)
+        ends[part.field] = f"convertShardKeyToHashed({_value(value)})" if unhashed else _value(value)
+    return "{" + ", ".join(f"{_text(field)}: {end}" for field, end in ends.items()) + "}"
 
 
 def _value(value: Any) -> str:
