@@ -211,13 +211,7 @@ def run(
         known = ", ".join(sorted(reading.collections)[:5]) or "none"
         raise NotFound(f"{request.log} has no query of {request.collection!r}; it has queries of: {known}")
     advice, sample, _, sample_reading = advised(
-        request,
-        queries,
-        statistics,
-        fields_to_keep(statistics),
-        mutable=mutable,
-        immutable=immutable,
-        progress=progress,
+        request, queries, statistics, fields_to_keep(statistics), mutable, immutable, progress
     )
     notes = (*reading_notes(request, reading, sample_reading), *advice.notes)
     first = advice.chosen.placement.key.fields[0]
@@ -230,7 +224,6 @@ def advised(
     queries: Sequence[QueryEntry],
     statistics: LogStatistics,
     fields: Sequence[str],
-    *,
     mutable: Collection[str],
     immutable: Collection[str],
     progress: Progress | None,

@@ -178,7 +178,7 @@ def run(
     fields, trial = statistics.by_share()[:_MOST_FIELDS], drawn(queries, request.most_queries)
     request = request._replace(shards=max(request.shards, 2))
     advice, sample, documents, sample_reading = advised(
-        request, trial, statistics, fields, mutable=mutable, immutable=immutable, progress=progress
+        request, trial, statistics, fields, mutable, immutable, progress
     )
     schemes, missing = schemes_of(advice, names, sample.id_field)
     done = replay(schemes, queries, documents, sample, replay_options, progress=progress)
