@@ -17,9 +17,10 @@ from collections import deque
 from struct import Struct
 
 import msgspec
+from msgspec.structs import replace
 
 from levada.core.processes import shared_file
-from levada.core.records import PageKind, ParsedPage, RawPage
+from levada.core.records import ParsedPage, RawPage
 from levada.pages.plugins import ReadingChoice
 
 Place = tuple[int, int]
@@ -92,14 +93,10 @@ class ParserSetup(msgspec.Struct, frozen=True):
 
 
 class ParseRequest(msgspec.Struct, frozen=True, array_like=True):
-    """A page to read, and where its bytes are."""
+    """A page to read; its bytes are at the place in the shared buffer, if there is one."""
 
-    url: str
-    body: Place | bytes
-    content_type: str
-    kind: PageKind
-    known_text: bytes | None
-    noindex: bool
+    page: RawPage
+    place: Place | None
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -109,20 +106,11 @@ decode_setup = msgspec.msgpack.Decoder(ParserSetup).decode
 
 
 def parse_request(page: RawPage, place: Place | None) -> ParseRequest:
-    body = page.body if place is None else place
-    return ParseRequest(page.url, body, page.content_type, page.kind, page.known_text, page.noindex)
+    return ParseRequest(page if place is None else replace(page, body=b""), place)
 
 
-def page_of(parse_request: ParseRequest, page_buffer: SharedPageReader) -> RawPage:
-    body = parse_request.body if isinstance(parse_request.body, bytes) else page_buffer.page(parse_request.body)
-    return RawPage(
-        parse_request.url,
-        body,
-        parse_request.content_type,
-        parse_request.kind,
-        parse_request.known_text,
-        parse_request.noindex,
-    )
+def page_of(request: ParseRequest, page_buffer: SharedPageReader) -> RawPage:
+    return request.page if request.place is None else replace(request.page, body=page_buffer.page(request.place))
 
 
 def frame(message: ParseRequest | ParsedPage | ParserSetup) -> bytearray:

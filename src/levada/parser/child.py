@@ -101,9 +101,9 @@ def _answer(message: memoryview, page_buffer: SharedPageReader, limits: ParseLim
         signal.setitimer(signal.ITIMER_REAL, _WAITS * cpu_seconds)
     kind = PageKind.PAGE
     try:
-        parse_request = decode_parse_request(message)
-        kind = parse_request.kind
-        return frame(parse_page(page_of(parse_request, page_buffer), limits))
+        request = decode_parse_request(message)
+        kind = request.page.kind
+        return frame(parse_page(page_of(request, page_buffer), limits))
     except MemoryError:
         return frame(ParsedPage(kind, reason=Reason.PARSE_MEMORY))
     finally:

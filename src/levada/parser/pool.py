@@ -11,15 +11,30 @@ to end finishes its pages first; while pages wait there is always one child.
 from __future__ import annotations
 
 import asyncio
+import math
+import signal
 import socket
+import subprocess
+import sys
 from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
+from typing import cast
 
-from levada.core.errors import LevadaError, PluginError
+import msgspec
+
+from levada.core.errors import LevadaError, ParserDied, PluginError
+from levada.core.processes import signals_held_back
 from levada.core.records import ParsedPage, RawPage
-from levada.parser.channel import ParserSetup, ProgressMarker, SharedPageBuffer
-from levada.parser.process import ParseJob, ParserProcess, death, spawn
+from levada.parser.channel import (
+    HEAD,
+    ParserSetup,
+    ProgressMarker,
+    SharedPageBuffer,
+    decode_parsed,
+    frame,
+    parse_request,
+)
 from levada.scale.statistics import InProcessStatistics
 
 _AHEAD = 32  # pages that a child is given before it has answered
@@ -28,6 +43,138 @@ _GATHER_SECONDS = 0.01  # that a page waits for others
 _STARTS = 3  # failed starts in a row after which no more are tried
 _SOCKET_BYTES = 1024 * 1024  # on their way to a child, or back: a burst goes out in one piece
 _CHILD = ("-m", "levada.parser.child")
+_MOST_ANSWER = 256 * 1024 * 1024  # bytes: no page has that much on it
+_MOST_SENTENCE = 2_000  # bytes
+
+
+class ParseJob:
+    __slots__ = ("answer", "is_buffered", "page")
+
+    def __init__(self, page: RawPage, answer: asyncio.Future[ParsedPage]) -> None:
+        self.page = page
+        self.answer = answer
+        self.is_buffered = False
+
+
+class ParserProcess(asyncio.Protocol):
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        progress_marker: ProgressMarker,
+        page_buffer: SharedPageBuffer,
+        pool: ParserPool,
+        setup: ParserSetup,
+    ) -> None:
+        self.process = process
+        self.jobs: deque[ParseJob] = deque()
+        self.is_ready = False
+        self.has_left = False
+        self.refusal = ""  # why it cannot read pages, as it says
+        self._loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+        self._pool = pool
+        self._setup = setup
+        self._progress_marker = progress_marker
+        self._page_buffer = page_buffer
+        self._outgoing: list[bytearray] = []
+        self._started = self._loop.time()
+        self._seconds = 0.0
+        self._answered = 0
+        self._spoke_nonsense = False
+        self._buffer = bytearray()
+
+    def load(self) -> int:
+        return len(self.jobs)
+
+    def reading(self) -> int:
+        """Index of the job that the child is at, or was at when it died."""
+        if self._spoke_nonsense:  # in place of the first answer that is missing, however far it has read since
+            return 0
+        place = self._progress_marker.begun() - self._answered - 1
+        return place if 0 <= place < len(self.jobs) else 0  # a child that was broken may have written anything
+
+    def seconds(self) -> float:
+        """Seconds that it has read, as far as that is possible: no more than it lives, never less than before."""
+        said = self._progress_marker.seconds()
+        if math.isfinite(said):
+            self._seconds = max(self._seconds, min(said, self._loop.time() - self._started))
+        return self._seconds
+
+    def give(self, job: ParseJob) -> None:
+        """Add a page to what is sent next."""
+        place = self._page_buffer.put(job.page.body)
+        job.is_buffered = place is not None
+        self.jobs.append(job)
+        self._outgoing.append(frame(parse_request(job.page, place)))
+
+    def send(self) -> None:
+        """Send what was given, together: a child that is woken for each page runs on cold caches."""
+        if self._outgoing:
+            self._transport.write(b"".join(self._outgoing))
+            self._outgoing.clear()
+
+    def leave(self) -> None:
+        """End it: it has nothing left to do."""
+        self.has_left = True
+        self._transport.close()
+
+    def close(self) -> None:
+        self.process.kill()
+        self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's is one without saying so
+        self._transport.write(frame(self._setup))
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        try:
+            self._read_answers()
+        except (msgspec.MsgspecError, ValueError):
+            self._spoke_nonsense = True
+            self.close()  # a page has taken the child over
+
+    def _read_answers(self) -> None:
+        buffer, start, before = self._buffer, 0, self._answered
+        try:
+            while len(buffer) - start >= HEAD.size:
+                size = HEAD.unpack_from(buffer, start)[0]
+                if size > _MOST_ANSWER:
+                    raise ValueError(f"an answer of {size} bytes")
+                end = start + HEAD.size + size
+                if len(buffer) < end:
+                    break
+                with memoryview(buffer) as view:
+                    self._answer(view[start + HEAD.size : end])
+                start = end
+            del buffer[:start]
+        finally:
+            self._pool.answered(self, self._answered - before)
+
+    def _answer(self, message: memoryview) -> None:
+        if not self.is_ready:
+            self.refusal = bytes(message[:_MOST_SENTENCE]).decode("utf-8", "replace")
+            self.is_ready = not self.refusal
+            if self.is_ready:
+                self._pool.failed_starts = 0
+            return
+        if not self.jobs:
+            raise ValueError("an answer that nobody asked for")
+        parsed = decode_parsed(message)
+        job = self.jobs.popleft()
+        self._answered += 1
+        if job.is_buffered:
+            self._page_buffer.take_oldest()
+        if not job.answer.done():
+            job.answer.set_result(parsed)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.process.kill()
+        self._pool.lost(self, self.process.wait())
+        self._progress_marker.close()
+        self._page_buffer.close()
+        if not self.ended.done():
+            self.ended.set_result(None)
 
 
 class ParserPool:
@@ -52,7 +199,7 @@ class ParserPool:
         self._waiting: deque[ParseJob] = deque()
         self._starting = 0
         self._soon: asyncio.TimerHandle | None = None
-        self._failed_starts = 0
+        self.failed_starts = 0
         self._closed = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._arrived = self._done = 0
@@ -124,7 +271,7 @@ class ParserPool:
 
     def _may_start(self) -> bool:
         """Start one, unless the last start failed and no page waits; whether it is started."""
-        if self._failed_starts and not self._waiting:
+        if self.failed_starts and not self._waiting:
             return False
         self._begin_start()
         return True
@@ -178,7 +325,7 @@ class ParserPool:
                 child = await self._meet(if_it_fails)
                 if_it_fails.pop_all()
         except OSError as error:
-            self._failed_starts += 1
+            self.failed_starts += 1
             self._fail_waiting(LevadaError(f"the parser child cannot be started: {error}"))
             return
         finally:
@@ -195,13 +342,15 @@ class ParserPool:
             for end in (ours, theirs):
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BYTES)
             shared = (theirs.fileno(), progress_marker.fileno(), page_buffer.fileno())
-            process = spawn(self._program, shared, self._arguments)
+            process = self._spawn(shared)
         child = ParserProcess(process, progress_marker, page_buffer, self, self._setup)
         await asyncio.get_running_loop().create_connection(lambda: child, sock=ours)
         return child
 
-    def ready(self) -> None:
-        self._failed_starts = 0
+    def _spawn(self, shared: Sequence[int]) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-I", *self._program, *map(str, shared), *self._arguments]
+        with signals_held_back():
+            return subprocess.Popen(command, pass_fds=shared, stdin=subprocess.DEVNULL)  # noqa: S603
 
     def answered(self, child: ParserProcess, count: int) -> None:
         self._done += count
@@ -222,13 +371,13 @@ class ParserPool:
             return
         if jobs and child.is_ready:
             guilty = jobs.pop(child.reading())
-            self._fail([guilty], death(status, guilty.page.url))
+            self._fail([guilty], _death(status, guilty.page.url))
         elif not child.is_ready and not child.has_left:
-            self._failed_starts += 1
+            self.failed_starts += 1
         self._waiting.extendleft(reversed(jobs))
         if child.refusal:
             self._fail_waiting(PluginError(child.refusal))
-        elif self._failed_starts >= _STARTS:
+        elif self.failed_starts >= _STARTS:
             failure = f"the parser child does not start (status {status}): raise parse.memory, or run levada doctor"
             self._fail_waiting(LevadaError(failure))
         self._hand_out()
@@ -242,3 +391,9 @@ class ParserPool:
         for job in jobs:
             if not job.answer.done():
                 job.answer.set_exception(error)
+
+
+def _death(status: int, url: str) -> ParserDied:
+    if status in (-signal.SIGPROF, -signal.SIGALRM):
+        return ParserDied(f"reading {url} took too long", "parse-seconds")
+    return ParserDied(f"reading {url} ended the parser (status {status})")
