@@ -12,9 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.freshness import RULES, Rule, revisit_rule
-from levada.freshness.cho import cho
-from levada.freshness.crawlers import nutch, nutch_22, stormcrawler
-from levada.freshness.paper import ema, real_time
+from levada.freshness.published import cho, ema, nutch, nutch_22, real_time, stormcrawler
 from levada.freshness.rule import fixed
 from levada.freshness.value import allocate, visit_rate
 from tests.needs import package

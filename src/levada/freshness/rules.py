@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from math import isfinite
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from levada.core.errors import UsageError
 from levada.core.plugins import GROUPS, Containment, find
@@ -75,67 +75,54 @@ class ContainedPolicy:
         self._bounds = floor, ceiling
         self._containment = Containment("levada.policies", name)
         shared = policy.estimates is default.estimates
-        self.estimates: Estimates = default.estimates if shared else _ContainedEstimates(self._ask, policy, default)
+        self.estimates: Estimates = default.estimates if shared else _ContainedEstimates(self)
 
     def plan(self, page: PageRecord, visit: Visit, modified: float | None = None) -> Plan:
-        return self._ask(
-            lambda: self._checked(self._policy.plan(page, visit, modified)),
-            lambda: self._default.plan(page, visit, modified),
-        )
+        return self._ask(lambda policy: policy.plan(page, visit, modified), self._checked)
 
-    def _checked(self, plan: Any) -> Plan:
+    def _checked(self, plan: Plan) -> Plan:
         if not isinstance(plan, Plan) or not isinstance(plan.memory, bytes) or not isfinite(plan.interval):
             raise ValueError(f"no plan with a finite interval: {plan!r:.100}")
         return Plan(within(plan.interval, *self._bounds), plan.memory)
 
     def visit_after_hint(self, page: PageRecord, said: Signals) -> float | None:
-        return self._ask(
-            lambda: _number_or_none(self._policy.visit_after_hint(page, said)),
-            lambda: self._default.visit_after_hint(page, said),
-        )
+        return self._ask(lambda policy: policy.visit_after_hint(page, said), _number_or_none)
 
     def wants_full_fetch(self, page: PageRecord) -> bool:
-        return self._ask(
-            lambda: bool(self._policy.wants_full_fetch(page)), lambda: self._default.wants_full_fetch(page)
-        )
+        return self._ask(lambda policy: policy.wants_full_fetch(page), bool)
 
     def limit_site(self, site: str, per_second: float) -> None:
-        self._default.limit_site(site, per_second)
-        self._ask(lambda: self._policy.limit_site(site, per_second), lambda: None)
+        self._tell(lambda policy: policy.limit_site(site, per_second))
 
     def set_budget(self, per_hour: float) -> None:
-        self._default.set_budget(per_hour)
-        self._ask(lambda: self._policy.set_budget(per_hour), lambda: None)
+        self._tell(lambda policy: policy.set_budget(per_hour))
 
     def price(self) -> float:
-        return self._ask(lambda: _number_or_none(self._policy.price()) or 0.0, self._default.price)
+        return self._ask(lambda policy: policy.price(), lambda price: _number_or_none(price) or 0.0)
 
-    def _ask(self, decision: Callable[[], T], default: Callable[[], T]) -> T:
-        return self._containment.decide(decision, default)
+    def _ask(self, question: Callable[[RevisitPolicy], T], checked: Callable[[T], T]) -> T:
+        """The plug-in's answer, if it comes in time and `checked` does not refuse it; else the default policy's."""
+        return self._containment.decide(lambda: checked(question(self._policy)), lambda: question(self._default))
+
+    def _tell(self, news: Callable[[RevisitPolicy], None]) -> None:
+        """Tell both policies."""
+        news(self._default)
+        self._containment.decide(lambda: news(self._policy), lambda: None)
 
 
 class _ContainedEstimates:
-    def __init__(
-        self,
-        ask: Callable[[Callable[[], Any], Callable[[], Any]], Any],
-        policy: RevisitPolicy,
-        default: RevisitPolicy,
-    ) -> None:
-        self._ask, self._policy, self._default = ask, policy, default
+    def __init__(self, contained: ContainedPolicy) -> None:
+        self._ask, self._tell = contained._ask, contained._tell
 
     def learn(self, pages: Iterable[PageRecord], one_in: int) -> None:
         known = list(pages)  # a store's rows are for the thread that asked for them
-        self._default.estimates.learn(known, one_in)
-        self._ask(lambda: self._policy.estimates.learn(known, one_in), lambda: None)
+        self._tell(lambda policy: policy.estimates.learn(known, one_in))
 
     def forget(self, page: PageRecord) -> None:
-        self._default.estimates.forget(page)
-        self._ask(lambda: self._policy.estimates.forget(page), lambda: None)
+        self._tell(lambda policy: policy.estimates.forget(page))
 
     def share(self, now: float) -> float | None:
-        own: float | None = self._ask(
-            lambda: _number_or_none(self._policy.estimates.share(now)), lambda: self._default.estimates.share(now)
-        )
+        own = self._ask(lambda policy: policy.estimates.share(now), _number_or_none)
         return None if own is None else min(max(own, 0.0), 1.0)
 
 
