@@ -13,7 +13,7 @@ import pytest
 from levada.core.clock import SystemClock
 from levada.core.protocols import ChangeFilter, Extractor, Notifier, PageHook, PageReader
 from levada.core.records import ChangeEvent, ReadPage, Request, Response, StoredPage, Webhook
-from levada.follow.webhooks import WebhookNotifier
+from levada.follow.notify import WebhookNotifier
 from levada.pages.parse import FeedReader, HtmlReader, SitemapReader, TextReader
 from levada.pages.text import BuiltinExtractor, TrafilaturaExtractor
 from levada.testing import (

@@ -14,8 +14,7 @@ from levada.core.errors import PluginError
 from levada.core.protocols import Notifier, Webhooks
 from levada.core.records import ChangeEvent, Webhook
 from levada.follow.feed import Feed
-from levada.follow.notify import Notifications
-from levada.follow.webhooks import WebhookNotifier
+from levada.follow.notify import Notifications, WebhookNotifier
 from levada.store.hooks import MemoryWebhooks, SqliteWebhooks
 from levada.store.memory import MemoryStore
 from levada.testing.store.visits import first, links

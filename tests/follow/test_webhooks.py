@@ -14,8 +14,7 @@ from levada.core.clock import SystemClock
 from levada.core.errors import StoreLocked
 from levada.core.records import ChangeEvent, ChangeSelection, Request, Response, Webhook
 from levada.follow.feed import Feed
-from levada.follow.notify import Notifications, backoff
-from levada.follow.webhooks import WebhookNotifier, signature
+from levada.follow.notify import Notifications, WebhookNotifier, backoff, signature
 from levada.store.hooks import MemoryWebhooks
 from levada.store.memory import MemoryStore
 from levada.testing.store.visits import first, links

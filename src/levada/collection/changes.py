@@ -18,8 +18,7 @@ from levada.core.plugins import load
 from levada.core.protocols import Documents, Fetcher, Webhooks
 from levada.core.records import ChangeEvent, ChangeSelection, Webhook
 from levada.follow.feed import Feed, Place, filter_of, place_of
-from levada.follow.notify import NOTIFIERS, Notifications
-from levada.follow.webhooks import WebhookNotifier
+from levada.follow.notify import NOTIFIERS, Notifications, WebhookNotifier
 from levada.pages.urls import canonical
 
 if TYPE_CHECKING:

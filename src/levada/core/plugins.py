@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from queue import SimpleQueue
-from threading import Event, Lock, Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -21,6 +21,7 @@ import msgspec
 from levada.core.errors import LevadaError, PluginError, StoreError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
     from importlib.metadata import EntryPoint
 
     from levada.core.settings import Settings
@@ -134,7 +135,7 @@ GROUPS: dict[str, Group] = {
     "levada.notifiers": Group(
         "notify.notifiers",
         ("notify",),
-        {"webhook": "levada.follow.webhooks:WebhookNotifier"},
+        {"webhook": "levada.follow.notify:WebhookNotifier"},
         ("hook", "fetcher", "clock", "facts"),
     ),
     "levada.hooks": Group("crawl.hooks", ("after_page",), {}),
@@ -329,7 +330,7 @@ class Containment:
     def __init__(self, group: str, name: str, *, seconds: float = 1.0, most: int = 3) -> None:
         self._group, self._name = group, name
         self._seconds, self._left, self._most = seconds, most, most
-        self._jobs: SimpleQueue[tuple[Callable[[], Any], list[Any], Event]] | None = None
+        self._jobs: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] | None = None
 
     @property
     def given_up(self) -> bool:
@@ -349,28 +350,32 @@ class Containment:
         return default()
 
     def _in_time(self, decision: Callable[[], T]) -> T:
+        from concurrent.futures import Future
+
         if self._jobs is None:
             self._jobs = SimpleQueue()
             Thread(target=_work, args=(self._jobs,), name=f"plugin {self._name}", daemon=True).start()
-        answer: list[Any] = []
-        done = Event()
-        self._jobs.put((decision, answer, done))
-        if not done.wait(self._seconds):
-            raise TimeoutError(f"no decision within {self._seconds:g} s")
-        found, error = answer
-        if error is not None:
-            raise error
-        return found  # type: ignore[no-any-return]
-
-
-def _work(jobs: SimpleQueue[tuple[Callable[[], Any], list[Any], Event]]) -> None:
-    while True:
-        decision, answer, done = jobs.get()
+        answer: Future[T] = Future()
+        self._jobs.put((decision, answer))
         try:
-            answer += [decision(), None]
-        except BaseException as error:  # SystemExit too: it ends no thread of ours
-            answer += [None, error if isinstance(error, Exception) else RuntimeError(_said(error))]
-        done.set()
+            return answer.result(self._seconds)
+        except TimeoutError:
+            if answer.done():  # the plug-in's own
+                raise
+            raise TimeoutError(f"no decision within {self._seconds:g} s") from None
+
+
+def _work(jobs: SimpleQueue[tuple[Callable[[], Any], Future[Any]]]) -> None:
+    while True:
+        settle(*jobs.get())
+
+
+def settle(work: Callable[[], T], future: Future[T]) -> None:
+    """Do the work of a plug-in. What it raises is the future's, SystemExit too: it ends no thread of ours."""
+    try:
+        future.set_result(work())
+    except BaseException as error:
+        future.set_exception(error if isinstance(error, Exception) else RuntimeError(_said(error)))
 
 
 class _Translating:

@@ -3,25 +3,145 @@
 Each round takes some changed documents, tells which terms each gained and lost, shares these records out over the
 count workers by a grouping, merges what they hold at the barrier, and commits the counts with the position. After a
 crash, the round that was under way is simply counted again.
+
+Every version that the store still holds is a step, in order, so that counting late gives what counting at once
+would have given. Only versions after the first are news. A page that leaves the collection removes its terms, and
+one that comes back adds them: neither is news. Nor is a page that arrives from another shard.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
+
+from msgspec.structs import replace
 
 from levada.core.balance import CountReport, LoadMeter
+from levada.core.hashing import term_number
 from levada.core.protocols import Documents, Trends
-from levada.core.records import Change
-from levada.core.search_records import EVERY, CountedRound, FrequencyKey, NewsKey, PageTerms
+from levada.core.records import Change, Document
+from levada.core.search_records import (
+    EVERY,
+    CountedRound,
+    FrequencyKey,
+    NewsKey,
+    PageTerms,
+    packed_terms,
+    unpacked_terms,
+)
 from levada.core.settings import DAY, TrendsSettings
-from levada.follow.term_changes import Shown, TermReader, TermStep, page_steps, terms_after
 from levada.grouping.counting import TwoPhaseCount
 from levada.grouping.routing import Routing
+from levada.pages.folding import is_indexed, words
 
 TermKey: TypeAlias = FrequencyKey | NewsKey
+_MOST_REMEMBERED = 1 << 17  # words whose number is kept: pages repeat them
+_LONGEST_REMEMBERED = 40
+
+
+class Shown(NamedTuple):
+    """The counted terms of a version."""
+
+    version: int
+    language: str
+    terms: set[int]
+
+
+class TermStep(NamedTuple):
+    """One shown version (None: none) and the next; `at` is the time of the change, None if it is not news."""
+
+    before: Shown | None
+    after: Shown | None
+    at: float | None
+
+
+class _Numbers(dict[str, int]):
+    def __missing__(self, word: str) -> int:
+        number = term_number(word) if is_indexed(word) else 0
+        if len(word) <= _LONGEST_REMEMBERED:
+            if len(self) >= _MOST_REMEMBERED:
+                self.clear()
+            self[word] = number
+        return number
+
+
+class TermReader:
+    """The terms of documents, at most `most` of each: those with the smallest numbers, the same in all versions."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._numbers = _Numbers()
+        self.words: dict[int, str] = {}
+
+    def shown(self, document: Document) -> Shown:
+        """The term numbers of a document; its words are added to `words`."""
+        numbers = self._numbers
+        met = {numbers[word]: word for word in set(words(f"{document.title}\n{document.text}"))}
+        met.pop(0, None)
+        if len(met) > self._most:
+            met = {number: met[number] for number in sorted(met)[: self._most]}
+        self.words |= met
+        return Shown(document.version, document.language, set(met))
+
+    def remembered(self) -> dict[int, str]:
+        """Recently seen words, by number."""
+        return {number: word for word, number in self._numbers.items()}
+
+
+def page_steps(
+    change: Change, counted: PageTerms | None, documents: Documents, reader: TermReader
+) -> Iterator[TermStep]:
+    before = _shown_before(counted)
+    if change.document is None:
+        if before is not None:
+            yield TermStep(before, None, None)
+        return
+    known = counted.version if counted else 0
+    if before is None and change.arrived > known:
+        known = change.arrived  # the shard that it came from has told what was new until then
+        if (arrived := _held(known, change.document, documents)) is not None:
+            before = reader.shown(arrived)
+            yield TermStep(None, before, None)
+    for document in _versions_since(known, change.document, documents):
+        after = reader.shown(document)
+        yield TermStep(before, after, None if before is None else document.fetched_at)
+        before = after
+    if before is None:  # it is back as it was
+        yield TermStep(None, reader.shown(change.document), None)
+
+
+def terms_after(step: TermStep) -> PageTerms:
+    """The page's terms to keep after its last step."""
+    if step.after is not None:
+        return PageTerms(step.after.version, step.after.language, packed_terms(step.after.terms))
+    # The version stays, so that a page which comes back does not tell its old news again.
+    return PageTerms(step.before.version if step.before else 0, "", None)
+
+
+def _shown_before(counted: PageTerms | None) -> Shown | None:
+    if counted is None or counted.terms is None:
+        return None
+    return Shown(counted.version, counted.language, unpacked_terms(counted.terms))
+
+
+def _held(version: int, current: Document, documents: Documents) -> Document | None:
+    """The version, if it is still stored and shown."""
+    if version == current.version:
+        return current
+    document = documents.document(current.url, version)
+    return document if document is not None and document.searchable else None
+
+
+def _versions_since(known: int, current: Document, documents: Documents) -> Iterator[Document]:
+    """The versions that are still stored and shown, oldest first."""
+    if current.version > known + 1:
+        for version in sorted(info.version for info in documents.versions(current.url)):
+            if known < version < current.version and (document := _held(version, current, documents)) is not None:
+                yield document
+    if current.version > known:
+        yield current
 
 
 class Draft:
@@ -60,8 +180,8 @@ class Draft:
                 frequencies[key] = amount
             else:
                 news[key] = amount
-        words = {key[-1]: self._words[key[-1]] for key in merged if key[-1] in self._words}
-        return CountedRound(self.after, self.position, frequencies, news, words, self._pages)
+        used = {key[-1]: self._words[key[-1]] for key in merged if key[-1] in self._words}
+        return CountedRound(self.after, self.position, frequencies, news, used, self._pages)
 
     def _frequencies(self, before: Shown | None, after: Shown | None) -> None:
         if before and after and before.language == after.language:
@@ -115,7 +235,7 @@ class CountStage:
         self._count: TwoPhaseCount[TermKey] = TwoPhaseCount(routing(settings.grouping))
         self._meter = LoadMeter(settings.grouping, settings.workers)
         self._shadows = [(routing(name), LoadMeter(name, settings.workers)) for name in shadows]
-        self._changes = self._records = self._rounds = self._terms = self._most_held = self._memory = 0
+        self._counted = CountReport()
 
     def catch_up(self, on_progress: Callable[[int], None] = lambda seq: None) -> CountReport:
         """Count what is new, and forget what is too old."""
@@ -128,18 +248,10 @@ class CountStage:
         return self.report()
 
     def report(self) -> CountReport:
-        words = self._reader.remembered()
+        remembered = self._reader.remembered()
         meters = [self._meter, *(meter for _, meter in self._shadows)]
-        return CountReport(
-            position=self._trends.position(),
-            changes=self._changes,
-            records=self._records,
-            rounds=self._rounds,
-            terms=self._terms,
-            most_held=self._most_held,
-            memory_bytes=self._memory,
-            balance=tuple(meter.load(words, _HOT) for meter in meters),
-        )
+        balance = tuple(meter.load(remembered, _HOT) for meter in meters)
+        return replace(self._counted, position=self._trends.position(), balance=balance)
 
     def _next_round(self) -> Draft | None:
         """The committed round; None if there is nothing to count. If another process was faster, its own counts."""
@@ -158,7 +270,7 @@ class CountStage:
         return draft
 
     def _commit(self, draft: Draft) -> None:
-        batch = self._records >= _BATCH_FROM and _arrays_installed()
+        batch = self._counted.records >= _BATCH_FROM and find_spec("numba") is not None
         chosen = self._count.send(draft.terms, draft.counts, batch=batch)
         held, memory = self._count.held, self._count.held_bytes
         merged = self._count.barrier()
@@ -167,13 +279,13 @@ class CountStage:
         self._meter.observe(draft.terms, chosen)
         for routing, meter in self._shadows:
             meter.observe(draft.terms, routing.route(draft.terms, batch=batch))
-        self._changes += draft.changes
-        self._records += len(chosen)
-        self._rounds += 1
-        self._terms += len(self._reader.words)
-        self._most_held = max(self._most_held, held)
-        self._memory = max(self._memory, memory)
-
-
-def _arrays_installed() -> bool:
-    return find_spec("numba") is not None
+        counted = self._counted
+        self._counted = replace(
+            counted,
+            changes=counted.changes + draft.changes,
+            records=counted.records + len(chosen),
+            rounds=counted.rounds + 1,
+            terms=counted.terms + len(self._reader.words),
+            most_held=max(counted.most_held, held),
+            memory_bytes=max(counted.memory_bytes, memory),
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,29 +57,30 @@ def open_trends(
 ) -> Iterator[tuple[OpenedCollection, Trends, CountReport]]:
     """The stored pages, their counts (caught up if the folder can be written), and the latest report."""
     tune_allocator()
-    with open_collection(folder) as collection, ExitStack() as closing:
-        shards = [_shard_trends(shard, collection.settings, on_progress, closing) for shard in shard_folders(folder)]
+    with open_collection(folder) as collection, ExitStack() as opened:
+        shards = [_shard_trends(shard, collection.settings, on_progress, opened) for shard in shard_folders(folder)]
         report = max(map(_kept_report, shards), key=lambda report: report.records)
-        yield collection, shards[0] if len(shards) == 1 else _together(shards), report
+        together: Trends = shards[0]
+        if len(shards) > 1:
+            from levada.search.term_counts.sharded import ShardedTrends
+
+            together = ShardedTrends(shards)
+        yield collection, together, report
 
 
 def _shard_trends(
-    shard: DataFolder, settings: Settings, on_progress: Callable[[int], None], closing: ExitStack
+    shard: DataFolder, settings: Settings, on_progress: Callable[[int], None], opened: ExitStack
 ) -> SqliteTrends:
     if os.access(shard.path, os.W_OK):
         store = open_shard_reader(shard)
-        closing.callback(store.close)
+        opened.callback(store.close)
         trends, _ = count_up(shard.trends, store, settings.trends, on_progress, table=_table(settings))
+    elif not shard.trends.exists():
+        raise NotFound(f"nothing was counted in {shard.path} yet, and it may not be written: count as its owner")
     else:
-        trends = _read_only(shard)
-    closing.callback(trends.close)
+        trends = SqliteTrends(shard.trends, read_only=True)
+    opened.callback(trends.close)
     return trends
-
-
-def _together(shards: Sequence[SqliteTrends]) -> Trends:
-    from levada.search.term_counts.sharded import ShardedTrends
-
-    return ShardedTrends(shards)
 
 
 def latest_change(collection: OpenedCollection) -> float:
@@ -99,21 +100,19 @@ def count_up(
     table: Mapping[str, Any] | None = None,
 ) -> tuple[SqliteTrends, CountStage]:
     """The counts, up to date, and their counter. Counts that are damaged or of another collection are made anew."""
-    trends = _opened(path, store, faults)
+
+    def counted(trends: SqliteTrends) -> tuple[SqliteTrends, CountStage]:
+        try:
+            return trends, _counted_on(trends, _stage(store, trends, settings, table=table), on_progress)
+        except BaseException:
+            trends.close()
+            raise
+
     try:
-        return trends, _counted_on(trends, _stage(store, trends, settings, table=table), on_progress)
+        return counted(_opened(path, store, faults))
     except StoreDamaged:
-        trends.close()
         _delete(path)
-    except BaseException:
-        trends.close()
-        raise
-    trends = SqliteTrends(path, faults=faults)
-    try:
-        return trends, _counted_on(trends, _stage(store, trends, settings, table=table), on_progress)
-    except BaseException:
-        trends.close()
-        raise
+        return counted(SqliteTrends(path, faults=faults))
 
 
 def _opened(path: Path, store: Shard, faults: Faults | None) -> SqliteTrends:
@@ -130,9 +129,7 @@ def _opened(path: Path, store: Shard, faults: Faults | None) -> SqliteTrends:
     return SqliteTrends(path, faults=faults)
 
 
-def _counted_on(
-    trends: SqliteTrends, stage: CountStage, on_progress: Callable[[int], None] = lambda seq: None
-) -> CountStage:
+def _counted_on(trends: SqliteTrends, stage: CountStage, on_progress: Callable[[int], None]) -> CountStage:
     """The stage, after it has counted what is new and reported."""
     report = stage.catch_up(on_progress)
     if report.changes:
@@ -189,12 +186,6 @@ def _table(settings: Settings) -> Mapping[str, Any] | None:
     return settings.plugins.get(settings.trends.grouping)
 
 
-def _read_only(folder: DataFolder) -> SqliteTrends:
-    if not folder.trends.exists():
-        raise NotFound(f"nothing was counted in {folder.path} yet, and it may not be written: count as its owner")
-    return SqliteTrends(folder.trends, read_only=True)
-
-
 def _delete(path: Path) -> None:
     for part in path.parent.glob(f"{path.name}*"):
         part.unlink()
@@ -203,16 +194,11 @@ def _delete(path: Path) -> None:
 def main(arguments: list[str]) -> None:
     begin_following()
     folder = DataFolder(Path(arguments[0]))
-    store = open_shard_reader(folder)
-    try:
+    with closing(open_shard_reader(folder)) as store:
         settings = collection_folder(folder).settings()
         trends, stage = count_up(folder.trends, store, settings.trends, table=_table(settings))
-        try:
+        with closing(trends):
             follow(lambda said: _counted_on(trends, stage, said), _GATHER_SECONDS, lambda: _balance(trends))
-        finally:
-            trends.close()
-    finally:
-        store.close()
 
 
 if __name__ == "__main__":

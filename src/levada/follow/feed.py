@@ -6,6 +6,7 @@ log stays on its shard when pages move to others, so a position is good for ever
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -21,8 +22,6 @@ Place = tuple[int, ...]
 _AT_ONCE = 100
 _LOOKED_AT = 2_000  # entries of the log for one page of the feed, however few of them are wanted
 _LARGEST_STEP = 2**62
-
-
 _ANY = ChangeSelection()
 
 
@@ -99,32 +98,24 @@ def filter_of(site: str, typed: str, least: float) -> ChangeSelection:
 def place_of(typed: str) -> Place:
     """A position from its written form; `UsageError` if it is not one."""
     parts = typed.split(".") if typed else ["0"]
-    if len(parts) > 1024 or not all(part.isdecimal() and len(part) < 20 for part in parts):
-        raise UsageError(f"'{typed[:50]}' is no place in the feed: use the 'next' of an earlier answer")
-    steps = tuple(int(part) for part in parts)
-    if max(steps) > _LARGEST_STEP:
-        raise UsageError(f"'{typed[:50]}' is no place in the feed: use the 'next' of an earlier answer")
-    return steps
+    if len(parts) <= 1024 and all(part.isdecimal() and len(part) < 20 for part in parts):
+        steps = tuple(int(part) for part in parts)
+        if max(steps) <= _LARGEST_STEP:
+            return steps
+    raise UsageError(f"'{typed[:50]}' is no place in the feed: use the 'next' of an earlier answer")
 
 
 def _last_step(log: Documents) -> int:
-    """The last step of a log, by bisection: the log has few gaps, and reading one entry is cheap."""
-    low, high = 0, 1
+    """The last step of a log, by bisection: reading one entry is cheap."""
+    high = 1
     while log.change_log(high, 1):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if log.change_log(middle, 1) else (low, middle)
-    return high if log.change_log(low, 1) else low
+        high *= 2
+    return bisect_left(range(high), True, lo=high // 2, key=lambda step: not log.change_log(step, 1))
 
 
 def _step_before(log: Documents, at: float, last: int) -> int:
-    low, high = 0, last
-    while low < high:
-        middle = (low + high) // 2
-        following = log.change_log(middle, 1)
-        if following and following[0].at < at:
-            low = following[0].seq
-        else:
-            high = middle
-    return low
+    def is_reached(step: int) -> bool:
+        following = log.change_log(step, 1)
+        return not following or following[0].at >= at
+
+    return bisect_left(range(last), True, key=is_reached)

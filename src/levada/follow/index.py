@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,13 +101,10 @@ def main(arguments: list[str]) -> None:
     path, batch, heap, gather_seconds, engine = (*arguments, "tantivy")[:5]
     begin_following()
     folder = DataFolder(Path(path))
-    store = open_shard_reader(folder)
-    try:
+    with closing(open_shard_reader(folder)) as store:
         index = open_writer(folder, int(heap), engine)
         follow(lambda on_progress: catch_up(store, index, int(batch), on_progress), float(gather_seconds))
         index.close()
-    finally:
-        store.close()
 
 
 if __name__ == "__main__":

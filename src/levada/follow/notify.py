@@ -2,26 +2,31 @@
 
 Each reads the feed from its own position and is told in its own task: one that hangs or fails delays nobody. It is
 tried again, first after seconds, in the end every hour. A position moves only when a notifier has taken its
-changes. The built-in notifier is the webhook; plug-ins are called on threads of their own, and one that does not
-return in time is turned off until the server starts again. Its position stays where it was.
+changes.
+
+The built-in notifier is the webhook, which sends changes to an address. Its requests go through the fetcher and so
+through the address guard; each is signed with the hook's secret. Plug-ins are called on threads of their own, and one
+that does not return in time is turned off until the server starts again. Its position stays where it was.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from hashlib import sha256
 from threading import Thread
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
 from levada.core.errors import LevadaError
-from levada.core.plugins import call, load, note_failure
-from levada.core.protocols import Clock, Notifier, Webhooks
-from levada.core.records import ChangeEvent, Webhook
+from levada.core.plugins import call, load, note_failure, settle
+from levada.core.protocols import Clock, Fetcher, Notifier, Webhooks
+from levada.core.records import ChangeEvent, Request, Webhook
 from levada.follow.feed import Feed
-from levada.follow.webhooks import NotTold, WebhookNotifier
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +36,42 @@ _LEAST_WAIT, _MOST_WAIT = 2.0, 3600.0
 _LOOK = 1.0
 _SECONDS = 60.0  # of the wall, for one call
 _SAID = 200  # characters kept of an error
+_KEPT_BYTES = 1024  # of a webhook's answer: nobody looks at them
+
+
+class NotTold(LevadaError):
+    """The target refused, or could not be reached."""
+
+
+def signature(secret: str, at: int, body: bytes) -> str:
+    """`t=TIME,v1=HEX`: HMAC-SHA256 of `TIME.BODY`, so that a request that was overheard is of no use later."""
+    digest = hmac.new(secret.encode(), b"%d.%b" % (at, body), sha256).hexdigest()
+    return f"t={at},v1={digest}"
+
+
+class WebhookNotifier:
+    """A notifier on the server's own loop, whose fetcher it uses; `NotTold` unless the answer is 2xx."""
+
+    def __init__(self, hook: Webhook, fetcher: Fetcher, clock: Clock, facts: Callable[[int, ChangeEvent], Any]) -> None:
+        self._hook = hook
+        self._fetcher = fetcher
+        self._clock = clock
+        self._facts = facts
+
+    async def notify(self, changes: Sequence[ChangeEvent]) -> None:
+        if not changes:
+            return
+        hook = self._hook
+        body = msgspec.json.encode({"hook": hook.id, "changes": [self._facts(each.shard, each) for each in changes]})
+        headers = (
+            ("Content-Type", "application/json"),
+            ("Levada-Signature", signature(hook.secret, int(self._clock.now()), body)),
+        )
+        answer = await self._fetcher.fetch(Request(hook.url, headers, _KEPT_BYTES, body))
+        if answer.reason is not None:
+            raise NotTold(f"{answer.reason}: {answer.detail}")
+        if not 200 <= answer.status < 300:
+            raise NotTold(f"answered {answer.status}")
 
 
 class NotifierHangs(LevadaError):
@@ -44,27 +85,10 @@ def backoff(failures: int) -> float:
 
 async def on_thread(notifier: Notifier, changes: Sequence[ChangeEvent], seconds: float = _SECONDS) -> None:
     """Call a plug-in on a thread that nobody waits for; `NotifierHangs` if it does not return in time."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-
-    def finish(error: BaseException | None) -> None:
-        if done.done():
-            return
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
-
-    def work() -> None:
-        error: BaseException | None = None
-        try:
-            call(notifier.notify, changes)
-        except BaseException as raised:  # SystemExit too
-            error = raised
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(finish, error)
-
-    Thread(target=work, name="notifier", daemon=True).start()
+    told: Future[None] = Future()
+    told.set_running_or_notify_cancel()  # it can no longer be cancelled, only be left alone
+    Thread(target=settle, args=(lambda: call(notifier.notify, changes), told), name="notifier", daemon=True).start()
+    done = asyncio.wrap_future(told)
     await asyncio.wait((done,), timeout=seconds)  # `wait_for` may swallow that this task is cancelled
     if not done.done():
         done.cancel()
