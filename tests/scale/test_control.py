@@ -13,7 +13,7 @@ from levada.core.clock import ManualClock
 from levada.core.errors import BrokerAway, LevadaError
 from levada.core.reports import Round
 from levada.scale.autoscaler import Autoscaler, Stage
-from levada.scale.pools import FetchSlots, in_process
+from levada.scale.pools import FetchSlots, InProcess
 from levada.scale.sampler import StageSampler
 from levada.scale.statistics import JobStatistics, PoolStatistics, QueueStatistics
 from levada.stages import feed_forward
@@ -166,7 +166,7 @@ def test_one_chain_may_mix_pools_in_the_process_and_at_a_broker() -> None:
     clock, queues, remote = ManualClock(1000.0), MadeUpQueues(), MadeUpPool()
     slots = FetchSlots(8, clock, 1.0, lambda: 0)
     stages = [
-        Stage("fetch", in_process(slots), feed_forward(1, 8, period=1.0)),
+        Stage("fetch", InProcess(slots), feed_forward(1, 8, period=1.0)),
         Stage("resize", remote, feed_forward(1, 20, period=1.0), queue="images"),
     ]
     autoscaler = Autoscaler(stages, clock, queues=queues)

@@ -23,7 +23,7 @@ from levada.crawl.local_transport import LocalTransport
 from levada.engines.opentelemetry import traced
 from levada.follow.index import IndexerChild
 from levada.follow.process import Follower, ShardFollowers, followers
-from levada.scale.crawl_stages import stage_rule, stages_after_fetch
+from levada.scale.autoscaler import stage_rule, stages_after_fetch
 from levada.store.opening import open_store, store_limits
 from levada.store.workplace import is_shared
 

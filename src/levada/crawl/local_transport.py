@@ -12,9 +12,8 @@ from levada.crawl.commits import Commits
 from levada.crawl.hooks import PageHooks
 from levada.crawl.scheduler import Scheduler, Transport, UnderWay
 from levada.crawl.visits import Fetched, Visitor
-from levada.scale.autoscaler import Autoscaler, Stage
-from levada.scale.crawl_stages import stage_rule
-from levada.scale.pools import FetchSlots, in_process
+from levada.scale.autoscaler import Autoscaler, Stage, stage_rule
+from levada.scale.pools import FetchSlots, InProcess
 
 _SLOTS_AT_FIRST = 16  # until the autoscaler knows how long answers take
 
@@ -56,7 +55,7 @@ class LocalTransport(Transport):
         self._slots = FetchSlots(settings.fetch.slots, clock, speed, lambda: politeness_queue.startable(clock.now()))
         if self._stage_pools is not None:
             rule = stage_rule("fetch", stages, self._slots.most, settings.plugins)
-            fetch = Stage("fetch", in_process(self._slots), rule)
+            fetch = Stage("fetch", InProcess(self._slots), rule)
             self._slots.resize(_SLOTS_AT_FIRST)
             self._autoscaler = Autoscaler([fetch, *self._stage_pools], clock, speed=speed, budget=stages.budget or None)
 

@@ -6,6 +6,10 @@ stage stays for a while after its last job, because starting it again costs more
 
 While the broker is away, a queue is missing or a sample is unsound, a stage keeps its size. That is logged once,
 and once more when it is over. Pools get their size in every round, so a crashed worker is replaced.
+
+All stages of a crawl use the controller of the settings. Our own controller also gets what is known about each stage's
+workers. A fetch slot costs nothing and starts at once, so every page that waits for a slot gets one. A process takes a
+moment to start, and a job is much shorter than that, so a queue is drained within a time instead.
 """
 
 from __future__ import annotations
@@ -14,8 +18,8 @@ import asyncio
 import logging
 import math
 import sys
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -23,10 +27,11 @@ from levada.core.clock import first_of
 from levada.core.errors import BrokerError, LevadaError
 from levada.core.protocols import Clock
 from levada.core.reports import Round, StageRound, StageSummary, StageView, whole
-from levada.scale.pools import WorkerPool
+from levada.core.settings import StagesSettings
+from levada.scale.pools import InProcess, InProcessPool, WorkerPool
 from levada.scale.sampler import StageSampler
 from levada.scale.statistics import InProcessStatistics, JobStatistics, PoolStatistics, QueueStatistics
-from levada.stages import Chain, SizingRule, StageSample
+from levada.stages import Chain, SizingRule, StageSample, live_rule
 
 log = logging.getLogger(__name__)
 
@@ -244,3 +249,49 @@ class Autoscaler:
         except (LevadaError, OSError) as error:  # a process that cannot be started now may be later
             return str(error)
         return ""
+
+
+_STARTUP = {"fetch": 0.0, "parse": 0.3, "index": 0.5, "count": 0.5}  # seconds
+# Jobs last milliseconds, so each sample is clear: patience would only be late.
+_SLOT: dict[str, float] = {"spare": 1.0, "patience": 0.0, "drain": 0.0, "cooldown": 2.0}
+_CHILD: dict[str, float] = {"patience": 0.0, "drain": 0.25, "cooldown": 3.0}
+# One at most, and any job that waits needs it.
+_WRITER: dict[str, float] = {"patience": 0.0, "drain": 0.0, "cooldown": 3.0}
+_OURS = {"fetch": _SLOT, "parse": _CHILD, "index": _WRITER, "count": _WRITER}
+
+
+class _LimitedPool(InProcessPool, Protocol):
+    most: int
+
+
+PluginTables = Mapping[str, Mapping[str, Any]]
+
+
+def stage_rule(stage: str, settings: StagesSettings, most: int, tables: PluginTables | None = None) -> SizingRule:
+    """The rule of a stage with at most `most` workers; `UsageError` if the least is more than that.
+
+    `tables` are the options of plug-ins by name.
+    """
+    options: dict[str, Any] = {"period": settings.period, "startup": _STARTUP[stage]}
+    if settings.controller == "feed-forward":
+        options |= _OURS[stage]
+    # A crawl with few slots may have fewer than the usual least.
+    least = {"fetch": min(settings.min_fetch, most), "parse": settings.min_parse}.get(stage, 0)
+    return live_rule(settings.controller, least, most, options, (tables or {}).get(settings.controller))
+
+
+def stages_after_fetch(
+    settings: StagesSettings,
+    parser: _LimitedPool,
+    indexer: InProcessPool,
+    counter: InProcessPool | None = None,
+    tables: PluginTables | None = None,
+) -> list[Stage]:
+    """Parse, index and count, in the order in which a page passes them."""
+    pools: list[tuple[str, InProcessPool, int]] = [("parse", parser, parser.most), ("index", indexer, 1)]
+    if counter is not None:
+        pools.append(("count", counter, 1))
+    return [
+        Stage(name, InProcess(pool), stage_rule(name, settings, most, tables), settings.idle)
+        for name, pool, most in pools
+    ]

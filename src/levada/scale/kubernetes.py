@@ -52,8 +52,7 @@ class KubernetesApi:
     ) -> None:
         self._account = account
         self._seconds = seconds
-        found = os.environ.get("KUBERNETES_SERVICE_HOST", "")
-        self._host = host or found
+        self._host = host or os.environ.get("KUBERNETES_SERVICE_HOST", "")
         try:
             self._port = port or int(os.environ.get("KUBERNETES_SERVICE_PORT", "443"))
             self._namespace = namespace or (account / "namespace").read_text(encoding="ascii").strip()
@@ -114,8 +113,7 @@ class KubernetesPool:
 
     async def poll(self) -> PoolStatistics:
         scale = await asyncio.to_thread(self._api.scale, self._deployment)
-        self._replicas = scale.spec.replicas
-        on = scale.spec.replicas
+        on = self._replicas = scale.spec.replicas
         not_made = max(0, on - scale.status.replicas)
         return PoolStatistics(on, starting=max(not_made, self._starting.count(on, self._clock.monotonic())))
 

@@ -49,12 +49,9 @@ class InProcessPool(Protocol):
         ...
 
 
-def in_process(pool: InProcessPool) -> WorkerPool:
-    """The pool as the autoscaler uses it."""
-    return _InProcess(pool)
+class InProcess:
+    """A pool inside this process as the autoscaler uses it."""
 
-
-class _InProcess:
     def __init__(self, pool: InProcessPool) -> None:
         self._pool = pool
 

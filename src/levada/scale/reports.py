@@ -46,24 +46,22 @@ def read_report(body: bytes) -> WorkerReport | None:
     return report if report.format == FORMAT and report.done <= report.taken else None
 
 
-class _Worker:
+class _Worker(msgspec.Struct):
     """The last report of a worker. Jobs done before its first report do not count; jobs in progress do."""
 
-    __slots__ = ("at", "done", "taken")
-
-    def __init__(self, done: int) -> None:
-        self.at = 0.0
-        self.taken = self.done = done
+    taken: int
+    done: int
+    at: float = 0.0
 
     @property
     def busy(self) -> int:
         return self.taken - self.done
 
 
-class _Stage:
-    def __init__(self) -> None:
-        self.workers: dict[str, _Worker] = {}
-        self.taken = self.done = 0
+class _Stage(msgspec.Struct):
+    workers: dict[str, _Worker] = {}
+    taken: int = 0
+    done: int = 0
 
     def forget(self, worker: str) -> None:
         last = self.workers.pop(worker, None)
@@ -93,7 +91,7 @@ class WorkerReports:
         if last is None:
             if len(stage.workers) >= _MOST_WORKERS:
                 return
-            last = stage.workers[report.worker] = _Worker(report.done)
+            last = stage.workers[report.worker] = _Worker(report.done, report.done)
         stage.taken += report.taken - last.taken
         stage.done += max(0, report.done - last.done)
         last.at, last.taken, last.done = at, report.taken, max(report.done, last.done)
