@@ -27,9 +27,9 @@ from levada.bulk.splitting import Cut, KeyRange, NullKeys, SplitMethod
 from levada.bulk.start import Splitting, Starter
 from levada.bulk.tasks import LoadPlan, LoadState, LoadStatus, Manifest, TaskLease, TaskResult
 from levada.bulk.verify import Content, content_of_map, content_of_table
-from levada.core.clock import ManualClock
 from levada.core.errors import LevadaError, Refused, StoreFull
 from tests.bulk.memory import DirectPipeline, MemoryMaps, MemoryTable, MemoryTaskStore, NoHeartbeat
+from tests.manual_clock import ManualClock
 
 PLAN = LoadPlan("categories", "memory", "allowed", "msisdn", "category", collect=True)
 LEASE = 10.0

@@ -25,7 +25,7 @@ from levada.bulk.splitting import BlockRange, Cut, KeyRange, NullKeys, Span, Spl
 from levada.bulk.tasks import LoadState
 from levada.collection.shards import ReshardOptions, apply_shards
 from levada.collection.warm_map import WarmMapResult, WarmPages, maps_of, warm, warm_request
-from levada.core.clock import ManualClock, SystemClock
+from levada.core.clock import SystemClock
 from levada.core.errors import LevadaError, NotFound, Refused, UsageError
 from levada.core.folder import DataFolder
 from levada.core.records import FoundUrl, NewVersion, Outcome, PageState, Signals, Visit, VisitResult
@@ -34,6 +34,7 @@ from levada.store.reading import open_collection
 from levada.store.sqlite import SqliteStore
 from levada.store.summaries import PageSummary, summary_of
 from tests.cli.collection import DOWN, FRONT, NEW, NOW, PLAIN, VAPUR, build, settle, version
+from tests.manual_clock import ManualClock
 
 pytest_plugins = ["tests.servers.fixtures"]
 

@@ -21,8 +21,8 @@ from levada.bulk.targets.lmdb import LmdbMaps
 from levada.bulk.targets.redis import RedisMaps
 from levada.bulk.targets.redis_client import RedisNodes
 from levada.bulk.tasks import LoadPlan, Manifest
-from levada.core.clock import ManualClock
 from tests.bulk.memory import MemoryMaps
+from tests.manual_clock import ManualClock
 
 _names = count(1)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from levada.core.clock import ManualClock, ScaledClock, SystemClock
+from levada.core.clock import ScaledClock, SystemClock
 from levada.core.protocols import Clock
 from levada.testing import ClockContract
+from tests.manual_clock import ManualClock
 
 
 class TestSystem(ClockContract):

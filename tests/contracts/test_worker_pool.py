@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from levada.core.clock import ManualClock, SystemClock
+from levada.core.clock import SystemClock
 from levada.core.records import RawPage
 from levada.parser.pool import ParserPool
 from levada.scale.pools import FetchSlots, LocalProcesses
 from levada.testing import WorkforceContract
+from tests.manual_clock import ManualClock
 
 _WORKER = "import signal, sys; signal.signal(15, lambda *a: sys.exit(0)); signal.pause()"
 

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import ParamSpec, TypeVar
 
-from levada.core.clock import ManualClock
 from levada.core.protocols import CommandQueue, Parser, RevisitPolicy
 from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, FoundUrl, PageRecord, Request, Response, VisitResult
@@ -29,6 +28,7 @@ from levada.scale.autoscaler import Stage
 from levada.store.base import StoreLimits
 from levada.store.memory import MemoryStore
 from tests.scripted_web import Answer, MemoryFetcher
+from tests.manual_clock import ManualClock
 
 __all__ = [
     "DAY",

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from levada.core.clock import ManualClock
 from levada.core.errors import SettingsError
 from levada.core.reasons import Reason
 from levada.core.records import (
@@ -37,6 +36,7 @@ from levada.crawl.sites import SiteCache, doubling, http_date, retry_after
 from levada.pages.robots import RobotsRules
 from levada.store.memory import MemoryStore
 from tests.scripted_web import MemoryFetcher
+from tests.manual_clock import ManualClock
 
 PAGE = PageRecord(1, "http://a.test/", "a.test", PageKind.PAGE, PageState.NEW, DiscoveredBy.SEED, 0, 0, 0.0)
 

@@ -7,13 +7,13 @@ import re
 
 import pytest
 
-from levada.core.clock import ManualClock
 from levada.core.records import RawPage
 from levada.demo.gazette import EDITIONS, EVERY, FIRST, GAZETTE_HOST, PAGES, Gazette, is_issue
 from levada.demo.http import WebRequest
 from levada.demo.server import serve
 from levada.demo.world import DemoWorld
 from levada.pages.parse import ParseLimits, parse_page
+from tests.manual_clock import ManualClock
 
 BEGAN = 1_000_000.0
 

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levada.core.clock import ManualClock
 from levada.demo.http import WebRequest, read_head
 from levada.demo.server import Running, config_text, main, serve
 from levada.demo.world import ORIGIN, DemoWorld
+from tests.manual_clock import ManualClock
 
 Story = Callable[[Running], Awaitable[None]]
 

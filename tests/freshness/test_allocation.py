@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.freshness.value import allocate, freshness_of, visit_rate
+from levada.freshness.value import visit_rate
+from tests.freshness.allocation import allocate, freshness_of
 
 rates = st.floats(1e-9, 1e3)
 weights = st.floats(1e-3, 1e3)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from levada.freshness import RULES, Rule, revisit_rule
 from levada.freshness.published import cho, ema, nutch, nutch_22, real_time, stormcrawler
 from levada.freshness.rule import fixed
-from levada.freshness.value import allocate, visit_rate
+from levada.freshness.value import visit_rate
+from tests.freshness.allocation import allocate
 from tests.needs import package
 
 HOUR, DAY = 3_600.0, 86_400.0

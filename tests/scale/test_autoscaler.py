@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.core.clock import ManualClock
 from levada.core.errors import StoreError, UsageError
 from levada.core.reports import Round
 from levada.core.settings import StagesSettings, convert_settings, parse_settings
@@ -21,6 +20,7 @@ from levada.scale.statistics import InProcessStatistics
 from levada.stages import Chain, StageSample, feed_forward
 from tests.crawl.simulated_crawl import World, page
 from tests.crawl.test_politeness import lease
+from tests.manual_clock import ManualClock
 
 PERIOD = 0.25
 

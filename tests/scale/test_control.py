@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from levada.core.clock import ManualClock
 from levada.core.errors import BrokerAway, LevadaError
 from levada.core.reports import Round
 from levada.scale.autoscaler import Autoscaler, Stage
@@ -17,6 +16,7 @@ from levada.scale.pools import FetchSlots, InProcess
 from levada.scale.sampler import StageSampler
 from levada.scale.statistics import JobStatistics, PoolStatistics, QueueStatistics
 from levada.stages import feed_forward
+from tests.manual_clock import ManualClock
 
 Look = QueueStatistics | None | BrokerAway
 

@@ -10,10 +10,10 @@ from typing import Any
 import grpc
 import pytest
 
-from levada.core.clock import ManualClock
 from levada.core.errors import LevadaError
 from levada.scale.keda import SERVICE, DesiredSizes, KedaPool, KedaServer, keda_messages
 from levada.scale.statistics import PoolStatistics
+from tests.manual_clock import ManualClock
 
 PROTO = Path(__file__).parents[2] / "src/levada/scale/externalscaler.proto"
 

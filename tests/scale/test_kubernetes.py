@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from levada.core.clock import ManualClock
 from levada.core.errors import LevadaError, UsageError
 from levada.scale.kubernetes import KubernetesApi, KubernetesPool
 from levada.scale.statistics import PoolStatistics
 from tests.fetch.certificates import Authority
+from tests.manual_clock import ManualClock
 
 PATH = "/apis/apps/v1/namespaces/crawl/deployments/fetcher/scale"
 

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from levada.core.clock import ManualClock, SystemClock
+from levada.core.clock import SystemClock
 from levada.core.errors import UsageError
 from levada.core.protocols import Clock
 from levada.scale.pools import LocalProcesses, parse_command
+from tests.manual_clock import ManualClock
 
 _PATIENT = "import signal,sys,time; signal.signal(15, lambda *a: sys.exit(0)); print('up'); time.sleep(60)"
 _DEAF = "import signal,sys,time; signal.signal(15, signal.SIG_IGN); open(sys.argv[1], 'x').close(); time.sleep(60)"

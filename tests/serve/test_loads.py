@@ -15,12 +15,12 @@ from starlette.testclient import TestClient
 
 from levada.bulk.loads import LoadRequest, LoadWatch, load_status, note_load
 from levada.collection.warm_map import WarmPages, maps_of, warm, warm_request
-from levada.core.clock import ManualClock
 from levada.core.errors import LevadaError
 from levada.core.folder import DataFolder
 from levada.core.records import Outcome
 from levada.store.sqlite import SqliteStore
 from tests.cli.collection import BLOCKED, DOWN, ESCAPE, FRONT, GONE, NEW, NOW, PLAIN, SCRIPT, VAPUR, settle, version
+from tests.manual_clock import ManualClock
 from tests.needs import missing
 from tests.serve.browser_session import Walk, browser, chromium, open_page
 from tests.serve.conftest import Open

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 import msgspec
 
 from levada.collection.components import learn_from_sample, make_policy
-from levada.core.clock import ManualClock
 from levada.core.records import Outcome, Request, Response
 from levada.core.settings import parse_settings
 from levada.demo.actual import ActualFreshness, fresh_at, measure, round_robin
@@ -18,6 +17,7 @@ from levada.demo.sites import SiteAnswers
 from levada.demo.world import DemoWorld as Web
 from levada.store.memory import MemoryStore
 from tests.crawl.simulated_crawl import HOUR, TimedFetcher, World
+from tests.manual_clock import ManualClock
 
 PAGES, HOURS = 500, 3.5
 

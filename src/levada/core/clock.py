@@ -1,14 +1,13 @@
 """Clocks: the only module that reads the machine's time.
 
 `now` is the time of the crawled world, in float seconds since the epoch. It can run faster than wall-clock time
-(`ScaledClock`, the bundled web at 500x) or stand still until it is advanced (`ManualClock`, tests). `monotonic`
-counts the same seconds as `now`, but never jumps back. Limits on sockets and child processes are not world time:
-they are in the machine's seconds, inside the adapters that enforce them.
+(`ScaledClock`, the bundled web at 500x). `monotonic` counts the same seconds as `now`, but never jumps back. Limits on
+sockets and child processes are not world time: they are in the machine's seconds, inside the adapters that enforce
+them.
 """
 
 from __future__ import annotations
 
-import heapq
 import time
 from typing import TYPE_CHECKING
 
@@ -52,46 +51,6 @@ class ScaledClock:
 
     async def sleep(self, seconds: float) -> None:
         await _pass(max(0.0, seconds) / self.speed)
-
-
-class ManualClock:
-    """Time that moves only by `advance`."""
-
-    def __init__(self, start: float = 0.0) -> None:
-        self._now = start
-        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
-        self._count = 0
-
-    def now(self) -> float:
-        return self._now
-
-    def monotonic(self) -> float:
-        return self._now
-
-    def advance(self, seconds: float) -> None:
-        """Move the time forward and wake the sleepers whose time has come."""
-        self._now += seconds
-        while self._sleepers and self._sleepers[0][0] <= self._now:
-            _, _, sleeper = heapq.heappop(self._sleepers)
-            if not sleeper.done():
-                sleeper.set_result(None)
-
-    async def sleep(self, seconds: float) -> None:
-        import asyncio
-
-        if seconds <= 0:
-            await _pass(0.0)
-            return
-        sleeper = asyncio.get_running_loop().create_future()
-        self._count += 1
-        heapq.heappush(self._sleepers, (self._now + seconds, self._count, sleeper))
-        await sleeper
-
-    def next_wake(self) -> float | None:
-        """The time at which the next sleeper wakes."""
-        while self._sleepers and self._sleepers[0][2].done():
-            heapq.heappop(self._sleepers)
-        return self._sleepers[0][0] if self._sleepers else None
 
 
 async def _pass(seconds: float) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from levada.core.protocols import ChangeHints, RevisitPolicy
 from levada.core.records import ChangeHint, PageKind, PageRecord, ParsedPage, Response, Signals
 from levada.crawl.executor import StoreExecutor
@@ -52,13 +54,12 @@ def hints_of(parsed: ParsedPage, now: float) -> tuple[ChangeHint, ...]:
     )
 
 
-class ChangeHintStep:
+class ChangeHintStep(msgspec.Struct, frozen=True):
     """Brings the visits of pages forward that a sitemap or feed says changed."""
 
-    def __init__(self, hints: ChangeHints, policy: RevisitPolicy, executor: StoreExecutor) -> None:
-        self._hints = hints
-        self._policy = policy
-        self._executor = executor
+    hints: ChangeHints
+    policy: RevisitPolicy
+    executor: StoreExecutor
 
     async def __call__(self, hints: Sequence[ChangeHint]) -> int:
         """Take the hints; returns how many of the pages are stored in an older version."""
@@ -66,12 +67,12 @@ class ChangeHintStep:
         for start in range(0, len(hints), _SLICE):
             part = hints[start : start + _SLICE]
             signals = {hint.url: hint.said for hint in part}
-            pages = await self._executor.run(self._hints.outdated, part)
+            pages = await self.executor.run(self.hints.outdated, part)
             sooner = [
-                (page, signals[page.url], self._policy.visit_after_hint(page, page.told | signals[page.url]))
+                (page, signals[page.url], self.policy.visit_after_hint(page, page.told | signals[page.url]))
                 for page in pages
             ]
             if sooner:
-                await self._executor.run(self._hints.bring_forward, sooner)
+                await self.executor.run(self.hints.bring_forward, sooner)
             outdated += len(sooner)
         return outdated

@@ -99,8 +99,8 @@ class Crawl:
             stats = await self._scheduler.stats()
         finally:
             self._executor.close()
-        now, started = self.clock.now(), self.progress.started
-        return self.progress.report(stats, now, now - started, self._scheduler.stopped, await self._transport.summary())
+        now = self.clock.now()
+        return self.progress.report(stats, now, self._scheduler.stopped, await self._transport.summary())
 
     def _beside(self) -> Iterator[Coroutine[None, None, None]]:
         if self._watch_seconds is not None:

@@ -56,14 +56,7 @@ class CrawlProgress:
         (then, before), (last, visits) = self._pace[0], self._pace[-1]
         return (visits - before) / (last - then) if last > then else 0.0
 
-    def report(
-        self,
-        stats: CollectionStats,
-        now: float,
-        seconds: float,
-        stopped: str,
-        stages: tuple[StageSummary, ...] = (),
-    ) -> Report:
+    def report(self, stats: CollectionStats, now: float, stopped: str, stages: tuple[StageSummary, ...]) -> Report:
         return Report(
             pages=stats.stored,
             fetched=self.fetched,
@@ -76,7 +69,7 @@ class CrawlProgress:
             found=self.found,
             unvisited=stats.unvisited,
             bytes=self.wire_bytes,
-            seconds=seconds,
+            seconds=now - self.started,
             believed_current=self.estimates.share(now),
             stopped=stopped,
             stages=stages,

@@ -10,6 +10,8 @@ from __future__ import annotations
 from itertools import islice
 from math import inf
 
+import msgspec
+
 from levada.core.protocols import ChangeHints, Clock, PageSample, RevisitPolicy
 from levada.core.records import PageRecord, Signals
 from levada.crawl.executor import StoreExecutor
@@ -19,24 +21,15 @@ _SLICE = 500  # pages at a time: commits of visits go in between
 _WORTH_WRITING = 0.95  # share of the time left: a smaller gain is not worth the write
 
 
-class ReplanningStep:
+class ReplanningStep(msgspec.Struct, frozen=True):
     """Replans all pages when the price has fallen, with a `pause` in seconds between two slices."""
 
-    def __init__(
-        self,
-        page_sample: PageSample,
-        hints: ChangeHints,
-        policy: RevisitPolicy,
-        executor: StoreExecutor,
-        clock: Clock,
-        pause: float,
-    ) -> None:
-        self._page_sample = page_sample
-        self._hints = hints
-        self._policy = policy
-        self._executor = executor
-        self._clock = clock
-        self._pause = pause
+    page_sample: PageSample
+    hints: ChangeHints
+    policy: RevisitPolicy
+    executor: StoreExecutor
+    clock: Clock
+    pause: float
 
     async def run(self) -> None:
         """Replan until cancelled, if the policy has a price.
@@ -44,30 +37,30 @@ class ReplanningStep:
         The first pass comes at once, because the price at which pages were planned is not stored.
         """
         then = inf
-        while price := self._policy.price():
+        while price := self.policy.price():
             if price < _CHEAPER * then:
                 await self.everything()
                 then = 0.0
             then = max(then, price)  # one that rose may fall again
-            await self._clock.sleep(10 * self._pause)
+            await self.clock.sleep(10 * self.pause)
 
     async def everything(self) -> int:
         """Replan all pages; returns how many visits were brought forward."""
-        pages = self._page_sample.sample(1)
+        pages = self.page_sample.sample(1)
         moved = 0
-        while part := await self._executor.run(lambda: list(islice(pages, _SLICE))):
+        while part := await self.executor.run(lambda: list(islice(pages, _SLICE))):
             sooner = [each for page in part if (each := self._sooner(page)) is not None]
             if sooner:
-                await self._executor.run(self._hints.bring_forward, sooner)
+                await self.executor.run(self.hints.bring_forward, sooner)
             moved += len(sooner)
-            await self._clock.sleep(self._pause)
+            await self.clock.sleep(self.pause)
         return moved
 
     def _sooner(self, page: PageRecord) -> tuple[PageRecord, Signals, float] | None:
-        wanted = self._policy.visit_after_hint(page, page.told)
+        wanted = self.policy.visit_after_hint(page, page.told)
         if wanted is None or page.next_visit is None or page.failures:
             return None
-        left = page.next_visit - self._clock.now()
-        if left <= 0 or wanted - self._clock.now() > _WORTH_WRITING * left:
+        left = page.next_visit - self.clock.now()
+        if left <= 0 or wanted - self.clock.now() > _WORTH_WRITING * left:
             return None
         return page, Signals.NOTHING, wanted

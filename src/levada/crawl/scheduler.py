@@ -32,7 +32,7 @@ from levada.crawl.link_filter import LinkFilter
 from levada.crawl.politeness import PolitenessQueue
 from levada.crawl.progress import CrawlProgress
 from levada.crawl.robots import RobotsCache, RobotsVerdict, named_sitemaps
-from levada.crawl.sites import Backoff, SiteCache, SiteHealth
+from levada.crawl.sites import Backoff, SiteCache
 from levada.crawl.visits import Fetched
 from levada.pages.robots import RobotsRules
 
@@ -163,7 +163,6 @@ class Scheduler:
         admitted = (record.site for record in sites if record.admitted and not record.dropped)
         self.link_filter = LinkFilter(settings.crawl, admitted, lambda url: self._robots.closes(url))
         self._sites = SiteCache(ports.sites, executor, polite, self.link_filter.admitted)
-        self._site_health = SiteHealth(self._sites, polite.max_backoff)
         self._robots = RobotsCache(ports.fetcher, self._sites, self._clock, polite, self._read_robots)
         self._more_there = True  # the last lease call returned pages: another may return more
         self._news = asyncio.Event()
@@ -378,7 +377,7 @@ class Scheduler:
     async def answered(self, fetched: Fetched) -> None:
         """Take the end of a visit or a refusal: it decides when the site is fetched next."""
         site = fetched.lease.page.site
-        backoff = await self._site_health.after(fetched)
+        backoff = await self._sites.after(fetched)
         now = self._clock.now()
         due = now
         if self._transport.delay_from_answer and fetched.response is not None:

@@ -60,8 +60,20 @@ def largest(*delays: float | None) -> float | None:
     return max((delay for delay in delays if delay is not None), default=None)
 
 
+_NO_ANSWER = {Reason.DNS, Reason.CONNECT, Reason.TLS, Reason.PROTOCOL, Reason.SECONDS, Reason.MIN_RATE}
+SITE_TROUBLE = frozenset({*_NO_ANSWER, Reason.ROBOTS_UNREACHABLE})
+"""The reasons that say something about a site and not only about a page."""
+
+
+class Backoff(msgspec.Struct, frozen=True):
+    """A pause in fetching a site, after failures in a row or a Retry-After."""
+
+    until: float
+    was_asked_for: bool  # by a Retry-After
+
+
 class SiteCache:
-    """The records of the sites in use, written through to the store.
+    """The records of the sites in use, written through to the store, and what answers say about their health.
 
     `admitted` grows while the crawl runs: saving a record that was read before must not undo an admission.
     """
@@ -138,6 +150,23 @@ class SiteCache:
         if record.dropped:
             await self._save(msgspec.structs.replace(record, rest_until=0.0))
 
+    async def after(self, fetched: Fetched) -> Backoff | None:
+        """Record how the site answered, or that it did not; returns the backoff that follows, if any."""
+        site, now = fetched.lease.page.site, fetched.at
+        response = fetched.response
+        trouble = fetched.refused if response is None else response.reason
+        if response is not None and response.status in (429, 503):
+            wait = retry_after(response.header("retry-after"), now, self._settings.max_backoff)
+            if wait:  # a wait that is over does not say when the site works again
+                await self.back_off(site, now + wait)
+                return Backoff(now + wait, was_asked_for=True)
+        if trouble in SITE_TROUBLE or (response is not None and (response.status >= 500 or response.status == 429)):
+            until = await self.failed(site, now)
+            return None if until is None else Backoff(until, was_asked_for=False)
+        if response is not None and response.status:
+            await self.answered(site)
+        return None
+
     async def _save(self, record: SiteRecord) -> None:
         if not record.admitted and record.site in self._admitted:
             record = msgspec.structs.replace(record, admitted=True)
@@ -149,40 +178,3 @@ class SiteCache:
         self._kept.move_to_end(record.site)
         if len(self._kept) > self._most_kept:
             self._kept.popitem(last=False)
-
-
-_NO_ANSWER = {Reason.DNS, Reason.CONNECT, Reason.TLS, Reason.PROTOCOL, Reason.SECONDS, Reason.MIN_RATE}
-SITE_TROUBLE = frozenset({*_NO_ANSWER, Reason.ROBOTS_UNREACHABLE})
-"""The reasons that say something about a site and not only about a page."""
-
-
-class Backoff(msgspec.Struct, frozen=True):
-    """A pause in fetching a site, after failures in a row or a Retry-After."""
-
-    until: float
-    was_asked_for: bool  # by a Retry-After
-
-
-class SiteHealth:
-    """What an answer, or the lack of one, says about its site; `max_backoff` also bounds a Retry-After."""
-
-    def __init__(self, sites: SiteCache, max_backoff: float) -> None:
-        self._sites = sites
-        self._max_backoff = max_backoff
-
-    async def after(self, fetched: Fetched) -> Backoff | None:
-        """Record how the site answered; returns the backoff that follows, if any."""
-        site, now = fetched.lease.page.site, fetched.at
-        response = fetched.response
-        trouble = fetched.refused if response is None else response.reason
-        if response is not None and response.status in (429, 503):
-            wait = retry_after(response.header("retry-after"), now, self._max_backoff)
-            if wait:  # a wait that is over does not say when the site works again
-                await self._sites.back_off(site, now + wait)
-                return Backoff(now + wait, was_asked_for=True)
-        if trouble in SITE_TROUBLE or (response is not None and (response.status >= 500 or response.status == 429)):
-            until = await self._sites.failed(site, now)
-            return None if until is None else Backoff(until, was_asked_for=False)
-        if response is not None and response.status:
-            await self._sites.answered(site)
-        return None

@@ -42,16 +42,15 @@ class LoopSockets:
         now = 0 if wanted == pycurl.POLL_REMOVE else wanted
         if now:
             self._wanted[fd] = now
-        if (now ^ before) & pycurl.POLL_IN:
-            if now & pycurl.POLL_IN:
-                self._loop.add_reader(fd, self._ready, fd, pycurl.CSELECT_IN)
-            else:
-                self._loop.remove_reader(fd)
-        if (now ^ before) & pycurl.POLL_OUT:
-            if now & pycurl.POLL_OUT:
-                self._loop.add_writer(fd, self._ready, fd, pycurl.CSELECT_OUT)
-            else:
-                self._loop.remove_writer(fd)
+        loop = self._loop
+        for poll, event, add, remove in (
+            (pycurl.POLL_IN, pycurl.CSELECT_IN, loop.add_reader, loop.remove_reader),
+            (pycurl.POLL_OUT, pycurl.CSELECT_OUT, loop.add_writer, loop.remove_writer),
+        ):
+            if now & ~before & poll:
+                add(fd, self._ready, fd, event)
+            elif before & ~now & poll:
+                remove(fd)
 
     def close(self) -> None:
         for fd in tuple(self._wanted):

@@ -9,12 +9,13 @@ global, and the last two lead to any IPv4 address that they contain.
 from __future__ import annotations
 
 from collections.abc import Collection
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
 from levada.core.errors import SettingsError
 
-_V4_REFUSED = {
-    IPv4Network(network): kind
+# Networks that embed IPv4 addresses in IPv6 are refused as a whole: a site behind one also has a plain IPv4 address.
+_REFUSED = {
+    ip_network(network): kind
     for network, kind in {
         "0.0.0.0/8": "this host",
         "10.0.0.0/8": "private",
@@ -32,13 +33,6 @@ _V4_REFUSED = {
         "203.0.113.0/24": "documentation",
         "224.0.0.0/4": "multicast",
         "240.0.0.0/4": "reserved or broadcast",
-    }.items()
-}
-
-# Networks that embed IPv4 addresses are refused as a whole: a site behind one also has a plain IPv4 address.
-_V6_REFUSED = {
-    IPv6Network(network): kind
-    for network, kind in {
         "::/128": "unspecified",
         "::1/128": "loopback",
         "::ffff:0:0/96": "IPv4 in IPv6",
@@ -98,15 +92,9 @@ class AddressGuard:
 
 
 def _kind(address: IPv4Address | IPv6Address) -> str | None:
-    if isinstance(address, IPv4Address):
-        kind = next((kind for network, kind in _V4_REFUSED.items() if address in network), None)
-    else:
-        kind = next((kind for network, kind in _V6_REFUSED.items() if address in network), None)
-        if kind is None and address not in _V6_UNICAST:
-            kind = "reserved"
-    if kind is None and not address.is_global:
-        kind = "reserved"
-    return kind
+    kind = next((kind for network, kind in _REFUSED.items() if address in network), None)
+    is_allocated = isinstance(address, IPv4Address) or address in _V6_UNICAST
+    return kind or (None if is_allocated and address.is_global else "reserved")
 
 
 def _exception(text: str) -> tuple[IPv4Address | IPv6Address, int]:

@@ -207,7 +207,7 @@ def cho(
     """Visits by an estimate of the change rate that never forgets.
 
     The longer a page keeps its pace, the better the estimate, and the slower it notices another pace. `price` (see
-    `allocate`) adjusts the budget: at 1800, a page that changes once an hour is visited once an hour, slower pages
+    `visit_rate`) adjusts the budget: at 1800, a page that changes once an hour is visited once an hour, slower pages
     several times per change, faster ones less than once. Four times the price gives about half the visits.
     """
     check_bounds(first, floor, ceiling, scale)
