@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from levada.freshness.published import ema
+from levada.freshness.rule import ema
 from levada.lab.reference import reference_rows
 
 MINUTE = 60.0

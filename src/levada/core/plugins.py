@@ -41,6 +41,11 @@ class Group(msgspec.Struct, frozen=True):
     given: tuple[str, ...] = ()  # keyword arguments that a factory may take
 
 
+def _functions(module: str, names: str) -> dict[str, str]:
+    """Built-ins that are functions of one module of Levada: `nutch-22` is made by `nutch_22`."""
+    return {name: f"levada.{module}:{name.replace('-', '_')}" for name in names.split()}
+
+
 GROUPS: dict[str, Group] = {
     "levada.readers": Group(
         "parse.readers",
@@ -69,44 +74,24 @@ GROUPS: dict[str, Group] = {
         (),  # a policy has `plan`, a rule has `step`: `levada.freshness.rules` tells them apart
         {
             "learned": "levada.freshness.learned:LearnedRevisit",
-            "ema": "levada.freshness.published:ema",
-            "real-time": "levada.freshness.published:real_time",
-            "fixed": "levada.freshness.rule:fixed",
-            "nutch": "levada.freshness.published:nutch",
-            "nutch-22": "levada.freshness.published:nutch_22",
-            "stormcrawler": "levada.freshness.published:stormcrawler",
-            "cho": "levada.freshness.published:cho",
+            **_functions("freshness.rule", "ema real-time fixed nutch nutch-22 stormcrawler cho"),
         },
         ("first", "floor", "ceiling", "estimates", "per_hour", "per_page_per_day", "per_site"),
     ),
     "levada.groupings": Group(
         "trends.grouping",
         ("choose", "choose_many"),
-        {
-            "shuffle": "levada.grouping.methods:shuffle",
-            "key": "levada.grouping.methods:key",
-            "partial": "levada.grouping.methods:partial",
-            "dynamic": "levada.grouping.methods:dynamic",
-            "dynamic-text": "levada.grouping.methods:dynamic_text",
-            "d-choices": "levada.grouping.methods:d_choices",
-            "w-choices": "levada.grouping.methods:w_choices",
-            "levelled": "levada.grouping.methods:levelled",
-        },
+        _functions("grouping.methods", "shuffle key partial dynamic dynamic-text d-choices w-choices levelled"),
         ("workers", "hashers", "sender"),
     ),
     "levada.controllers": Group(
         "stages.controller",
         ("name", "step", "width", "parameters"),
         {
-            "static": "levada.stages.autoscalers:static",
-            "linear": "levada.stages.report:linear",
-            "linear-as-written": "levada.stages.report:linear_as_written",
-            "drain-time": "levada.stages.report:drain_time",
-            "drain-time-as-written": "levada.stages.report:drain_time_as_written",
-            "hpa": "levada.stages.autoscalers:hpa",
-            "keda": "levada.stages.autoscalers:keda",
-            "ds2": "levada.stages.autoscalers:ds2",
-            "feed-forward": "levada.stages.feed_forward:feed_forward",
+            **_functions("stages.autoscalers", "static"),
+            **_functions("stages.report", "linear linear-as-written drain-time drain-time-as-written"),
+            **_functions("stages.autoscalers", "hpa keda ds2"),
+            **_functions("stages.feed_forward", "feed-forward"),
         },
         ("least", "most", "period", "startup"),
     ),

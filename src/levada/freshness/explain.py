@@ -15,9 +15,8 @@ import msgspec
 
 from levada.core.records import Outcome, Visit
 from levada.freshness.estimates import PageEstimates
-from levada.freshness.published import ema
 from levada.freshness.rates import RATES, chance_unchanged
-from levada.freshness.rule import LEAST, within
+from levada.freshness.rule import LEAST, ema, within
 from levada.freshness.value import mean_at
 
 
