@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
+import msgspec
+
 from levada.core.records import FOREVER, Lease
 
 
@@ -29,18 +31,15 @@ class BudgetPacer:
             self._next = max(self._next, now) + self._gap
 
 
-class _Line:
+class _Line(msgspec.Struct, eq=False):
     """The pages of one site that wait, and when the site may be fetched next."""
 
-    __slots__ = ("delay", "next_start", "pacer", "queued", "under_way", "waiting")
-
-    def __init__(self, delay: float, pacer: BudgetPacer) -> None:
-        self.waiting: deque[Lease] = deque()
-        self.delay = delay
-        self.pacer = pacer
-        self.under_way = 0
-        self.next_start = float("-inf")
-        self.queued = False  # it is in the heap
+    delay: float
+    pacer: BudgetPacer
+    waiting: deque[Lease] = msgspec.field(default_factory=deque)
+    under_way: int = 0
+    next_start: float = float("-inf")
+    queued: bool = False  # it is in the heap
 
     def ready_at(self) -> float:
         return max(self.next_start, self.pacer.ready_at())

@@ -19,6 +19,8 @@ import math
 import struct
 from collections.abc import Callable, Iterable, MutableSequence, Sequence
 
+import msgspec
+
 from levada.core.hashing import drawn
 from levada.core.records import Outcome, PageKind, PageRecord, Signals, Visit
 from levada.freshness.rates import RATES, WORST, chance_unchanged, observe, observe_first, posterior
@@ -135,39 +137,33 @@ _FRESHLY_MADE = 60.0  # seconds: a younger page was generated for the request, a
 _COMPARED = (Outcome.FIRST, Outcome.UNCHANGED, Outcome.CHANGED)
 
 
-class SiteSums:
+class SiteSums(msgspec.Struct, eq=False):
     """The sums over the sample's pages of one site."""
 
-    __slots__ = ("alike", "counts", "members", "new_page", "sums", "unannounced")
-
-    def __init__(self, width: int) -> None:
-        self.sums = [0.0] * width
-        self.counts = [0] * MANY
-        self.members = 0
-        self.unannounced = 1.0  # the share of changes without a hint
-        self.new_page: list[float] = []  # the probabilities of the last page without evidence
-        self.alike = 0  # how many more pages without evidence get the same
+    sums: list[float]
+    counts: list[int] = msgspec.field(default_factory=lambda: [0] * MANY)
+    members: int = 0
+    unannounced: float = 1.0  # the share of changes without a hint
+    new_page: list[float] = []  # the probabilities of the last page without evidence
+    alike: int = 0  # how many more pages without evidence get the same
 
     def count(self, new: Sequence[int], old: Sequence[int]) -> None:
         self.counts = [total + more - less for total, more, less in zip(self.counts, new, old, strict=True)]
         self.unannounced = unannounced(self.counts)
 
 
-class Member:
+class Member(msgspec.Struct, eq=False):
     """A page of the sample: the probabilities of its rates, then the visits per second at each price."""
 
-    __slots__ = ("at", "counts", "evidence", "hinted", "importance", "place", "probabilities", "share", "site")
-
-    def __init__(self, site: SiteSums, importance: float, width: int, place: int) -> None:
-        self.site = site
-        self.importance = importance
-        self.place = place
-        self.evidence: Sequence[float] = ()
-        self.probabilities = [0.0] * width
-        self.share = [0.0] * width
-        self.counts = [0] * MANY
-        self.at = 0.0
-        self.hinted = 0.0  # the probability that it changed since, by a hint
+    site: SiteSums
+    importance: float
+    place: int
+    probabilities: list[float]
+    share: list[float]
+    evidence: Sequence[float] = ()
+    counts: list[int] = msgspec.field(default_factory=lambda: [0] * MANY)
+    at: float = 0.0
+    hinted: float = 0.0  # the probability that it changed since, by a hint
 
 
 class PageEstimates:
@@ -194,7 +190,7 @@ class PageEstimates:
 
     def site(self, site: str) -> SiteSums:
         """The sums of a site; empty ones if the sample has no page of it."""
-        return self._sites.get(site) or SiteSums(self._width)
+        return self._sites.get(site) or SiteSums([0.0] * self._width)
 
     def members(self) -> Iterable[Member]:
         return self._members.values()
@@ -367,9 +363,10 @@ class PageEstimates:
     def _join(self, page: PageRecord) -> Member:
         site = self._sites.get(page.site)
         if site is None:
-            site = self._sites[page.site] = SiteSums(self._width)
+            site = self._sites[page.site] = SiteSums([0.0] * self._width)
         site.members += 1
-        member = Member(site, self.importance(page.url), self._width, len(self._ring))
+        width, importance = self._width, self.importance(page.url)
+        member = Member(site, importance, len(self._ring), [0.0] * width, [0.0] * width)
         self._members[page.id] = member
         self._ring.append(page.id)
         return member

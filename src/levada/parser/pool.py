@@ -47,13 +47,10 @@ _MOST_ANSWER = 256 * 1024 * 1024  # bytes: no page has that much on it
 _MOST_SENTENCE = 2_000  # bytes
 
 
-class ParseJob:
-    __slots__ = ("answer", "is_buffered", "page")
-
-    def __init__(self, page: RawPage, answer: asyncio.Future[ParsedPage]) -> None:
-        self.page = page
-        self.answer = answer
-        self.is_buffered = False
+class ParseJob(msgspec.Struct, eq=False):
+    page: RawPage
+    answer: asyncio.Future[ParsedPage]
+    is_buffered: bool = False
 
 
 class ParserProcess(asyncio.Protocol):

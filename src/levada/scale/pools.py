@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
 
+import msgspec
+
 from levada.core.errors import LevadaError, UsageError
 from levada.core.protocols import Clock
 from levada.scale.statistics import InProcessStatistics, PoolStatistics
@@ -133,12 +135,11 @@ def parse_command(text: str) -> list[str]:
     return words
 
 
-class _Worker:
-    def __init__(self, name: str, process: asyncio.subprocess.Process, born: float) -> None:
-        self.name = name
-        self.process = process
-        self.born = born
-        self.kill_at: float | None = None  # told to stop
+class _Worker(msgspec.Struct, eq=False):
+    name: str
+    process: asyncio.subprocess.Process
+    born: float
+    kill_at: float | None = None  # told to stop
 
 
 class LocalProcesses:
