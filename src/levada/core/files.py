@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from levada.core.errors import LevadaError, StoreFull, UsageError
 
@@ -39,12 +39,6 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-class Output(Protocol):
-    """Something that bytes can be written to."""
-
-    def write(self, data: bytes, /) -> int: ...
 
 
 class CountingOutput:

@@ -102,18 +102,14 @@ class DataFolder:
 
     def make(self) -> None:
         self.must_be_folder()
-        try:
+        with _writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise _folder_error(self.path, error) from None
 
     def exists(self) -> bool:
         """Whether there is a collection in it."""
         self.must_be_folder()
-        try:
+        with _reading(self.path):
             return self.database.exists() or self.placement.exists() or self.engine_file.exists()
-        except OSError as error:
-            raise _unreadable(self.path, error) from None
 
     def engine(self) -> str:
         """Which kind of store holds the collection; a plug-in is noted here, SQLite and PostgreSQL need no note."""
@@ -124,10 +120,8 @@ class DataFolder:
 
     def must_be_folder(self) -> None:
         """Raise if the path is something other than a folder; it may be missing."""
-        try:
+        with _reading(self.path):
             is_other = self.path.exists() and not self.path.is_dir()
-        except OSError as error:
-            raise _unreadable(self.path, error) from None
         if is_other:
             raise UsageError(f"{self.path} is not a folder: name the one that holds the collection, or a new one")
 
@@ -142,10 +136,8 @@ class DataFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Be the only writer."""
-        try:
+        with _writing(self._lock):
             descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise _folder_error(self._lock, error) from None
         try:
             self._take(descriptor)
             self._written = os.fstat(descriptor).st_ino, 0
@@ -162,21 +154,17 @@ class DataFolder:
             raise StoreLocked(
                 f"{self.path} is in use by another crawl (process {holder}): wait for it, or name another --data"
             ) from None
-        try:
+        with _writing(self.path):
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-        except OSError as error:
-            raise _folder_error(self.path, error) from None
 
     def save_settings(self, settings: Settings) -> None:
         fresh = self._settings.with_suffix(".new")
-        try:
+        with _writing(self.path):
             fresh.unlink(missing_ok=True)
             fresh.touch(0o600 if settings.store.servers else 0o666)  # server addresses may hold passwords
             fresh.write_bytes(msgspec.json.format(msgspec.json.encode(settings)))
             fresh.replace(self._settings)
-        except OSError as error:
-            raise _folder_error(self.path, error) from None
 
     def save_live(self, content: bytes) -> None:
         """Write the live status, all or nothing. A full disk affects only those who watch it."""
@@ -223,11 +211,19 @@ def _inode(path: str) -> int:
         return 0
 
 
-def _folder_error(path: Path, error: OSError) -> StoreError:
-    if error.errno == errno.ENOSPC:
-        return StoreFull(f"the disk that holds {path} is full: make room and run the same command again")
-    return StoreError(f"cannot write in {path}: {error.strerror}")
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise StoreFull(f"the disk that holds {path} is full: make room and run the same command again") from None
+        raise StoreError(f"cannot write in {path}: {error.strerror}") from None
 
 
-def _unreadable(path: Path, error: OSError) -> StoreError:
-    return StoreError(f"cannot read {path} ({error.strerror}): check its name, and who may read it")
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"cannot read {path} ({error.strerror}): check its name, and who may read it") from None

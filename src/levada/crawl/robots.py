@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 import msgspec
 
@@ -68,24 +69,18 @@ class _Known(msgspec.Struct, frozen=True):
     delay: float | None  # of the site at that time
 
 
+@dataclass
 class RobotsCache:
     """What each origin allows; `on_news` is called with each robots.txt that was fetched."""
 
-    def __init__(
-        self,
-        fetcher: Fetcher,
-        sites: SiteCache,
-        clock: Clock,
-        settings: PolitenessSettings,
-        on_news: Callable[[str, RobotsRules], Awaitable[None]],
-        most_kept: int = 2_000,
-    ) -> None:
-        self._fetcher = fetcher
-        self._sites = sites
-        self._clock = clock
-        self._settings = settings
-        self._on_news = on_news
-        self._most_kept = most_kept
+    fetcher: Fetcher
+    sites: SiteCache
+    clock: Clock
+    settings: PolitenessSettings
+    on_news: Callable[[str, RobotsRules], Awaitable[None]]
+    most_kept: int = 2_000
+
+    def __post_init__(self) -> None:
         self._known: dict[str, _Known] = {}
         self._delays: dict[str, float | None] = {}  # by site
         self._allowed: dict[str, bool] = {}  # by URL: links are checked when found and again before the fetch
@@ -94,7 +89,7 @@ class RobotsCache:
     async def verdict(self, url: str) -> RobotsVerdict:
         origin = origin_of(url)
         known, asked = self._known.get(origin), False
-        while known is None or known.record.expires_at <= self._clock.now():
+        while known is None or known.record.expires_at <= self.clock.now():
             if waiting := self._asking.get(origin):
                 await waiting.wait()  # several callers wait for one fetch
                 known, asked = self._known.get(origin), True
@@ -116,7 +111,7 @@ class RobotsCache:
         if allowed is None:
             if len(self._allowed) >= _MOST_ALLOWED:
                 self._allowed.clear()
-            allowed = self._allowed[url] = known.rules.allows(url, self._settings.agent)
+            allowed = self._allowed[url] = known.rules.allows(url, self.settings.agent)
         return allowed
 
     async def _learn(self, origin: str) -> tuple[_Known, bool]:
@@ -124,7 +119,7 @@ class RobotsCache:
         done = self._asking[origin] = asyncio.Event()
         try:
             known, fetched = await self._read(origin)
-            if len(self._known) >= self._most_kept:
+            if len(self._known) >= self.most_kept:
                 self._known.clear()
                 self._delays.clear()
             if origin in self._known or not self._known:
@@ -139,18 +134,18 @@ class RobotsCache:
     async def _read(self, origin: str) -> tuple[_Known, bool]:
         scheme = origin.partition(":")[0]
         site = site_of(origin)
-        record = dict((await self._sites.get(site)).robots).get(scheme)
-        fetched = record is None or record.expires_at <= self._clock.now()
+        record = dict((await self.sites.get(site)).robots).get(scheme)
+        fetched = record is None or record.expires_at <= self.clock.now()
         if record is None or fetched:
             record = self._record(await self._fetch(f"{origin}/robots.txt"))
         rules = RobotsRules(record.text)
-        delay = rules.delay(self._settings.agent)
+        delay = rules.delay(self.settings.agent)
         if fetched:
             # The sitemaps come first: after a crash before the next line, robots.txt is read and names them again.
             if record.trouble is None:
-                await self._on_news(origin, rules)
-            await self._sites.put_robots(site, scheme, record, delay)
-        kept = (await self._sites.get(site)).delay
+                await self.on_news(origin, rules)
+            await self.sites.put_robots(site, scheme, record, delay)
+        kept = (await self.sites.get(site)).delay
         return _Known(record, rules, site, largest(delay, kept)), fetched
 
     async def _fetch(self, url: str) -> Response:
@@ -169,21 +164,21 @@ class RobotsCache:
 
     async def _ask(self, url: str) -> Response:
         """Fetch; once more without an encoding if the body is not encoded as its header says."""
-        response = await self._fetcher.fetch(Request(url, keep_bytes=ROBOTS_BYTES))
+        response = await self.fetcher.fetch(Request(url, keep_bytes=ROBOTS_BYTES))
         is_undecoded = response.reason is Reason.PROTOCOL and response.header("content-encoding") is not None
         if not is_undecoded or not 200 <= response.status < 300:
             return response
-        plain = await self._fetcher.fetch(Request(url, _UNENCODED, keep_bytes=ROBOTS_BYTES))
+        plain = await self.fetcher.fetch(Request(url, _UNENCODED, keep_bytes=ROBOTS_BYTES))
         return plain if _is_text(plain.body) else response
 
     def _record(self, response: Response) -> RobotsRecord:
-        now = self._clock.now()
+        now = self.clock.now()
         is_absent = 400 <= response.status < 500 and response.status != 429  # even if its body failed
         if not is_absent and (response.reason is not None or not 200 <= response.status < 400):
             trouble = response.reason if response.reason in _SPECIFIC else Reason.ROBOTS_UNREACHABLE
-            return RobotsRecord("", now, now + self._settings.robots_retry, trouble)
+            return RobotsRecord("", now, now + self.settings.robots_retry, trouble)
         text = response.body.decode("utf-8", "replace") if response.status < 300 else ""
-        return RobotsRecord(text, now, now + self._settings.robots_ttl)
+        return RobotsRecord(text, now, now + self.settings.robots_ttl)
 
 
 def _is_text(body: bytes) -> bool:

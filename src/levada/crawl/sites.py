@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Container
+from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from zlib import crc32
@@ -72,31 +73,24 @@ class Backoff(msgspec.Struct, frozen=True):
     was_asked_for: bool  # by a Retry-After
 
 
+@dataclass
 class SiteCache:
     """The records of the sites in use, written through to the store, and what answers say about their health.
 
     `admitted` grows while the crawl runs: saving a record that was read before must not undo an admission.
     """
 
-    def __init__(
-        self,
-        sites: Sites,
-        executor: StoreExecutor,
-        settings: PolitenessSettings,
-        admitted: Container[str] = (),
-        most_kept: int = 5_000,
-    ) -> None:
-        self._sites = sites
-        self._executor = executor
-        self._settings = settings
-        self._admitted = admitted
-        self._most_kept = most_kept
-        self._kept: OrderedDict[str, SiteRecord] = OrderedDict()
+    sites: Sites
+    executor: StoreExecutor
+    settings: PolitenessSettings
+    admitted: Container[str] = ()
+    most_kept: int = 5_000
+    _kept: OrderedDict[str, SiteRecord] = field(default_factory=OrderedDict, init=False)
 
     async def get(self, site: str) -> SiteRecord:
         record = self._kept.get(site)
         if record is None:
-            stored = await self._executor.run(self._sites.site, site)
+            stored = await self.executor.run(self.sites.site, site)
             record = self._kept.get(site)  # another task may have read and changed it meanwhile
             if record is None:
                 record = stored or SiteRecord(site)
@@ -108,7 +102,7 @@ class SiteCache:
         record = await self.get(site)
         others = tuple(entry for entry in record.robots if entry[0] != scheme)
         if robots.trouble is None:
-            agent = self._settings.agent
+            agent = self.settings.agent
             delay = largest(delay, *(RobotsRules(other.text).delay(agent) for _, other in others))
         else:
             delay = record.delay
@@ -126,11 +120,11 @@ class SiteCache:
         if record.rest_until > now:
             return record.rest_until  # the request began before the backoff: it says nothing new
         failures = record.failures + 1
-        if failures < self._settings.backoff_after:
+        if failures < self.settings.backoff_after:
             self._keep(msgspec.structs.replace(record, failures=failures))
             return None
-        doublings = min(failures - self._settings.backoff_after, 30)
-        until = now + float(min(self._settings.backoff * 2**doublings, self._settings.max_backoff))
+        doublings = min(failures - self.settings.backoff_after, 30)
+        until = now + float(min(self.settings.backoff * 2**doublings, self.settings.max_backoff))
         await self._save(msgspec.structs.replace(record, failures=failures, rest_until=until))
         return until
 
@@ -156,7 +150,7 @@ class SiteCache:
         response = fetched.response
         trouble = fetched.refused if response is None else response.reason
         if response is not None and response.status in (429, 503):
-            wait = retry_after(response.header("retry-after"), now, self._settings.max_backoff)
+            wait = retry_after(response.header("retry-after"), now, self.settings.max_backoff)
             if wait:  # a wait that is over does not say when the site works again
                 await self.back_off(site, now + wait)
                 return Backoff(now + wait, was_asked_for=True)
@@ -168,13 +162,13 @@ class SiteCache:
         return None
 
     async def _save(self, record: SiteRecord) -> None:
-        if not record.admitted and record.site in self._admitted:
+        if not record.admitted and record.site in self.admitted:
             record = msgspec.structs.replace(record, admitted=True)
         self._keep(record)
-        await self._executor.run(self._sites.save, record)
+        await self.executor.run(self.sites.save, record)
 
     def _keep(self, record: SiteRecord) -> None:
         self._kept[record.site] = record
         self._kept.move_to_end(record.site)
-        if len(self._kept) > self._most_kept:
+        if len(self._kept) > self.most_kept:
             self._kept.popitem(last=False)

@@ -16,6 +16,7 @@ import hmac
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from dataclasses import KW_ONLY, dataclass
 from hashlib import sha256
 from threading import Thread
 from typing import Any, cast
@@ -96,6 +97,7 @@ async def on_thread(notifier: Notifier, changes: Sequence[ChangeEvent], seconds:
     done.result()
 
 
+@dataclass
 class Notifications:
     """Runs beside the server until cancelled.
 
@@ -103,26 +105,17 @@ class Notifications:
     plug-ins that the settings ask for; `load` makes one.
     """
 
-    def __init__(
-        self,
-        book: Callable[[], Webhooks],
-        feed: Callable[[], Feed | None],
-        clock: Clock,
-        webhook: Callable[[Webhook], WebhookNotifier],
-        *,
-        make_book: Callable[[], Webhooks] | None = None,
-        chosen: Callable[[], Iterable[str]] = tuple,
-        load: Callable[[str], Notifier] = lambda name: cast(Notifier, load(NOTIFIERS, name)),
-        seconds: float = _SECONDS,
-    ) -> None:
-        self._book = book
-        self._make_book = make_book or book
-        self._feed = feed
-        self._clock = clock
-        self._webhook = webhook
-        self._chosen = chosen
-        self._load = load
-        self._seconds = seconds
+    book: Callable[[], Webhooks]
+    feed: Callable[[], Feed | None]
+    clock: Clock
+    webhook: Callable[[Webhook], WebhookNotifier]
+    _: KW_ONLY
+    make_book: Callable[[], Webhooks] | None = None
+    chosen: Callable[[], Iterable[str]] = tuple
+    load: Callable[[str], Notifier] = lambda name: cast(Notifier, load(NOTIFIERS, name))
+    seconds: float = _SECONDS
+
+    def __post_init__(self) -> None:
         self._plugins: dict[str, Notifier] = {}
         self._subscribed: set[str] = set()
         self._off: set[str] = set()
@@ -140,7 +133,7 @@ class Notifications:
                     if not trouble:
                         log.warning("notifiers wait: %s", error)
                     trouble = True
-                await self._clock.sleep(_LOOK)
+                await self.clock.sleep(_LOOK)
         finally:
             for task in self._busy.values():
                 task.cancel()
@@ -148,23 +141,25 @@ class Notifications:
 
     def _subscribe(self) -> None:
         """Give each chosen plug-in a position in the feed: a new one is told of what is yet to come."""
-        for name in self._chosen():
+        for name in self.chosen():
             if name in self._plugins or name in self._off or name == WEBHOOK:
                 continue
             try:
-                self._plugins[name] = self._load(name)
+                self._plugins[name] = self.load(name)
             except LevadaError as error:
                 self._off.add(name)
                 note_failure(NOTIFIERS, name, error, ended=True)
         for name in self._plugins.keys() - self._subscribed:
-            if all(hook.notifier != name for hook in self._book().hooks()):
-                feed = self._feed()
+            if all(hook.notifier != name for hook in self.book().hooks()):
+                feed = self.feed()
                 after = () if feed is None else feed.newest()
-                self._make_book().add(Webhook(f"notifier-{name}", f"notifier:{name}", "", after=after, notifier=name))
+                (self.make_book or self.book)().add(
+                    Webhook(f"notifier-{name}", f"notifier:{name}", "", after=after, notifier=name)
+                )
             self._subscribed.add(name)
 
     def _start_new(self) -> None:
-        followed = {hook.id for hook in self._book().hooks() if self._follows(hook)}
+        followed = {hook.id for hook in self.book().hooks() if self._follows(hook)}
         for id in followed - self._busy.keys():
             self._busy[id] = asyncio.create_task(self._follow(id))
         for id in [id for id, task in self._busy.items() if task.done()]:
@@ -187,21 +182,21 @@ class Notifications:
                 wait = backoff(troubles)
             if wait is None:
                 return
-            await self._clock.sleep(wait)
+            await self.clock.sleep(wait)
 
     async def _step(self, id: str) -> float | None:
         """Seconds until the next step; None if the notifier was removed or turned off."""
-        hook = next((each for each in self._book().hooks() if each.id == id), None)
+        hook = next((each for each in self.book().hooks() if each.id == id), None)
         if hook is None or not self._follows(hook):
             return None
         told = await self._tell(hook)
         if told is None:
             return _LOOK
-        return backoff(told.failures) if self._book().update(told) else None
+        return backoff(told.failures) if self.book().update(told) else None
 
     async def _tell(self, hook: Webhook) -> Webhook | None:
         """The hook as it is afterwards; None if there is nothing to tell."""
-        feed = self._feed()
+        feed = self.feed()
         if feed is None:
             return None
         page = await asyncio.to_thread(feed.read, hook.after, _AT_ONCE, hook.wanted)
@@ -217,9 +212,9 @@ class Notifications:
         """Why these changes could not be told; "": they were."""
         try:
             if hook.notifier == WEBHOOK:
-                await self._webhook(hook).notify(changes)
+                await self.webhook(hook).notify(changes)
             else:
-                await on_thread(self._plugins[hook.notifier], changes, self._seconds)
+                await on_thread(self._plugins[hook.notifier], changes, self.seconds)
         except NotTold as error:
             return str(error)
         except Exception as error:
