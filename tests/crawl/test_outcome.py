@@ -26,7 +26,7 @@ from levada.core.records import (
 from levada.core.settings import Settings, parse_settings
 from levada.crawl.link_filter import LinkFilter
 from levada.crawl.outcome import PASSING, CanonicalTracker, DuplicateTracker, OutcomeRules
-from levada.crawl.visits import Fetched, ParseStep, Visited
+from levada.crawl.visits import Fetched, Visited, parse_if_new
 from levada.freshness import PageEstimates, Rule, RuleRevisit, Scale
 from levada.freshness.estimates import packed
 from levada.freshness.rates import RATES
@@ -81,7 +81,7 @@ class Judge:
 
     def __call__(self, record: PageRecord, response: Response, rival: PageRecord | None = None) -> VisitResult:
         fetched = Fetched(Lease(record, 7, AT + 600), AT, response)
-        coroutine = ParseStep(self.parser, self.settings.politeness.agent)(fetched)
+        coroutine = parse_if_new(fetched, self.parser, self.settings.politeness.agent)
         try:
             coroutine.send(None)
         except StopIteration as done:

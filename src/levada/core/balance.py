@@ -75,6 +75,7 @@ class LoadMeter:
     def load(self, words: dict[int, str], hot: int = 0) -> MethodLoad:
         total, workers = max(1, sum(self._loads)), len(self._loads)
         shares = [load / total for load in self._loads]
+        busiest = nlargest(hot, self._records.items(), key=lambda item: (item[1], item[0]))
         drawn = [mask.bit_count() for term, mask in self._spread.items() if not term & self._draw]
         return MethodLoad(
             self.method,
@@ -82,12 +83,8 @@ class LoadMeter:
             100.0 * sqrt(sum((share - 1 / workers) ** 2 for share in shares) / workers) if any(shares) else 0.0,
             max(shares) * workers,
             sum(drawn) / len(drawn) if drawn else 0.0,
-            tuple(self._hot(words, hot)),
+            tuple(HotTerm(words.get(term, ""), n, self._spread[term].bit_count()) for term, n in busiest),
         )
-
-    def _hot(self, words: dict[int, str], limit: int) -> list[HotTerm]:
-        busiest = nlargest(limit, self._records.items(), key=lambda item: (item[1], item[0]))
-        return [HotTerm(words.get(term, ""), n, self._spread[term].bit_count()) for term, n in busiest]
 
     def _halve(self) -> None:
         self._draw = self._draw << 1 | 1

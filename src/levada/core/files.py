@@ -128,7 +128,10 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
             with path.open("wb") as out:
                 yield out
             return
-        _refuse_existing(path, force)
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder: name a file in it")
+        if path.exists() and not force:
+            raise UsageError(f"{path} is there already: add --force to replace it")
         draft = draft_of(path)
         try:
             with draft.open("xb") as out:
@@ -152,13 +155,6 @@ def _is_device(path: Path) -> bool:
     except FileNotFoundError:
         return False
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
-
-
-def _refuse_existing(path: Path, force: bool) -> None:
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder: name a file in it")
-    if path.exists() and not force:
-        raise UsageError(f"{path} is there already: add --force to replace it")
 
 
 def _put_in_place(draft: Path, path: Path, force: bool) -> None:

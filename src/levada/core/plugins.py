@@ -369,12 +369,12 @@ class _Translating:
 
     def __getattr__(self, attribute: str) -> Any:
         found = getattr(self._made, attribute)
-        return self._translated(found) if callable(found) else found
+        if not callable(found):
+            return found
 
-    def _translated(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def called(*arguments: Any, **named: Any) -> Any:
             try:
-                return call(*arguments, **named)
+                return found(*arguments, **named)
             except LevadaError:
                 raise
             except Exception as error:

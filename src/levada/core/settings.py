@@ -337,12 +337,6 @@ def _refuse_unknown(values: dict[str, Any], where: str) -> None:
                 _refuse_key(key, known, f"{where}, [{name}]", f"key {key!r}")
 
 
-def _homes(key: str) -> list[str]:
-    """The sections that have this key, which may only stand in the wrong place."""
-    sections = msgspec.structs.fields(Settings)
-    return [f"[{each.name}]" for each in sections if key in getattr(each.type, "__struct_fields__", ())]
-
-
 def _refuse_key(key: str, known: list[str], where: str, what: str) -> None:
     if key not in known:
         raise SettingsError(f"{where}: unknown {what}; {_meant(key, known)}")
@@ -351,8 +345,9 @@ def _refuse_key(key: str, known: list[str], where: str, what: str) -> None:
 def _meant(key: str, known: list[str]) -> str:
     from difflib import get_close_matches
 
-    if homes := _homes(key):
-        return f"did you mean {key} in {' or '.join(homes)}?"
+    sections = msgspec.structs.fields(Settings)
+    if homes := [f"[{each.name}]" for each in sections if key in getattr(each.type, "__struct_fields__", ())]:
+        return f"did you mean {key} in {' or '.join(homes)}?"  # it only stands in the wrong place
     near = get_close_matches(key, known, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
 

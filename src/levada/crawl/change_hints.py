@@ -27,19 +27,15 @@ def signals_of(page: PageRecord, response: Response, at: float) -> Signals:
     if response.status == 304:
         return signals | Signals.NOT_MODIFIED
     modified = response.header("last-modified")
-    if _same_validator(page, response.header("etag"), modified):
+    # A 304 was due by the tag, or by the date if there is none (RFC 9110, 13.2.2).
+    held, sent = (page.etag, response.header("etag")) if page.etag else (page.last_modified, modified)
+    if held and sent == held:
         signals |= Signals.SAME_TAG
     if modified:
         signals |= Signals.DATED
         if page.last_modified and modified != page.last_modified:
             signals |= Signals.DATE_MOVED
     return signals
-
-
-def _same_validator(page: PageRecord, etag: str | None, modified: str | None) -> bool:
-    """Whether a 304 was due: by the tag, or by the date if there is none (RFC 9110, 13.2.2)."""
-    held, sent = (page.etag, etag) if page.etag else (page.last_modified, modified)
-    return bool(held) and sent == held
 
 
 def hints_of(parsed: ParsedPage, now: float) -> tuple[ChangeHint, ...]:

@@ -60,11 +60,9 @@ class CommandStep:
         self.paused = False
         self.per_hour = settings.budget.per_hour
         self._commands = ports.commands
+        self._ports = ports
         self._budget = settings.budget
-        self._clock = ports.clock
         self._pause = _POLL_SECONDS * settings.clock.speed
-        self._frontier = ports.frontier
-        self._policy = ports.policy
         self._executor = executor
         self._politeness_queue = politeness_queue
         self._link_filter = link_filter
@@ -83,7 +81,7 @@ class CommandStep:
     async def run(self) -> None:
         """Execute commands until cancelled."""
         while self._commands is not None:
-            await self._clock.sleep(self._pause)
+            await self._ports.clock.sleep(self._pause)
             await self.poll()
 
     async def poll(self) -> None:
@@ -116,7 +114,7 @@ class CommandStep:
         if per_hour != self.per_hour:
             self.per_hour = per_hour
             self._politeness_queue.set_budget(per_hour)
-            self._policy.set_budget(per_hour)
+            self._ports.policy.set_budget(per_hour)
         if state.paused and not self.paused:
             self.paused = True
             await self._give_back(self._politeness_queue.drain())
@@ -129,7 +127,7 @@ class CommandStep:
             await self._sites.readmit(site)
             self._politeness_queue.readmit(site)
             self._link_filter.admitted.add(site)
-        await self._executor.run(self._frontier.add, found, [], self._clock.now())
+        await self._executor.run(self._ports.frontier.add, found, [], self._ports.clock.now())
 
     async def _drop(self, site: str) -> None:
         self._link_filter.admitted.discard(site)
@@ -139,7 +137,7 @@ class CommandStep:
     async def _give_back(self, waiting: Iterable[Lease]) -> None:
         leases = [self._open.let_go(lease) for lease in waiting]
         if leases:
-            await self._executor.run(self._frontier.release, leases)
+            await self._executor.run(self._ports.frontier.release, leases)
 
 
 def _seed(url: str) -> FoundUrl | None:

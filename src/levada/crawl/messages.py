@@ -102,7 +102,8 @@ def pack(collection: str, visits: Iterable[Visited]) -> Iterator[bytes]:
     for visited in visits:
         weight = len(_encode(visited))
         if weight > MOST_BYTES - 1_000:
-            visited, weight = _too_large(visited), 10_000
+            too_large = Response(visited.fetched.lease.page.url, 0, reason=Reason.BYTES)
+            visited, weight = Visited(msgspec.structs.replace(visited.fetched, response=too_large)), 10_000
         if part and (size + weight > MOST_BYTES // 2 or len(part) == MOST_PAGES):
             yield _encode(ToStore(collection=collection, visits=tuple(part)))
             part, size = [], 0
@@ -118,8 +119,3 @@ def without_body(visited: Visited) -> Visited:
         return visited
     fetched = msgspec.structs.replace(visited.fetched, response=msgspec.structs.replace(response, body=b""))
     return msgspec.structs.replace(visited, fetched=fetched)
-
-
-def _too_large(visited: Visited) -> Visited:
-    response = Response(visited.fetched.lease.page.url, 0, reason=Reason.BYTES)
-    return Visited(msgspec.structs.replace(visited.fetched, response=response))

@@ -7,10 +7,9 @@ more. Then all pages are planned again, in small slices; a visit is only ever br
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import islice
 from math import inf
-
-import msgspec
 
 from levada.core.protocols import ChangeHints, Clock, PageSample, RevisitPolicy
 from levada.core.records import PageRecord, Signals
@@ -21,7 +20,8 @@ _SLICE = 500  # pages at a time: commits of visits go in between
 _WORTH_WRITING = 0.95  # share of the time left: a smaller gain is not worth the write
 
 
-class ReplanningStep(msgspec.Struct, frozen=True):
+@dataclass
+class ReplanningStep:
     """Replans all pages when the price has fallen, with a `pause` in seconds between two slices."""
 
     page_sample: PageSample

@@ -40,37 +40,31 @@ class Visited(msgspec.Struct, frozen=True):
     killed_parser: Reason | None = None
 
 
-class ParseStep:
-    """Parses an answer if its content is new; `agent` is whose robots directives count."""
-
-    def __init__(self, parser: Parser, agent: str) -> None:
-        self._parser = parser
-        self._agent = agent
-
-    async def __call__(self, fetched: Fetched) -> Visited:
-        response = fetched.response
-        if response is None or response.reason is not None or not 200 <= response.status < 300:
-            return Visited(fetched)
-        page = fetched.lease.page
-        digest = answer_mark(response.body)
-        # X-Robots-Tag says for any file what the robots meta says for a page.
-        asked = header_directives(response.headers, self._agent)
-        noindex = not asked.isdisjoint(("noindex", "none"))
-        may_ask_anew = page.kind is PageKind.PAGE and noindex != was_noindex(page.text_digest)
-        if digest == page.body_digest and not may_ask_anew:
-            return Visited(fetched, digest)
-        kind = response.header("content-type") or ""
-        raw = RawPage(page.url, response.body, kind, page.kind, page.text_digest, noindex)
-        try:
-            parsed = await self._parser.parse(raw)
-        except ParserDied as death:
-            return Visited(fetched, digest, killed_parser=Reason(death.cause))
-        for failure in parsed.plugin_failures:
-            note_failure(failure.group, failure.name, failure.said)
-        if not asked.isdisjoint(("noindex", "nofollow", "none")):
-            nofollow = parsed.nofollow or not asked.isdisjoint(("nofollow", "none"))
-            parsed = msgspec.structs.replace(parsed, noindex=parsed.noindex or noindex, nofollow=nofollow)
-        return Visited(fetched, digest, parsed)
+async def parse_if_new(fetched: Fetched, parser: Parser, agent: str) -> Visited:
+    """Parse an answer if its content is new; `agent` is whose robots directives count."""
+    response = fetched.response
+    if response is None or response.reason is not None or not 200 <= response.status < 300:
+        return Visited(fetched)
+    page = fetched.lease.page
+    digest = answer_mark(response.body)
+    # X-Robots-Tag says for any file what the robots meta says for a page.
+    asked = header_directives(response.headers, agent)
+    noindex = not asked.isdisjoint(("noindex", "none"))
+    may_ask_anew = page.kind is PageKind.PAGE and noindex != was_noindex(page.text_digest)
+    if digest == page.body_digest and not may_ask_anew:
+        return Visited(fetched, digest)
+    kind = response.header("content-type") or ""
+    raw = RawPage(page.url, response.body, kind, page.kind, page.text_digest, noindex)
+    try:
+        parsed = await parser.parse(raw)
+    except ParserDied as death:
+        return Visited(fetched, digest, killed_parser=Reason(death.cause))
+    for failure in parsed.plugin_failures:
+        note_failure(failure.group, failure.name, failure.said)
+    if not asked.isdisjoint(("noindex", "nofollow", "none")):
+        nofollow = parsed.nofollow or not asked.isdisjoint(("nofollow", "none"))
+        parsed = msgspec.structs.replace(parsed, noindex=parsed.noindex or noindex, nofollow=nofollow)
+    return Visited(fetched, digest, parsed)
 
 
 class Visitor:
@@ -82,7 +76,8 @@ class Visitor:
 
     def __init__(self, fetcher: Fetcher, parser: Parser, policy: RevisitPolicy, clock: Clock, agent: str) -> None:
         self._fetcher = fetcher
-        self._parse = ParseStep(parser, agent)
+        self._parser = parser
+        self._agent = agent
         self._policy = policy
         self._clock = clock
 
@@ -104,7 +99,7 @@ class Visitor:
     async def read(self, fetched: Fetched) -> Visited:
         """Parse the answer if its content is new."""
         try:
-            return await self._parse(fetched)
+            return await parse_if_new(fetched, self._parser, self._agent)
         except LevadaError:
             raise
         except Exception:

@@ -195,11 +195,7 @@ class CurlDriver:
 
     def _act(self, fd: int, event: int) -> None:
         _, running = self._multi.socket_action(fd, event)
-        if running < self._running:
-            self._collect()
-
-    def _collect(self) -> None:
-        waiting = 1
+        waiting = running < self._running
         while waiting:
             waiting, succeeded, failed = self._multi.info_read()
             for handle in succeeded:

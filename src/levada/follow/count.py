@@ -93,7 +93,9 @@ class TermReader:
 def page_steps(
     change: Change, counted: PageTerms | None, documents: Documents, reader: TermReader
 ) -> Iterator[TermStep]:
-    before = _shown_before(counted)
+    before = None
+    if counted is not None and counted.terms is not None:
+        before = Shown(counted.version, counted.language, unpacked_terms(counted.terms))
     if change.document is None:
         if before is not None:
             yield TermStep(before, None, None)
@@ -118,12 +120,6 @@ def terms_after(step: TermStep) -> PageTerms:
         return PageTerms(step.after.version, step.after.language, packed_terms(step.after.terms))
     # The version stays, so that a page which comes back does not tell its old news again.
     return PageTerms(step.before.version if step.before else 0, "", None)
-
-
-def _shown_before(counted: PageTerms | None) -> Shown | None:
-    if counted is None or counted.terms is None:
-        return None
-    return Shown(counted.version, counted.language, unpacked_terms(counted.terms))
 
 
 def _held(version: int, current: Document, documents: Documents) -> Document | None:

@@ -120,10 +120,7 @@ def frame(message: ParseRequest | ParsedPage | ParserSetup) -> bytearray:
     return buffer
 
 
-_COUNT = Struct("<I")
-_SECONDS = Struct("<d")
-_SECONDS_AT = 8
-_MOST = (1 << 32) - 1
+_PROGRESS = Struct("<Qd")  # pages begun, seconds spent on pages
 
 
 class ProgressMarker:
@@ -135,15 +132,10 @@ class ProgressMarker:
     def fileno(self) -> int:
         return self._file.fileno()
 
-    def begun(self) -> int:
-        """Number of pages that the child has begun to read."""
-        number: int = _COUNT.unpack(os.pread(self._file.fileno(), _COUNT.size, 0))[0]
-        return number
-
-    def seconds(self) -> float:
-        """Seconds that the child has spent on pages, as it says."""
-        number: float = _SECONDS.unpack(os.pread(self._file.fileno(), _SECONDS.size, _SECONDS_AT))[0]
-        return number
+    def read(self) -> tuple[int, float]:
+        """How many pages the child has begun to read, and the seconds that it has spent on them, as it says."""
+        begun, seconds = _PROGRESS.unpack(os.pread(self._file.fileno(), _PROGRESS.size, 0))
+        return begun, seconds
 
     def close(self) -> None:
         self._file.close()
@@ -160,12 +152,12 @@ class ProgressWriter:
     def turn(self) -> None:
         """Note that the next page is begun."""
         self._begun += 1
-        _COUNT.pack_into(self._shared, 0, self._begun & _MOST)
+        _PROGRESS.pack_into(self._shared, 0, self._begun, self._seconds)
 
     def worked(self, seconds: float) -> None:
         """Add the seconds that a page took."""
         self._seconds += seconds
-        _SECONDS.pack_into(self._shared, _SECONDS_AT, self._seconds)
+        _PROGRESS.pack_into(self._shared, 0, self._begun, self._seconds)
 
 
 _READ_BYTES = 512 * 1024

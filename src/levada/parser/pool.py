@@ -87,12 +87,12 @@ class ParserProcess(asyncio.Protocol):
         """Index of the job that the child is at, or was at when it died."""
         if self._spoke_nonsense:  # in place of the first answer that is missing, however far it has read since
             return 0
-        place = self._progress_marker.begun() - self._answered - 1
+        place = self._progress_marker.read()[0] - self._answered - 1
         return place if 0 <= place < len(self.jobs) else 0  # a child that was broken may have written anything
 
     def seconds(self) -> float:
         """Seconds that it has read, as far as that is possible: no more than it lives, never less than before."""
-        said = self._progress_marker.seconds()
+        _, said = self._progress_marker.read()
         if math.isfinite(said):
             self._seconds = max(self._seconds, min(said, self._loop.time() - self._started))
         return self._seconds
@@ -296,8 +296,8 @@ class ParserPool:
                 else self._children[0]
             )
             load = _AHEAD if child is None else len(child.jobs)
-            if load >= 2:
-                self._start_if_allowed()
+            if load >= 2 and not self._starting and not self._closed and len(self._children) < max(1, self._wanted):
+                self._begin_start()
             if child is None or load >= _AHEAD:
                 return
             job = self._waiting.popleft()
@@ -305,10 +305,6 @@ class ParserPool:
                 self._done += 1
             else:
                 child.give(job)
-
-    def _start_if_allowed(self) -> None:
-        if not self._starting and not self._closed and len(self._children) < max(1, self._wanted):
-            self._begin_start()
 
     def _begin_start(self) -> None:
         self._starting += 1

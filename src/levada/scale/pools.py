@@ -194,7 +194,9 @@ class LocalProcesses:
 
     async def resize(self, wanted: int) -> None:
         self._remove_ended()
-        self._kill_late()
+        now = self._clock.monotonic()
+        for late in (worker for worker in self._workers if worker.kill_at is not None and now >= worker.kill_at):
+            _send(late, signal.SIGKILL)
         on = [worker for worker in self._workers if worker.kill_at is None]
         if len(on) < wanted:
             await self._start(min(wanted - len(on), _MOST_STARTS))
@@ -264,12 +266,6 @@ class LocalProcesses:
     def _tell_to_stop(self, worker: _Worker) -> None:
         worker.kill_at = self._clock.monotonic() + self._grace
         _send(worker, signal.SIGTERM)
-
-    def _kill_late(self) -> None:
-        now = self._clock.monotonic()
-        for worker in self._workers:
-            if worker.kill_at is not None and now >= worker.kill_at:
-                _send(worker, signal.SIGKILL)
 
 
 def _send(worker: _Worker, number: signal.Signals) -> None:
