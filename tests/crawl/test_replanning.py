@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from levada.core.records import PageRecord
-from levada.crawl.replanning import ReplanningStep
+from levada.crawl.change_hints import ReplanningStep
 from levada.freshness import LearnedRevisit, PageEstimates, Scale
 from tests.crawl.simulated_crawl import DAY, World, ema_policy, page, run_simulated
 from tests.crawl.test_change_hints import InlineKeeper

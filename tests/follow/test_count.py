@@ -18,7 +18,7 @@ from levada.core.protocols import Documents, Trends
 from levada.core.records import Lease
 from levada.core.search_records import CountedRound, TrendQuery
 from levada.core.settings import TrendsSettings
-from levada.follow.count import CountStage
+from levada.follow.counter import CountStage
 from levada.follow.trends import LEAST, surprise, trend_query, trending
 from levada.grouping import METHODS, KeyedHash, grouping_named
 from levada.grouping.routing import Routing

@@ -14,7 +14,7 @@ from levada.core.records import DiscoveredBy, Outcome, PageKind, PageRecord, Pag
 from levada.freshness import LearnedRevisit, PageEstimates, Scale
 from levada.freshness.explain import RateEstimate, freshness_at_budgets, paper_interval
 from levada.freshness.rates import RATES, posterior
-from levada.freshness.rule import ema
+from levada.freshness.rules import ema
 from tests.house.tree import HOUSE
 
 HOUR = 3600.0

@@ -74,7 +74,7 @@ GROUPS: dict[str, Group] = {
         (),  # a policy has `plan`, a rule has `step`: `levada.freshness.rules` tells them apart
         {
             "learned": "levada.freshness.learned:LearnedRevisit",
-            **_functions("freshness.rule", "ema real-time fixed nutch nutch-22 stormcrawler cho"),
+            **_functions("freshness.rules", "ema real-time fixed nutch nutch-22 stormcrawler cho"),
         },
         ("first", "floor", "ceiling", "estimates", "per_hour", "per_page_per_day", "per_site"),
     ),

@@ -8,11 +8,11 @@ from typing import Protocol
 from levada.core.records import CollectionStats
 from levada.core.reports import Report, StageView
 from levada.core.settings import Settings
+from levada.crawl.change_hints import ReplanningStep
 from levada.crawl.commits import CrawlPorts
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.politeness import PolitenessQueue
 from levada.crawl.progress import CrawlProgress
-from levada.crawl.replanning import ReplanningStep
 from levada.crawl.scheduler import Scheduler, Transport, UnderWay
 
 _REPLAN_PAUSE = 0.2  # wall-clock seconds: replanning takes a small part of a core

@@ -11,8 +11,7 @@ the paper and those of other crawlers; `revisit_rule` makes one of them, and `Ru
 
 from levada.freshness.estimates import PageEstimates
 from levada.freshness.learned import LearnedRevisit
-from levada.freshness.rule import Rule
-from levada.freshness.rules import RULES, ContainedPolicy, RuleRevisit, revisit_rule
+from levada.freshness.rules import RULES, ContainedPolicy, Rule, RuleRevisit, revisit_rule
 from levada.freshness.value import Scale
 
 __all__ = [

@@ -16,7 +16,7 @@ import msgspec
 from levada.core.records import Outcome, Visit
 from levada.freshness.estimates import PageEstimates
 from levada.freshness.rates import RATES, chance_unchanged
-from levada.freshness.rule import LEAST, ema, within
+from levada.freshness.rules import LEAST, ema, within
 from levada.freshness.value import mean_at
 
 

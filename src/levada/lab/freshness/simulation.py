@@ -16,8 +16,7 @@ from levada.core.compile_cache import compiled
 from levada.core.errors import UsageError
 from levada.freshness.estimates import EAGER, KEEP, imagined, price_for, weigh, withdraw, write_prior
 from levada.freshness.rates import observe
-from levada.freshness.rule import Rule
-from levada.freshness.rules import RULES, revisit_rule
+from levada.freshness.rules import RULES, Rule, revisit_rule
 from levada.freshness.value import Scale, interval_at, visit_rate
 from levada.lab.freshness.worlds import Floats, Integers, LabWorld, Visits
 
