@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-_UNITS = (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0))
+UNITS = (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0))
 _FINER_BELOW = 10  # units: "2 h 5 min", but "14 h"
 
 
@@ -14,12 +14,12 @@ def duration(seconds: float) -> str:
     if left < 1:
         return "0 s" if left < 0.5 else "1 s"
     # Rounded in the unit that is shown, so that 59.7 s is 1 min and not 60 s.
-    place = next(i for i, (_, size) in enumerate(_UNITS) if round(left / size) >= 1 and left >= 0.995 * size)
-    name, size = _UNITS[place]
+    place = next(i for i, (_, size) in enumerate(UNITS) if round(left / size) >= 1 and left >= 0.995 * size)
+    name, size = UNITS[place]
     whole = int(left // size)
-    if whole >= _FINER_BELOW or place == len(_UNITS) - 1 or name == "min":
+    if whole >= _FINER_BELOW or place == len(UNITS) - 1 or name == "min":
         return f"{max(1, round(left / size))} {name}"
-    finer, finer_size = _UNITS[place + 1]
+    finer, finer_size = UNITS[place + 1]
     whole, rest = divmod(round(left / finer_size), round(size / finer_size))
     return f"{whole} {name} {rest} {finer}" if rest else f"{whole} {name}"
 

@@ -10,6 +10,8 @@ import re
 from pathlib import Path
 from shlex import quote
 
+from levada.core.durations import UNITS
+
 # Whole sequences first, so that no "[31m" is left over; then single controls, C1, bidi overrides and lone
 # surrogates. Zero-width joiners stay: Persian and Hindi need them.
 _SEQUENCE = re.compile(
@@ -21,7 +23,6 @@ _SEQUENCE = re.compile(
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _BREAKS = re.compile("\r\n|[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _SPACES = re.compile(r"\s+")
-_UNITS = (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0))
 
 
 def command_for(name: str, url: str, folder: Path) -> str:
@@ -80,7 +81,7 @@ def rough_span(low: float, high: float) -> str:
 
 
 def _unit(seconds: float) -> tuple[str, float]:
-    return next(((unit, size) for unit, size in _UNITS if seconds >= 0.95 * size), _UNITS[-1])
+    return next(((unit, size) for unit, size in UNITS if seconds >= 0.95 * size), UNITS[-1])
 
 
 def _number(value: float) -> str:

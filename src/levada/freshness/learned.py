@@ -37,14 +37,12 @@ class LearnedRevisit:
         per_site: float = inf,
     ) -> None:
         self.estimates = estimates
-        self._per_hour = per_hour
-        self._eager = EAGER if per_hour else 1.0  # without a limit, every planned visit is made
         self._per_page_per_day = per_page_per_day
         self._per_site = per_site
         self._limits: dict[str, float] = {}
         self._usable = estimates.sums  # the demand at each price, less what the limits of sites do not allow
-        self._plans_left = 0  # until that is computed again
         self._spent_elsewhere = 0.0
+        self.set_budget(per_hour)
 
     def plan(self, page: PageRecord, visit: Visit, modified: float | None = None) -> Plan:
         elsewhere = visit.outcome is Outcome.FIRST or page.kind is not PageKind.PAGE
@@ -70,8 +68,8 @@ class LearnedRevisit:
 
     def set_budget(self, per_hour: float) -> None:
         self._per_hour = per_hour
-        self._eager = EAGER if per_hour else 1.0
-        self._plans_left = 0
+        self._eager = EAGER if per_hour else 1.0  # without a limit, every planned visit is made
+        self._plans_left = 0  # until the usable demand is computed again
 
     @property
     def visits_per_second(self) -> float:

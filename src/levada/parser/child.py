@@ -62,36 +62,19 @@ def main(arguments: list[str]) -> None:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
         parent.sendall(READY)
-        _answer_all(
-            parent,
-            inbox,
-            limits,
-            float(cpu_seconds),
-            ProgressWriter(int(progress_marker)),
-            SharedPageReader(int(page_buffer)),
-        )
-
-
-def _answer_all(
-    parent: socket.socket,
-    inbox: Inbox,
-    limits: ParseLimits,
-    cpu_seconds: float,
-    progress_marker: ProgressWriter,
-    page_buffer: SharedPageReader,
-) -> None:
-    """Answers go out together, once nothing is left to read: a parent that is woken for each does little else."""
-    answers, held = list[bytes | bytearray](), 0
-    while message := inbox.take():
-        progress_marker.turn()
-        began = perf_counter()
-        answers.append(_answer(message, page_buffer, limits, cpu_seconds))
-        progress_marker.worked(perf_counter() - began)
-        held += len(answers[-1])
-        if held > _HELD_BYTES or not inbox.has_whole():
-            parent.sendall(b"".join(answers))
-            answers.clear()
-            held = 0
+        progress, pages = ProgressWriter(int(progress_marker)), SharedPageReader(int(page_buffer))
+        # Answers go out together, once nothing is left to read: a parent that is woken for each does little else.
+        answers, held = list[bytes | bytearray](), 0
+        while message := inbox.take():
+            progress.turn()
+            began = perf_counter()
+            answers.append(_answer(message, pages, limits, float(cpu_seconds)))
+            progress.worked(perf_counter() - began)
+            held += len(answers[-1])
+            if held > _HELD_BYTES or not inbox.has_whole():
+                parent.sendall(b"".join(answers))
+                answers.clear()
+                held = 0
 
 
 def _answer(message: memoryview, page_buffer: SharedPageReader, limits: ParseLimits, cpu_seconds: float) -> bytearray:
