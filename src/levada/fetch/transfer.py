@@ -87,15 +87,6 @@ _REASONS = {
 }
 
 
-def reason_of(code: int, *, name_found: bool, connected: bool, out_of_time: bool) -> Reason:
-    """The reason of a failed exchange; for a timeout it depends on how far the exchange had come."""
-    if code != pycurl.E_OPERATION_TIMEDOUT:
-        return _REASONS.get(code, Reason.PROTOCOL)
-    if connected:
-        return Reason.SECONDS if out_of_time else Reason.MIN_RATE
-    return Reason.CONNECT if name_found else Reason.DNS
-
-
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _ADDRESS = "location"
 _FOLD = (" ", "\t")
@@ -135,11 +126,6 @@ def read_head(received: Sequence[bytes]) -> tuple[str, tuple[tuple[str, str], ..
             name, value = name.strip(_SPACE).lower(), value.strip(_SPACE)
             headers.append((name, _address(value) if name == _ADDRESS else value))
     return version, tuple(headers)
-
-
-def is_encoded(lines: Sequence[bytes]) -> bool:
-    """Whether the body is encoded, so that it is longer than its bytes on the wire."""
-    return any(line[:17].lower() == b"content-encoding:" for line in lines)
 
 
 def _address(value: str) -> str:
@@ -249,13 +235,13 @@ class Transfer:
             return self._stopped
         if self._refused and not self._dialled:  # one permitted address of the host is enough
             return Reason.ADDRESS, self._refused
-        info = self.curl.getinfo
-        reason = reason_of(
-            code,
-            name_found=info(pycurl.NAMELOOKUP_TIME) > 0,
-            connected=info(pycurl.REQUEST_SIZE) > 0,  # times are 0 or misleading on a reused connection
-            out_of_time=now >= self._deadline,
-        )
+        reason = _REASONS.get(code, Reason.PROTOCOL)
+        if code == pycurl.E_OPERATION_TIMEDOUT:  # how far had the exchange come?
+            info = self.curl.getinfo
+            if info(pycurl.REQUEST_SIZE) > 0:  # not by times: they are 0 or misleading on a reused connection
+                reason = Reason.SECONDS if now >= self._deadline else Reason.MIN_RATE
+            else:
+                reason = Reason.CONNECT if info(pycurl.NAMELOOKUP_TIME) > 0 else Reason.DNS
         return reason, f"{message or self.curl.errstr() or f'curl error {code}'}."
 
     def _open_socket(self, _purpose: int, address: Any) -> Any:
@@ -282,7 +268,8 @@ class Transfer:
             self._body.append(piece[: max(0, keep - self._held)])
             self._kept_enough = True
             return _ENOUGH
-        if held > limits.max_bytes and not is_encoded(self._head):
+        # An encoded body may be longer than its bytes on the wire, which `_count_wire` counts.
+        if held > limits.max_bytes and not any(line[:17].lower() == b"content-encoding:" for line in self._head):
             return self._stop(Reason.BYTES, f"The body exceeds {limits.max_bytes} bytes.")
         if held > limits.max_decoded_bytes:
             return self._stop(Reason.DECODED_BYTES, f"The body exceeds {limits.max_decoded_bytes} decoded bytes.")
