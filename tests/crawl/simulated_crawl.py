@@ -27,8 +27,8 @@ from levada.parser.inline import InlineParser
 from levada.scale.autoscaler import Stage
 from levada.store.base import StoreLimits
 from levada.store.memory import MemoryStore
-from tests.scripted_web import Answer, MemoryFetcher
 from tests.manual_clock import ManualClock
+from tests.scripted_web import Answer, MemoryFetcher
 
 __all__ = [
     "DAY",

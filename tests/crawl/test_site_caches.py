@@ -35,8 +35,8 @@ from levada.crawl.robots import RobotsCache
 from levada.crawl.sites import SiteCache, doubling, http_date, retry_after
 from levada.pages.robots import RobotsRules
 from levada.store.memory import MemoryStore
-from tests.scripted_web import MemoryFetcher
 from tests.manual_clock import ManualClock
+from tests.scripted_web import MemoryFetcher
 
 PAGE = PageRecord(1, "http://a.test/", "a.test", PageKind.PAGE, PageState.NEW, DiscoveredBy.SEED, 0, 0, 0.0)
 
