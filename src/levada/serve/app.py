@@ -25,7 +25,7 @@ from levada.serve.commands import CONTROLLING, HOOKING
 from levada.serve.facts import LABORATORY, LOADS, SHARDS, SITES
 from levada.serve.gateway import CUT, Gateway
 from levada.serve.metrics import metric_routes
-from levada.serve.operations import API, Nothing, Operation, document, routes_of
+from levada.serve.operations import API, Nothing, Operations, document, routes_of
 from levada.serve.pages import READING
 from levada.serve.responses import error_answer, json_answer, refusal_answer
 from levada.serve.status import LIVE_PATHS, WATCHING, live_line, live_routes
@@ -65,6 +65,7 @@ def page_routes() -> list[Route]:
 
 log = logging.getLogger(__name__)
 Beside = Callable[[], Coroutine[None, None, None]]
+HEALTH = Operations()
 _CUT_SHORT = AccessRefusal(400, "cut-short", "the request ended before its body did")
 
 
@@ -73,12 +74,12 @@ class HealthAnswer(msgspec.Struct, frozen=True):
     version: str
 
 
+@HEALTH.add("GET", "/health", "Is the server there? Needs no token", quick=True)
 def _health(_view: View, _ask: Nothing) -> HealthAnswer:
     return HealthAnswer("ok", __version__)
 
 
-HEALTH = Operation("GET", "/health", "Is the server there? Needs no token", _health, HealthAnswer)
-OPERATIONS = [*READING, *SITES, *WATCHING, *SHARDS, *LOADS, *CHANGES, *CONTROLLING, *HOOKING, *LABORATORY, HEALTH]
+OPERATIONS = [*READING, *SITES, *WATCHING, *SHARDS, *LOADS, *CHANGES, *CONTROLLING, *HOOKING, *LABORATORY, *HEALTH]
 
 
 def openapi() -> dict[str, Any]:

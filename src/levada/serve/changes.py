@@ -16,11 +16,12 @@ from levada.collection.changes import ChangesPage, FeedChange, change_filter
 from levada.core.durations import iso
 from levada.core.errors import LevadaError
 from levada.core.records import ChangeSelection
-from levada.serve.operations import API, Operation, query_of
+from levada.serve.operations import API, Operations, query_of
 from levada.serve.responses import refusal_answer, refusal_of, tagged_answer
 from levada.serve.streaming import EventStreams
 from levada.serve.view import View
 
+CHANGES = Operations()
 _TICK = 0.5  # seconds between two looks at the log, for each listener
 _KEEP_ALIVE = 15.0  # seconds: a proxy closes what is silent
 _IN_ATOM = 50
@@ -93,11 +94,9 @@ def _read(view: View, ask: ChangesAsk) -> ChangesPage:
     return view.changes().read(ask.after, ask.limit, ask.wanted)
 
 
-def _changes(view: View, ask: ChangesAsk) -> ChangesAnswer:
-    page = _read(view, ask)
-    return ChangesAnswer(list(map(change_facts, page.changes)), page.next, page.more)
-
-
+@CHANGES.add(
+    "GET", "/changes/latest", "The newest changes, the newest first; 'next' is where to read on", errors=(404,)
+)
 def _latest(view: View, ask: LatestAsk) -> ChangesAnswer:
     changes = view.changes()
     after = changes.newest()  # first: a change that comes meanwhile is given twice rather than never
@@ -105,21 +104,10 @@ def _latest(view: View, ask: LatestAsk) -> ChangesAnswer:
     return ChangesAnswer(list(map(change_facts, found)), after, False)
 
 
-CHANGES = [
-    Operation(
-        "GET",
-        "/changes/latest",
-        "The newest changes, the newest first; 'next' is where to read on",
-        _latest,
-        ChangesAnswer,
-        asks=LatestAsk,
-        slow=True,
-        errors=(404,),
-    ),
-    Operation(
-        "GET", "/changes", "What changed since", _changes, ChangesAnswer, asks=ChangesAsk, slow=True, errors=(404,)
-    ),
-]
+@CHANGES.add("GET", "/changes", "What changed since", errors=(404,))
+def _changes(view: View, ask: ChangesAsk) -> ChangesAnswer:
+    page = _read(view, ask)
+    return ChangesAnswer(list(map(change_facts, page.changes)), page.next, page.more)
 
 
 def _described(summary: str, media: str, ask: type[msgspec.Struct]) -> dict[str, Any]:

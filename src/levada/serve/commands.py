@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated
 
 import msgspec
 
@@ -14,9 +14,11 @@ from levada.core.errors import NotFound, TooMany
 from levada.core.records import Webhook
 from levada.serve.changes import Least, Site, Words
 from levada.serve.facts import SiteAsk
-from levada.serve.operations import Nothing, Operation
+from levada.serve.operations import Nothing, Operations
 from levada.serve.view import View
 
+CONTROLLING, HOOKING = Operations(), Operations()
+_order = partial(CONTROLLING.add, status=202, errors=(404, 409, 429))
 _MOST_SEEDS = 1_000
 _Address = Annotated[str, msgspec.Meta(max_length=4096)]
 
@@ -47,6 +49,7 @@ def _give(view: View, order: ControlCommand) -> OrderAnswer:
     return OrderAnswer(receipt.number, receipt.waiting, receipt.crawling)
 
 
+@_order("POST", "/seeds", "Visit these addresses too, and their sites")
 def _add(view: View, ask: SeedsAsk) -> OrderAnswer:
     start = seeds(ask.urls)
     collection = view.collection()
@@ -58,69 +61,33 @@ def _add(view: View, ask: SeedsAsk) -> OrderAnswer:
     return _give(view, AddSeeds(tuple(each.url for each in start)))
 
 
+@_order("DELETE", "/sites", "Visit a site no more")
 def _drop(view: View, ask: SiteAsk) -> OrderAnswer:
     if view.collection().store.site(ask.site.lower()) is None:
         raise NotFound(f"no site {ask.site[:200]} is known")
     return _give(view, DropSite(ask.site.lower()))
 
 
+@_order("POST", "/pause", "Stop fetching; what is under way finishes")
 def _pause(view: View, _ask: Nothing) -> OrderAnswer:
     return _give(view, Pause())
 
 
+@_order("POST", "/resume", "Fetch on")
 def _resume(view: View, _ask: Nothing) -> OrderAnswer:
     return _give(view, Resume())
 
 
+@_order("PUT", "/budget", "Have so many fetches per hour")
 def _spend(view: View, ask: BudgetAsk) -> OrderAnswer:
     return _give(view, ChangeBudget(ask.per_hour))
 
 
+@CONTROLLING.add("GET", "/budget", "How many fetches there are, and whether the crawl is paused", errors=(404,))
 def _desired_state(view: View, _ask: Nothing) -> WishesAnswer:
     settings = view.collection().settings
     desired = view.desired_state()
     return WishesAnswer(desired.paused, settings.budget.per_hour if desired.per_hour is None else desired.per_hour)
-
-
-def _order(
-    method: str,
-    path: str,
-    summary: str,
-    handle: Callable[[View, Any], OrderAnswer],
-    asks: type[msgspec.Struct] = Nothing,
-    *,
-    in_body: bool = False,
-) -> Operation:
-    return Operation(
-        method,
-        path,
-        summary,
-        handle,
-        OrderAnswer,
-        asks=asks,
-        in_body=in_body,
-        status=202,
-        errors=(404, 409, 429),
-        slow=True,
-    )
-
-
-CONTROLLING = [
-    _order("POST", "/seeds", "Visit these addresses too, and their sites", _add, SeedsAsk, in_body=True),
-    _order("DELETE", "/sites", "Visit a site no more", _drop, SiteAsk),
-    _order("POST", "/pause", "Stop fetching; what is under way finishes", _pause),
-    _order("POST", "/resume", "Fetch on", _resume),
-    _order("PUT", "/budget", "Have so many fetches per hour", _spend, BudgetAsk, in_body=True),
-    Operation(
-        "GET",
-        "/budget",
-        "How many fetches there are, and whether the crawl is paused",
-        _desired_state,
-        WishesAnswer,
-        errors=(404,),
-        slow=True,
-    ),
-]
 
 
 class HookAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -160,10 +127,12 @@ def _facts(hook: Webhook) -> HookFacts:
     return HookFacts(hook.id, hook.url, wanted.site, wanted.words, wanted.least, hook.told, hook.failures, hook.trouble)
 
 
+@HOOKING.add("GET", "/webhooks", "Who is told of changes", errors=(404,))
 def _list(view: View, _ask: Nothing) -> HooksAnswer:
     return HooksAnswer([_facts(hook) for hook in view.hooks().hooks()])
 
 
+@HOOKING.add("POST", "/webhooks", "Tell this address of changes", status=201, errors=(404, 429))
 def _add_webhook(view: View, ask: HookAsk) -> NewHookAnswer:
     wanted = change_filter(ask.site, ask.words, ask.least)
     hook = new_webhook(view.hooks(), view.changes(), ask.url, wanted, from_beginning=ask.from_beginning)
@@ -171,27 +140,8 @@ def _add_webhook(view: View, ask: HookAsk) -> NewHookAnswer:
     return NewHookAnswer(_facts(hook), hook.secret)
 
 
+@HOOKING.add("DELETE", "/webhooks", "Tell this one no more", errors=(404,))
 def _remove(view: View, ask: HookId) -> HooksAnswer:
     if not view.hooks().remove(ask.id):
         raise NotFound(f"there is no hook {ask.id}")
     return _list(view, Nothing())
-
-
-HOOKING = [
-    Operation("GET", "/webhooks", "Who is told of changes", _list, HooksAnswer, errors=(404,), slow=True),
-    Operation(
-        "POST",
-        "/webhooks",
-        "Tell this address of changes",
-        _add_webhook,
-        NewHookAnswer,
-        asks=HookAsk,
-        in_body=True,
-        status=201,
-        errors=(404, 429),
-        slow=True,
-    ),
-    Operation(
-        "DELETE", "/webhooks", "Tell this one no more", _remove, HooksAnswer, asks=HookId, errors=(404,), slow=True
-    ),
-]

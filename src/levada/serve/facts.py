@@ -14,10 +14,11 @@ from levada.core.durations import iso
 from levada.core.errors import NotFound
 from levada.core.records import Outcome, PageRecord, SiteRecord
 from levada.serve.lab_runs import PartFacts
-from levada.serve.operations import Nothing, Operation
+from levada.serve.operations import Nothing, Operations
 from levada.serve.pages import Limit
 from levada.serve.view import View
 
+SITES, SHARDS, LOADS, LABORATORY = Operations(), Operations(), Operations(), Operations()
 _SHOWN_PAGES = 200
 _DAY = 86_400.0
 
@@ -69,6 +70,7 @@ class SiteAnswer(msgspec.Struct, frozen=True):
     pages: list[SitePage]  # the first ones, by address
 
 
+@SITES.add("GET", "/sites", "The sites, by name", errors=(404,))
 def _sites(view: View, ask: SitesAsk) -> SitesAnswer:
     """By name, so that a page of the list is the same wherever the crawl is."""
     names = sorted((record for record in view.collection().store.sites() if record.site > ask.after), key=_name)
@@ -77,6 +79,7 @@ def _sites(view: View, ask: SitesAsk) -> SitesAnswer:
     return SitesAnswer([_facts(view, record) for record in shown], more)
 
 
+@SITES.add("GET", "/site", "One site and its first pages", errors=(404,))
 def _site(view: View, ask: SiteAsk) -> SiteAnswer:
     store = view.collection().store
     record = store.site(ask.site.lower())
@@ -122,14 +125,6 @@ def _page(page: PageRecord) -> SitePage:
     return SitePage(page.url, page.state, page.visits, changes, page.interval, iso(page.next_visit))
 
 
-SITES = [
-    Operation("GET", "/sites", "The sites, by name", _sites, SitesAnswer, asks=SitesAsk, slow=True, errors=(404,)),
-    Operation(
-        "GET", "/site", "One site and its first pages", _site, SiteAnswer, asks=SiteAsk, slow=True, errors=(404,)
-    ),
-]
-
-
 _SECONDS = 30.0
 
 
@@ -140,23 +135,11 @@ class ShardsAnswer(msgspec.Struct, frozen=True):
     asked_for_advice: int  # questions that are needed
 
 
+@SHARDS.add("GET", "/shards", "Where pages lie, and which key would suit what is asked", errors=(404,))
 def _shards(view: View, _ask: Nothing) -> ShardsAnswer:
     collection = view.collection()
     advice = view.remembered("advice", _SECONDS, lambda: (own_advice(collection, view.folder.queries),))[0]
     return ShardsAnswer(own_shards(collection), advice, view.capturing, LEAST_ASKED)
-
-
-SHARDS = [
-    Operation(
-        "GET",
-        "/shards",
-        "Where pages lie, and which key would suit what is asked",
-        _shards,
-        ShardsAnswer,
-        errors=(404,),
-        slow=True,
-    )
-]
 
 
 class PublishedFacts(msgspec.Struct, frozen=True):
@@ -189,6 +172,7 @@ class LoadsAnswer(msgspec.Struct, frozen=True):
     folders: list[str]  # where loads are looked for
 
 
+@LOADS.add("GET", "/loads", "The loads into maps: tasks, instances, and what is published")
 def _loads(view: View, _ask: Nothing) -> LoadsAnswer:
     return LoadsAnswer(
         [_load_facts(each) for each in view.loads.poll()], [str(folder) for folder in view.loads.folders]
@@ -206,18 +190,6 @@ def _published(known: PublishedMap | None) -> PublishedFacts | None:
     return PublishedFacts(known.generation, known.layers, known.keys, str(iso(known.at)))
 
 
-LOADS = [
-    Operation(
-        "GET",
-        "/loads",
-        "The loads into maps: tasks, instances, and what is published",
-        _loads,
-        LoadsAnswer,
-        slow=True,
-    )
-]
-
-
 Part = Literal["freshness", "grouping", "stages", "sharding"]
 
 
@@ -229,29 +201,14 @@ class LabAnswer(msgspec.Struct, frozen=True):
     parts: list[PartFacts]
 
 
+@LABORATORY.add("GET", "/lab", "What the sources printed, beside ours")
 def _lab(view: View, _ask: Nothing) -> LabAnswer:
     return LabAnswer(view.laboratory.parts())
 
 
+@LABORATORY.add("POST", "/lab", "Run a part of the laboratory, in the background", status=202, errors=(404, 409))
 def _run(view: View, ask: PartAsk) -> LabAnswer:
     if not view.folder.path.is_dir():
         raise NotFound(f"there is no folder {view.folder.path} to keep the figures in: start a crawl first")
     view.laboratory.start(ask.part)
     return LabAnswer(view.laboratory.parts())
-
-
-LABORATORY = [
-    Operation("GET", "/lab", "What the sources printed, beside ours", _lab, LabAnswer, slow=True),
-    Operation(
-        "POST",
-        "/lab",
-        "Run a part of the laboratory, in the background",
-        _run,
-        LabAnswer,
-        asks=PartAsk,
-        in_body=True,
-        status=202,
-        errors=(404, 409),
-        slow=True,
-    ),
-]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -19,6 +19,7 @@ from levada.serve.view import View
 
 API = "/api/v1"
 Asked = TypeVar("Asked", bound=msgspec.Struct)
+Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
 class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,16 +33,38 @@ class Operation(msgspec.Struct, frozen=True):
     path: str
     summary: str
     handle: Callable[[View, Any], Any]
+    asks: type[msgspec.Struct]
     answer: Any
-    asks: type[msgspec.Struct] = Nothing
-    in_body: bool = False
     status: int = 200
     errors: tuple[int, ...] = ()  # besides 400, and 503 where the data folder cannot be read
-    slow: bool = False  # not on the loop that serves everybody
+    quick: bool = False  # answered on the loop that serves everybody
 
     @property
-    def is_change(self) -> bool:
-        return self.method != "GET"
+    def in_body(self) -> bool:
+        return self.method in ("POST", "PUT") and self.asks is not Nothing
+
+
+class Operations(list[Operation]):
+    """The operations of one subject, in the order of their handlers."""
+
+    def add(
+        self,
+        method: str,
+        path: str,
+        summary: str,
+        *,
+        status: int = 200,
+        errors: tuple[int, ...] = (),
+        quick: bool = False,
+    ) -> Callable[[Handler], Handler]:
+        """Adds the handler below: its annotations tell what is asked, and what it answers."""
+
+        def added(handle: Handler) -> Handler:
+            _, asks, answer = get_type_hints(handle, include_extras=True).values()
+            self.append(Operation(method, path, summary, handle, asks, answer, status, errors, quick))
+            return handle
+
+        return added
 
 
 def routes_of(operations: list[Operation], view: View) -> list[Route]:
@@ -54,10 +77,10 @@ def _endpoint(operation: Operation, view: View) -> Callable[[Request], Any]:
     async def endpoint(request: Request) -> Response:
         try:
             asked = await _parameters(operation, request)
-            if operation.slow:
-                told = await run_in_threadpool(operation.handle, view, asked)
-            else:
+            if operation.quick:
                 told = operation.handle(view, asked)
+            else:
+                told = await run_in_threadpool(operation.handle, view, asked)
         except LevadaError as error:
             return refusal_answer(refusal_of(error))
         return json_answer(request, told, operation.status)
@@ -162,7 +185,7 @@ def _operation(each: Operation, fields: dict[str, Any], ask: Any, tell: Any, err
         "operationId": _name(each),
         "responses": {
             str(each.status): {"description": "Done", "content": {"application/json": {"schema": tell}}},
-            **({"304": {"description": _WORDS[304]}} if not each.is_change else {}),
+            **({"304": {"description": _WORDS[304]}} if each.method == "GET" else {}),
             **{str(status): _failure(status, error) for status in sorted({*_ALWAYS, *each.errors})},
         },
     }

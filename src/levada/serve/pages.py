@@ -13,9 +13,10 @@ from levada.core.durations import iso
 from levada.core.errors import NotFound, UsageError
 from levada.core.records import VersionInfo
 from levada.core.search_records import Hit, Query
-from levada.serve.operations import Operation
+from levada.serve.operations import Operations
 from levada.serve.view import View
 
+READING = Operations()
 Url = Annotated[str, msgspec.Meta(min_length=1, max_length=4096, description="The page; https:// may be left out.")]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=100, description="How many at most.")]
 Version = Annotated[int, msgspec.Meta(ge=1, le=2**62, description="A number of a stored version.")]
@@ -112,6 +113,7 @@ class DiffAnswer(msgspec.Struct, frozen=True):
     hunks: list[Hunk]
 
 
+@READING.add("GET", "/search", "Search the pages", errors=(404,))
 def _search(view: View, ask: SearchAsk) -> SearchAnswer:
     if not ask.q.strip():
         raise UsageError("q is empty: write the words to look for")
@@ -130,6 +132,7 @@ def _hit(hit: Hit) -> HitFacts:
     return HitFacts(hit.url, hit.site, hit.title, hit.language, hit.score, str(iso(hit.changed_at)), pieces)
 
 
+@READING.add("GET", "/page", "What is known of a page", errors=(404,), quick=True)
 def _page(view: View, ask: PageAsk) -> PageAnswer:
     url, summary = view.page_summary(spellings(ask.url))
     if capture := view.capture():
@@ -151,6 +154,7 @@ def _page(view: View, ask: PageAsk) -> PageAnswer:
     )
 
 
+@READING.add("GET", "/page/text", "The main text of a page, now or in an earlier version", errors=(404,), quick=True)
 def _text(view: View, ask: TextAsk) -> TextAnswer:
     collection = view.collection()
     page = known_page(collection, spellings(ask.url))
@@ -160,11 +164,13 @@ def _text(view: View, ask: TextAsk) -> TextAnswer:
     return TextAnswer(page.url, stored.version, stored.title, stored.language, str(iso(stored.fetched_at)), stored.text)
 
 
+@READING.add("GET", "/page/versions", "The stored versions of a page", errors=(404,), quick=True)
 def _versions(view: View, ask: PageAsk) -> VersionsAnswer:
     page = known_page(view.collection(), spellings(ask.url))
     return VersionsAnswer(page.url, [_version(each) for each in view.collection().store.versions(page.url)])
 
 
+@READING.add("GET", "/page/diff", "What changed between two versions", errors=(404,))
 def _diff(view: View, ask: DiffAsk) -> DiffAnswer:
     collection = view.collection()
     diff = diff_of(collection.store, known_page(collection, spellings(ask.url)), ask.before, ask.after, ask.context)
@@ -177,49 +183,6 @@ def _version(each: VersionInfo) -> VersionFacts:
     return VersionFacts(each.version, str(iso(each.fetched_at)), each.title, each.words, each.similarity)
 
 
+@READING.add("GET", "/why", "Why a page is visited again just then", errors=(404,))
 def _why(view: View, ask: PageAsk) -> dict[str, Any]:
     return why(view.collection(), known_page(view.collection(), spellings(ask.url))).facts()
-
-
-READING = [
-    Operation("GET", "/search", "Search the pages", _search, SearchAnswer, asks=SearchAsk, slow=True, errors=(404,)),
-    Operation("GET", "/page", "What is known of a page", _page, PageAnswer, asks=PageAsk, errors=(404,)),
-    Operation(
-        "GET",
-        "/page/text",
-        "The main text of a page, now or in an earlier version",
-        _text,
-        TextAnswer,
-        asks=TextAsk,
-        errors=(404,),
-    ),
-    Operation(
-        "GET",
-        "/page/versions",
-        "The stored versions of a page",
-        _versions,
-        VersionsAnswer,
-        asks=PageAsk,
-        errors=(404,),
-    ),
-    Operation(
-        "GET",
-        "/page/diff",
-        "What changed between two versions",
-        _diff,
-        DiffAnswer,
-        asks=DiffAsk,
-        slow=True,
-        errors=(404,),
-    ),
-    Operation(
-        "GET",
-        "/why",
-        "Why a page is visited again just then",
-        _why,
-        dict[str, Any],
-        asks=PageAsk,
-        slow=True,
-        errors=(404,),
-    ),
-]

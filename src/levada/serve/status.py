@@ -23,11 +23,12 @@ from levada.core.records import CollectionStats
 from levada.core.reports import StageView
 from levada.core.search_records import Trend
 from levada.serve.changes import ChangeFacts, change_facts
-from levada.serve.operations import API, Nothing, Operation
+from levada.serve.operations import API, Nothing, Operations
 from levada.serve.pages import Limit
 from levada.serve.streaming import EventStreams
 from levada.serve.view import View
 
+WATCHING = Operations()
 _SECOND = 1.0
 _LATEST = 12  # changes that are shown
 _AT_ONCE = 500
@@ -81,6 +82,7 @@ class TrendsAnswer(msgspec.Struct, frozen=True):
     trends: list[Trend]
 
 
+@WATCHING.add("GET", "/status", "How the collection and the crawl stand")
 def status_of(view: View, _ask: Nothing) -> StatusAnswer:
     """The state of the collection and the crawl, or why the folder cannot be read."""
     live, data = view.live(), str(view.folder.path)
@@ -99,11 +101,13 @@ def _facts(stats: CollectionStats) -> StandingFacts:
     return StandingFacts(**fields | {"next_due": iso(stats.next_due)})
 
 
+@WATCHING.add("GET", "/stages", "The stages of the crawl: queues, workers, and why so many")
 def _stages(view: View, _ask: Nothing) -> StagesAnswer:
     live = view.live()
     return StagesAnswer(True, live.stages, live.history) if live else StagesAnswer(False, (), {})
 
 
+@WATCHING.add("GET", "/balance", "How evenly the count workers were loaded", errors=(404, 409, 429))
 def _balance(view: View, ask: BalanceAsk) -> CountReport:
     view.collection()
     if not ask.beside:
@@ -112,42 +116,11 @@ def _balance(view: View, ask: BalanceAsk) -> CountReport:
     return view.remembered("balance", _BALANCE_SECONDS, compare)
 
 
+@WATCHING.add("GET", "/trends", "Terms that pages gained lately, more often than before", errors=(404, 409))
 def _trends(view: View, ask: TrendsAsk) -> TrendsAnswer:
     found = find_trends(view.folder.path, window=ask.window, site=ask.site, language=ask.lang, limit=ask.limit)
     return TrendsAnswer(str(iso(found.query.since)), str(iso(found.query.until)), found.trends)
 
-
-WATCHING = [
-    Operation("GET", "/status", "How the collection and the crawl stand", status_of, StatusAnswer, slow=True),
-    Operation(
-        "GET",
-        "/stages",
-        "The stages of the crawl: queues, workers, and why so many",
-        _stages,
-        StagesAnswer,
-        slow=True,
-    ),
-    Operation(
-        "GET",
-        "/balance",
-        "How evenly the count workers were loaded",
-        _balance,
-        CountReport,
-        asks=BalanceAsk,
-        errors=(404, 409, 429),
-        slow=True,
-    ),
-    Operation(
-        "GET",
-        "/trends",
-        "Terms that pages gained lately, more often than before",
-        _trends,
-        TrendsAnswer,
-        asks=TrendsAsk,
-        errors=(404, 409),
-        slow=True,
-    ),
-]
 
 LIVE_PATHS: dict[str, Any] = {
     f"{API}/live/stream": {
