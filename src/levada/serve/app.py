@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from hashlib import blake2b
 from importlib.resources import files
 from typing import Any
 
@@ -27,7 +26,7 @@ from levada.serve.gateway import CUT, Gateway
 from levada.serve.metrics import metric_routes
 from levada.serve.operations import API, Nothing, Operations, document, routes_of
 from levada.serve.pages import READING
-from levada.serve.responses import error_answer, json_answer, refusal_answer
+from levada.serve.responses import error_answer, json_answer, refusal_answer, tagged_answer
 from levada.serve.status import LIVE_PATHS, WATCHING, live_line, live_routes
 from levada.serve.streaming import EventStreams
 from levada.serve.view import View
@@ -48,11 +47,7 @@ def page_routes() -> list[Route]:
         body = held.get(name)
         if body is None:
             return error_answer(404, "no-such-path", "there is nothing at this path")
-        tag = f'"{blake2b(body, digest_size=9).hexdigest()}"'
-        headers = {"etag": tag, "cache-control": "no-cache"}
-        if request.headers.get("if-none-match") == tag:
-            return Response(status_code=304, headers=headers)
-        return Response(body, headers=headers, media_type=_KINDS.get(name.rpartition(".")[2], "text/plain"))
+        return tagged_answer(request, body, _KINDS.get(name.rpartition(".")[2], "text/plain"), "no-cache")
 
     async def front(request: Request) -> Response:
         return answer(request, "index.html")

@@ -97,18 +97,13 @@ async def _parameters(operation: Operation, request: Request) -> msgspec.Struct:
 
 
 def _body_of(body: bytes, asks: type[Asked]) -> Asked:
-    text = _text_of(body)
     try:
+        text = body.decode()
         return msgspec.json.decode(text, type=asks)
-    except msgspec.MsgspecError as error:
-        raise UsageError(what_is_wrong(str(error), _sent(text), asks.__struct_encode_fields__)) from None
-
-
-def _text_of(body: bytes) -> str:
-    try:
-        return body.decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"the body is no JSON: it is not UTF-8 (byte {error.start})") from None
+    except msgspec.MsgspecError as error:
+        raise UsageError(what_is_wrong(str(error), _sent(text), asks.__struct_encode_fields__)) from None
 
 
 def _sent(body: str) -> Any:
@@ -163,9 +158,8 @@ def document(operations: list[Operation], others: dict[str, Any] | None = None) 
     asked, told, error = schemas[0:-1:2], schemas[1:-1:2], schemas[-1]
     paths: dict[str, Any] = {}
     for each, ask, tell in zip(operations, asked, told, strict=True):
-        paths.setdefault(API + each.path, {})[each.method.lower()] = _operation(
-            each, _resolved(ask, components), ask, tell, error
-        )
+        fields = components.get(ask.get("$ref", "").rpartition("/")[2], ask)
+        paths.setdefault(API + each.path, {})[each.method.lower()] = _operation(each, fields, ask, tell, error)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -182,7 +176,7 @@ def document(operations: list[Operation], others: dict[str, Any] | None = None) 
 def _operation(each: Operation, fields: dict[str, Any], ask: Any, tell: Any, error: Any) -> dict[str, Any]:
     told: dict[str, Any] = {
         "summary": each.summary,
-        "operationId": _name(each),
+        "operationId": each.method.lower() + each.path.replace("/", "_"),
         "responses": {
             str(each.status): {"description": "Done", "content": {"application/json": {"schema": tell}}},
             **({"304": {"description": _WORDS[304]}} if each.method == "GET" else {}),
@@ -194,10 +188,6 @@ def _operation(each: Operation, fields: dict[str, Any], ask: Any, tell: Any, err
     elif fields.get("properties"):
         told["parameters"] = [_parameter(name, schema, fields) for name, schema in fields["properties"].items()]
     return told
-
-
-def _name(each: Operation) -> str:
-    return "_".join([each.method.lower(), *each.path.strip("/").replace(".", "/").split("/")])
 
 
 def _failure(status: int, error: Any) -> dict[str, Any]:
@@ -219,9 +209,3 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
     """A parameter that may be left out is not `null` when it is there."""
     kinds = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
     return kinds[0] if len(kinds) == 1 else schema
-
-
-def _resolved(schema: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
-    name = schema.get("$ref", "").rpartition("/")[2]
-    found: dict[str, Any] = components.get(name, schema)
-    return found

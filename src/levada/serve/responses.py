@@ -64,10 +64,10 @@ def json_answer(request: Request, told: Any, status: int = 200) -> Response:
     return tagged_answer(request, body, _JSON)
 
 
-def tagged_answer(request: Request, body: bytes, media_type: str) -> Response:
+def tagged_answer(request: Request, body: bytes, media_type: str, cached: str = "private, no-cache") -> Response:
     """An answer with an entity tag, so that a client that has it already gets a few bytes."""
     tag = f'"{blake2b(body, digest_size=9).hexdigest()}"'
-    headers = {"etag": tag, "cache-control": "private, no-cache"}
+    headers = {"etag": tag, "cache-control": cached}
     if tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     return Response(body, headers=headers, media_type=media_type)
@@ -119,8 +119,8 @@ def what_is_wrong(error: str, asked: Any, known: Sequence[str]) -> str:
     found = _PLACE.search(error)
     place = found["place"] if found else ""
     bare = error[: found.start()] if found else error
-    for form, sentence in _FORMS:
-        if match := form.fullmatch(bare):
+    for form, sentence in _FORMS.items():
+        if match := re.fullmatch(form, bare, re.DOTALL):
             return sentence(match, place, _value_at(asked, place), known)[:_LONGEST]
     return f"{place}: {bare}"[:_LONGEST] if place else bare[:_LONGEST]
 
@@ -154,36 +154,16 @@ def _unknown(match: re.Match[str], _place: str, _value: Any, known: Sequence[str
     return f"'{name}' is not known here: there is {', '.join(known)}"
 
 
-def _missing(match: re.Match[str], _place: str, _value: Any, _known: Sequence[str]) -> str:
-    return f"{match['name']} is missing"
-
-
-def _choice(_match: re.Match[str], place: str, value: Any, _known: Sequence[str]) -> str:
-    return f"{place} cannot be {_shown(value)}"
-
-
-def _no_json(match: re.Match[str], _place: str, _value: Any, _known: Sequence[str]) -> str:
-    return f"the body is no JSON: {match['why']}"
-
-
-def _cut(_match: re.Match[str], _place: str, _value: Any, _known: Sequence[str]) -> str:
-    return "the body is no JSON: it is empty, or ends too early"
-
-
-_Sentence = Callable[[re.Match[str], str, Any, Sequence[str]], str]
-_FORMS: tuple[tuple[re.Pattern[str], _Sentence], ...] = tuple(
-    (re.compile(form, re.DOTALL), sentence)
-    for form, sentence in (
-        (r"Expected `(?P<kinds>[^`]+)`, got `[^`]+`", _kind),
-        (r"Expected `[^`]+` (?P<sign>>=|<=) (?P<number>\S+)", _bound),
-        (r"Expected `(?P<kind>[^`]+)` of length (?P<sign>>=|<=) (?P<number>\d+)", _length),
-        (r"Object contains unknown field `(?P<name>.*)`", _unknown),
-        (r"Object missing required field `(?P<name>[^`]+)`", _missing),
-        (r"Invalid enum value .*", _choice),
-        (r"JSON is malformed: (?P<why>.*)", _no_json),
-        (r"Input data was truncated", _cut),
-    )
-)
+_FORMS: dict[str, Callable[[re.Match[str], str, Any, Sequence[str]], str]] = {
+    r"Expected `(?P<kinds>[^`]+)`, got `[^`]+`": _kind,
+    r"Expected `[^`]+` (?P<sign>>=|<=) (?P<number>\S+)": _bound,
+    r"Expected `(?P<kind>[^`]+)` of length (?P<sign>>=|<=) (?P<number>\d+)": _length,
+    r"Object contains unknown field `(?P<name>.*)`": _unknown,
+    r"Object missing required field `(?P<name>[^`]+)`": lambda match, *_: f"{match['name']} is missing",
+    r"Invalid enum value .*": lambda _match, place, value, _known: f"{place} cannot be {_shown(value)}",
+    r"JSON is malformed: (?P<why>.*)": lambda match, *_: f"the body is no JSON: {match['why']}",
+    r"Input data was truncated": lambda *_: "the body is no JSON: it is empty, or ends too early",
+}
 
 
 def _value_at(asked: Any, place: str) -> Any:

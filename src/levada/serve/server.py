@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
+import uvloop
 
 from levada.collection.changes import notifications
 from levada.collection.components import make_fetcher
@@ -27,6 +28,13 @@ from levada.serve.view import View
 _WAITING_CONNECTIONS = 256
 _AT_ONCE = 1_000
 _LOOK = 1.0  # seconds between two looks at whether the parent is still there
+_LOW_PORT = "ports below 1024 are for root: name another --port"
+_WHY_NOT = {
+    errno.EADDRINUSE: "another program listens there: name another --port, or 0 for any free one",
+    errno.EADDRNOTAVAIL: "this machine does not have that address",
+    errno.EACCES: _LOW_PORT,
+    errno.EPERM: _LOW_PORT,
+}
 
 
 def listen(host: str, port: int, tokens: Tokens) -> socket.socket:
@@ -39,17 +47,8 @@ def listen(host: str, port: int, tokens: Tokens) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=_WAITING_CONNECTIONS)
     except OSError as error:
-        raise UsageError(f"cannot listen at {host}:{port}: {_why_not(error)}") from None
-
-
-def _why_not(error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return "another program listens there: name another --port, or 0 for any free one"
-    if error.errno == errno.EADDRNOTAVAIL:
-        return "this machine does not have that address"
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return "ports below 1024 are for root: name another --port"
-    return (error.strerror or str(error)).partition(" (while ")[0]
+        why = _WHY_NOT.get(error.errno or 0) or (error.strerror or str(error)).partition(" (while ")[0]
+        raise UsageError(f"cannot listen at {host}:{port}: {why}") from None
 
 
 def serve(
@@ -94,8 +93,7 @@ def serve(
             watching.cancel()
             await fetcher.close()
 
-    with asyncio.Runner(loop_factory=_loop) as runner:
-        runner.run(run())
+    uvloop.run(run())
 
 
 async def _end_with(parent: int | None, server: uvicorn.Server) -> None:
@@ -122,13 +120,6 @@ class _Server(uvicorn.Server):
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.handle_exit, number, None)
         yield
-
-
-def _loop() -> asyncio.AbstractEventLoop:
-    import uvloop
-
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop
 
 
 def _is_news(record: logging.LogRecord) -> bool:
