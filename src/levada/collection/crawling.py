@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 
 from levada.collection.commands import open_commands
 from levada.collection.components import learn_from_sample, make_fetcher, make_hooks, make_parser, make_policy
-from levada.collection.live import LiveStatusWriter, live_content
+from levada.collection.live import live_file_writer
 from levada.collection.starts import add_start, limit_waits
 from levada.core.clock import make_clock
 from levada.core.errors import StoreError
@@ -86,11 +85,7 @@ async def open_crawl(
             ports = CrawlPorts(clock, store, store, store, policy, store, asking, commands)
             stages = stages_after_fetch(settings.stages, parser, indexer, counter, settings.plugins)
             transport = LocalTransport(reading, on_committed=committed, stage_pools=stages, hooks=hooks)
-            board = LiveStatusWriter(
-                os.getpid(),
-                lambda status: folder.save_live(live_content(status)),
-                lambda: counter.balance if counter else None,
-            )
+            board = live_file_writer(folder, lambda: counter.balance if counter else None)
             try:
                 yield Crawl(ports, settings, transport, once=once, max_pages=max_pages, only=only, board=board)
             finally:

@@ -8,16 +8,17 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from socket import gethostname
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import structs
 
 from levada.core.balance import MethodLoad
-from levada.core.protocols import Clock
-from levada.core.records import CollectionStats
 from levada.core.reports import StageView
-from levada.crawl.progress import CrawlProgress
+
+if TYPE_CHECKING:
+    from levada.core.folder import DataFolder
+    from levada.crawl.engine import Crawl
 
 _SECOND = 1.0  # wall clock
 _REMEMBERED = 60  # moments of each stage
@@ -59,33 +60,6 @@ class LiveStatus(msgspec.Struct, frozen=True):
     plugin_failures: dict[str, int] = {}  # by setting and name
 
 
-class LiveSource(Protocol):
-    """What the live status needs of a crawl, on one machine or on several."""
-
-    @property
-    def clock(self) -> Clock: ...
-
-    @property
-    def speed(self) -> float: ...
-
-    @property
-    def progress(self) -> CrawlProgress: ...
-
-    @property
-    def stats(self) -> CollectionStats: ...
-
-    @property
-    def per_hour(self) -> int: ...
-
-    @property
-    def paused(self) -> bool: ...
-
-    @property
-    def held(self) -> bool: ...
-
-    def stage_views(self) -> tuple[StageView, ...]: ...
-
-
 class LiveStatusWriter:
     """Passes the status to `show` every second; `show` must be cheap."""
 
@@ -101,13 +75,13 @@ class LiveStatusWriter:
         self._visits: deque[tuple[float, int]] = deque(maxlen=_PACE + 1)
         self._history: dict[str, deque[StageMoment]] = {}
 
-    async def run(self, crawl: LiveSource) -> None:
+    async def run(self, crawl: Crawl) -> None:
         """Show the status every second until cancelled."""
         while True:
             self._show(self.status(crawl))
             await crawl.clock.sleep(_SECOND * crawl.speed)
 
-    def status(self, crawl: LiveSource) -> LiveStatus:
+    def status(self, crawl: Crawl) -> LiveStatus:
         now, progress, stats, views = crawl.clock.now(), crawl.progress, crawl.stats, crawl.stage_views()
         allowed = crawl.per_hour * (now - progress.started) / 3600.0
         for view in views:
@@ -153,6 +127,11 @@ class _Host(msgspec.Struct):
 def live_content(status: LiveStatus) -> bytes:
     """The JSON of a status, with the name of this machine."""
     return msgspec.json.encode(_Written(host=gethostname(), **structs.asdict(status)))
+
+
+def live_file_writer(folder: DataFolder, balance: Callable[[], MethodLoad | None]) -> LiveStatusWriter:
+    """Keeps the status of this process's crawl in its folder."""
+    return LiveStatusWriter(os.getpid(), lambda status: folder.save_live(live_content(status)), balance)
 
 
 def read_live(path: Path) -> LiveStatus | None:

@@ -1,33 +1,19 @@
-"""Running a crawl to its end, and what is seen of it meanwhile."""
+"""Running a crawl to its end."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
 
-from levada.collection.live import LiveSource
 from levada.core.reports import Report
-from levada.crawl.politeness import PolitenessQueue
-from levada.crawl.scheduler import UnderWay
+from levada.crawl.engine import Crawl
+
+RunningCrawl = Crawl
+"""A crawl that is ready to run, or runs, for those who show it."""
 
 _LOOK = 0.25  # seconds between two looks at whether there is anything to do
 
 
-class RunningCrawl(LiveSource, Protocol):
-    """A crawl that is ready to run, or runs."""
-
-    @property
-    def politeness_queue(self) -> PolitenessQueue: ...
-
-    @property
-    def under_way(self) -> UnderWay: ...
-
-    def stop(self, why: str = ...) -> None: ...
-
-    async def run(self) -> Report: ...
-
-
-async def run_to_end(crawl: RunningCrawl, seconds: float | None = None) -> Report:
+async def run_to_end(crawl: Crawl, seconds: float | None = None) -> Report:
     """Run until the crawl is done or stopped, or for so many seconds of the wall clock.
 
     A crawl that never stored a page and knows of none that it has not tried is done, and so is one that knows of no
@@ -48,7 +34,7 @@ async def run_to_end(crawl: RunningCrawl, seconds: float | None = None) -> Repor
             limit.cancel()
 
 
-async def _give_up(crawl: RunningCrawl) -> None:
+async def _give_up(crawl: Crawl) -> None:
     unknown = crawl.stats  # until it is looked at for the first time
     while True:
         await asyncio.sleep(_LOOK)

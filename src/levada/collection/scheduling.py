@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 import shlex
 import sys
@@ -18,7 +17,7 @@ from levada.collection.commands import open_commands
 from levada.collection.components import learn_from_sample, make_fetcher, make_policy
 from levada.collection.control import ControlPlan, StagePlan, open_control, until_stopped
 from levada.collection.crawling import Following, open_followers
-from levada.collection.live import LiveStatusWriter, live_content
+from levada.collection.live import live_file_writer
 from levada.collection.starts import add_start, limit_waits
 from levada.collection.working import CAPACITY, queue_capacities
 from levada.core.clock import SystemClock, make_clock
@@ -155,9 +154,7 @@ async def open_distributed_crawl(
             transport,
             executor=executor,
             watch=_WATCH,
-            board=LiveStatusWriter(
-                os.getpid(), lambda status: folder.save_live(live_content(status)), lambda: following[-1].balance
-            ),
+            board=live_file_writer(folder, lambda: following[-1].balance),
             beside=(
                 partial(jobs.work, names.answers, hear, asyncio.Event()),
                 partial(_follow, store, executor, following),
