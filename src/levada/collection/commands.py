@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-
 import msgspec
 
-from levada.collection.live import read_live
-from levada.core.commands import ChangeBudget, ControlCommand
-from levada.core.errors import StoreError, TooMany
+from levada.core.commands import ChangeBudget
+from levada.core.errors import StoreError
 from levada.core.folder import DataFolder
 from levada.core.settings import Settings
 from levada.store.commands import SqliteCommandQueue
-
-_MOST_WAITING = 1_000  # commands that no crawl has carried out yet
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -53,13 +48,3 @@ def _before(folder: DataFolder) -> int | None:
         return folder.settings().budget.per_hour
     except StoreError:
         return None
-
-
-def submit_command(folder: DataFolder, command: ControlCommand) -> Receipt:
-    """Keep a command for the crawl that runs, or for the next one; `NotFound` without a collection."""
-    folder.must_exist()
-    with closing(open_commands(folder)) as commands:
-        waiting = len(commands.pending())
-        if waiting >= _MOST_WAITING:
-            raise TooMany(f"{waiting} commands wait already: start a crawl that carries them out")
-        return Receipt(commands.submit(command), waiting + 1, read_live(folder.live_file) is not None)

@@ -6,15 +6,17 @@ The server may be there before the first crawl is, and outlive many.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from levada.collection.addresses import known_page
 from levada.core.clock import SystemClock
+from levada.core.errors import TooMany
 from levada.core.folder import DataFolder
 from levada.store.reading import OpenedCollection, open_collection
+from levada.store.summaries import PageSummary
 
 if TYPE_CHECKING:
     from levada.capture.query_log import SearchCapture
@@ -24,18 +26,11 @@ if TYPE_CHECKING:
     from levada.collection.warm_map import WarmPages
     from levada.core.commands import ControlCommand, DesiredState
     from levada.core.protocols import Index, Webhooks
-    from levada.store.sql.reading import PageSummaries
-from levada.store.summaries import PageSummary
 
 _LOOKED = 0.1  # seconds
 _MOST_CAPTURED = 10_000_000  # bytes in a file; older ones are left beside it
-
-
-class _Closable(Protocol):
-    def close(self) -> None: ...
-
-
-_Part = TypeVar("_Part", bound=_Closable)
+_MOST_WAITING = 1_000  # commands that no crawl has carried out yet
+_Part = TypeVar("_Part")
 
 
 class CollectionView:
@@ -53,34 +48,27 @@ class CollectionView:
 
     def collection(self) -> OpenedCollection:
         """The stored pages; `NotFound` while there are none."""
-        state = self._current()
-        if state.collection is None:
-            with self._lock:
-                if state.collection is None:
-                    state.collection = state.stack.enter_context(open_collection(self.folder))
-        return state.collection
+        return self._part("collection", lambda: open_collection(self.folder))
 
     def index(self) -> Index:
         """The search index, as far as the indexer beside the crawl has come."""
-        state = self._current()
-        if state.index is None:
+
+        def opened() -> AbstractContextManager[tuple[OpenedCollection, Index]]:
             from levada.collection.search import open_search
 
-            with self._lock:
-                if state.index is None:
-                    _, state.index = state.stack.enter_context(open_search(self.folder))
-        return state.index
+            return open_search(self.folder)
+
+        return self._part("search", opened)[1]
 
     def hooks(self, create: bool = False) -> Webhooks:
         """The webhooks; none while nobody added one."""
         from levada.store.hooks import MemoryWebhooks, SqliteWebhooks
 
-        state = self._current()
-        if state.hooks is None:
+        if "hooks" not in self._current().parts:
             if not create and not self.folder.hooks.exists():
                 return MemoryWebhooks()
             self.folder.must_exist()
-        return self._part(state, "hooks", lambda: SqliteWebhooks(self.folder.hooks))
+        return self._part("hooks", lambda: closing(SqliteWebhooks(self.folder.hooks)))
 
     def capture(self) -> SearchCapture | None:
         """The log of queries; None unless they are captured."""
@@ -88,7 +76,7 @@ class CollectionView:
             return None
         from levada.capture.query_log import SearchCapture
 
-        return self._part(self._current(), "capture", lambda: SearchCapture(self.folder.queries, rotate=_MOST_CAPTURED))
+        return self._part("capture", lambda: closing(SearchCapture(self.folder.queries, rotate=_MOST_CAPTURED)))
 
     def page_summary(self, addresses: list[str]) -> tuple[str, PageSummary]:
         """What is shown of the page at one of these addresses, with the address at which it is known.
@@ -108,34 +96,33 @@ class CollectionView:
         return page.url, summary_of(page, *about)
 
     def _warm(self) -> WarmPages:
-        state = self._current()
-        if state.warm is not None:
-            return state.warm
-        from levada.collection.warm_map import WarmPages
+        def opened() -> closing[WarmPages]:
+            from levada.collection.warm_map import WarmPages
 
-        return self._part(state, "warm", lambda: WarmPages(self.folder, self.clock))
+            return closing(WarmPages(self.folder, self.clock))
+
+        return self._part("warm", opened)
 
     def _summary(self, url: str) -> PageSummary | None:
         """By one question, where all pages lie in one shard; for the thread of the server's loop."""
-        state = self._current()
-        if state.page_summaries is None and self.folder.database.exists():
+        parts = self._current().parts
+        if "page_summaries" not in parts and self.folder.database.exists():
             from levada.bulk.sources.collection import open_page_summaries, page_summary_names
 
             names = page_summary_names(self.folder)
             if len(names) == 1:
-                self._part(state, "page_summaries", lambda: open_page_summaries(self.folder, names[0]))
-        if state.page_summaries is None:
+                self._part("page_summaries", lambda: closing(open_page_summaries(self.folder, names[0])))
+        if "page_summaries" not in parts:
             return None
-        return next((found for _, found in state.page_summaries.summaries(url, f"{url}\0", 1, None)), None)
+        return next((found for _, found in parts["page_summaries"].summaries(url, f"{url}\0", 1, None)), None)
 
-    def _part(self, state: _Opened, name: str, make: Callable[[], _Part]) -> _Part:
-        if getattr(state, name) is None:
+    def _part(self, name: str, opened: Callable[[], AbstractContextManager[_Part]]) -> _Part:
+        state = self._current()
+        if name not in state.parts:
             with self._lock:
-                if getattr(state, name) is None:
-                    made = make()
-                    state.stack.callback(made.close)
-                    setattr(state, name, made)
-        part: _Part = getattr(state, name)
+                if name not in state.parts:
+                    state.parts[name] = state.stack.enter_context(opened())
+        part: _Part = state.parts[name]
         return part
 
     def _current(self) -> _Opened:
@@ -154,9 +141,14 @@ class CollectionView:
 
     def submit(self, command: ControlCommand) -> Receipt:
         """Keep a control command for the crawl that runs, or for the next one."""
-        from levada.collection.commands import submit_command
+        from levada.collection.commands import Receipt, open_commands
 
-        return submit_command(self.folder, command)
+        self.folder.must_exist()
+        with closing(open_commands(self.folder)) as commands:
+            waiting = len(commands.pending())
+            if waiting >= _MOST_WAITING:
+                raise TooMany(f"{waiting} commands wait already: start a crawl that carries them out")
+            return Receipt(commands.submit(command), waiting + 1, self.live() is not None)
 
     def desired_state(self) -> DesiredState:
         """What the control commands ask of the crawl."""
@@ -191,9 +183,4 @@ class _Opened:
     def __init__(self, identity: tuple[int, ...]) -> None:
         self.identity = identity
         self.stack = ExitStack()
-        self.collection: OpenedCollection | None = None
-        self.index: Index | None = None
-        self.hooks: Webhooks | None = None
-        self.warm: WarmPages | None = None
-        self.page_summaries: PageSummaries | None = None
-        self.capture: SearchCapture | None = None
+        self.parts: dict[str, Any] = {}
