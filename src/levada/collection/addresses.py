@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from levada.core.durations import duration, moment, relative
 from levada.core.errors import BadUrl, NotFound
-from levada.core.reasons import Reason
 from levada.core.records import PageRecord, SiteRecord
 from levada.core.words import shortened
 from levada.pages.robots import RobotsRules
@@ -20,6 +19,7 @@ from levada.store.reading import OpenedCollection
 from levada.store.rules import EXAMPLE_LENGTH
 
 _LOOKED_AT = 200  # addresses of a site that are compared with the one that was typed
+_NAMED = 3  # of them
 
 
 def spellings(typed: str) -> list[str]:
@@ -52,12 +52,7 @@ def known_page(collection: OpenedCollection, addresses: list[str]) -> PageRecord
     raise NotFound(f"{missing}; known there: {', '.join(near)}" if near else missing)
 
 
-def url_of(collection: OpenedCollection, page_id: int) -> str | None:
-    """The address of a page by its number."""
-    return collection.store.url_of(page_id)
-
-
-def _near(collection: OpenedCollection, addresses: list[str], most: int = 3) -> list[str]:
+def _near(collection: OpenedCollection, addresses: list[str]) -> list[str]:
     """Addresses of the same site that are spelled alike: those around it, and the first ones."""
     found: dict[str, None] = {}
     for url in addresses:
@@ -65,15 +60,11 @@ def _near(collection: OpenedCollection, addresses: list[str], most: int = 3) -> 
         stems = [url[: max(len(front), len(url) - cut)] for cut in (0, 1, 2, 4, 8, 16)]
         for start in (*stems, front):
             found |= dict.fromkeys(collection.store.urls_like(start, _LOOKED_AT))
-    return _closest(addresses, list(found), most)
-
-
-def _closest(addresses: list[str], known: list[str], most: int) -> list[str]:
     target = addresses[0].partition("://")[2]
-    by_rest = {url.partition("://")[2]: url for url in known if len(url) <= 500}
-    alike = get_close_matches(target[:500], by_rest, n=most, cutoff=0.6)
-    front = [url for url in known if url == front_page(url) and site_of(url) == site_of(addresses[0])]
-    return [by_rest[rest] for rest in alike] or front[:1]
+    by_rest = {url.partition("://")[2]: url for url in found if len(url) <= 500}
+    alike = get_close_matches(target[:500], by_rest, n=_NAMED, cutoff=0.6)
+    fronts = [url for url in found if url == front_page(url) and site_of(url) == site_of(addresses[0])]
+    return [by_rest[rest] for rest in alike] or fronts[:1]
 
 
 def as_planned(page: PageRecord, site: SiteRecord | None) -> PageRecord:
@@ -108,26 +99,22 @@ def _robots_verdict(collection: OpenedCollection, page: PageRecord, site: SiteRe
     record = dict(site.robots).get(scheme_of(page.url))
     if record is None:
         return None
-    read = f"robots.txt of {page.site}, read {moment(record.fetched_at)},"
     if record.trouble:
         return f"robots.txt of {page.site} could not be had ({record.trouble}): nothing is fetched until it can"
     agent = collection.settings.politeness.agent
-    allowed = RobotsRules(record.text).allows(page.url, agent)
-    return None if allowed else f"{read} does not allow this page for {agent!r}"
+    if not _closed_by_robots(site, page.url, agent):
+        return None
+    return f"robots.txt of {page.site}, read {moment(record.fetched_at)}, does not allow this page for {agent!r}"
 
 
 def refusal_words(collection: OpenedCollection, addresses: list[str]) -> str | None:
     """`it was refused when it was found: robots`; None if nothing speaks against these addresses."""
     for url in addresses:
-        if reason := _recorded(collection, url):
-            return f"it was refused when it was found: {reason}"
+        site = collection.store.site(site_of(url))
+        for reason, _, example in site.refused if site else ():
+            if example == url[:EXAMPLE_LENGTH]:
+                return f"it was refused when it was found: {reason}"
     return next((words for url in addresses if (words := _ruled_out(collection, url))), None)
-
-
-def _recorded(collection: OpenedCollection, url: str) -> Reason | None:
-    example = url[:EXAMPLE_LENGTH]
-    site = collection.store.site(site_of(url))
-    return next((reason for reason, _, shown in site.refused if shown == example), None) if site else None
 
 
 def _ruled_out(collection: OpenedCollection, url: str) -> str | None:

@@ -7,7 +7,7 @@ reading on from it gives exactly what came after.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -23,7 +23,6 @@ from levada.pages.urls import canonical
 
 if TYPE_CHECKING:
     from levada.collection.view import CollectionView
-    from levada.core.settings import Settings
 
 _LOOKED_BACK = 200  # steps of each shard's log, at first
 _MOST_LOOKED_BACK = 20_000
@@ -76,19 +75,16 @@ class ChangeFeed:
         newest = self.log.newest()
         while len(found) < limit and back <= _MOST_LOOKED_BACK:
             place = tuple(max(0, step - back) for step in newest)
-            found = list(self._all(place, wanted))
+            found, following, more = [], place, True
+            while more:
+                page = self.log.read(following, _AT_ONCE, wanted)
+                found += page.changes
+                following, more = page.after, page.more
             if not any(place):
                 break
             back *= 8
         ordered = sorted(found, key=lambda each: each[1].at, reverse=True)[:limit]
         return [FeedChange(_id(shard, event), event) for shard, event in ordered]
-
-    def _all(self, place: Place, wanted: ChangeSelection) -> Iterator[tuple[int, ChangeEvent]]:
-        more = True
-        while more:
-            page = self.log.read(place, _AT_ONCE, wanted)
-            place, more = page.after, page.more
-            yield from page.changes
 
 
 def change_filter(site: str = "", words: str = "", least: float = 0.0) -> ChangeSelection:
@@ -122,17 +118,14 @@ def notifications(view: CollectionView, fetcher: Fetcher, facts: Callable[[FeedC
     def webhook(hook: Webhook) -> WebhookNotifier:
         return WebhookNotifier(hook, fetcher, clock, lambda shard, event: facts(FeedChange(_id(shard, event), event)))
 
-    def settings() -> Settings:
-        return view.folder.settings()
-
     return Notifications(
         view.hooks,
         feed,
         clock,
         webhook,
         make_book=lambda: view.hooks(create=True),
-        chosen=lambda: settings().notify.notifiers,
-        load=lambda name: load(NOTIFIERS, name, settings().plugins.get(name)),
+        chosen=lambda: view.folder.settings().notify.notifiers,
+        load=lambda name: load(NOTIFIERS, name, view.folder.settings().plugins.get(name)),
     )
 
 

@@ -92,44 +92,28 @@ def make_hooks(settings: Settings) -> PageHooks | None:
     """The chosen page hooks; None if there are none."""
     if not settings.crawl.hooks:
         return None
-    from levada.core.plugins import load
     from levada.crawl.hooks import HOOKS, PageHooks
 
     return PageHooks({name: load(HOOKS, name, settings.plugins.get(name)) for name in settings.crawl.hooks})
 
 
 def make_fetcher(settings: Settings) -> Fetcher:
+    from levada import __version__
     from levada.fetch import ContainedFetcher, FetchLimits
     from levada.fetch.guard import AddressGuard
 
-    fetch = settings.fetch
-    limits = FetchLimits(
-        max_bytes=fetch.max_bytes,
-        max_decoded_bytes=fetch.max_decoded_bytes,
-        max_header_bytes=fetch.max_header_bytes,
-        max_buffered_bytes=fetch.max_buffered_bytes,
-        seconds=fetch.seconds,
-        connect_seconds=fetch.connect_seconds,
-        min_rate=fetch.min_rate,
-        min_rate_seconds=fetch.min_rate_seconds,
-    )
+    fetch, polite = settings.fetch, settings.politeness
+    contact = f" (+{polite.contact})" if polite.contact else ""
+    limits = FetchLimits(**{name: getattr(fetch, name) for name in FetchLimits.__struct_fields__})
     made: Fetcher = load(
         "levada.fetchers",
         fetch.fetcher,
         settings.plugins.get(fetch.fetcher),
         limits=limits,
         guard=AddressGuard(settings.guard.allow),
-        agent=user_agent(settings),
+        agent=f"{polite.agent}/{__version__}{contact}",
         ca_file=fetch.ca_file or None,
         connections=2 * fetch.slots,
         http2=fetch.http2,
     )
     return made if is_builtin("levada.fetchers", fetch.fetcher) else ContainedFetcher(fetch.fetcher, made, limits)
-
-
-def user_agent(settings: Settings) -> str:
-    from levada import __version__
-
-    polite = settings.politeness
-    contact = f" (+{polite.contact})" if polite.contact else ""
-    return f"{polite.agent}/{__version__}{contact}"

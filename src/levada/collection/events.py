@@ -27,16 +27,6 @@ class PageOutcome(StrEnum):
     REFUSED = "refused"  # by robots.txt, the address guard or a limit
 
 
-_OUTCOMES = {
-    Outcome.FIRST: PageOutcome.NEW,
-    Outcome.CHANGED: PageOutcome.CHANGED,
-    Outcome.UNCHANGED: PageOutcome.UNCHANGED,
-    Outcome.GONE: PageOutcome.GONE,
-    Outcome.FAILED: PageOutcome.FAILED,
-    Outcome.REFUSED: PageOutcome.REFUSED,
-}
-
-
 class PageEvent(msgspec.Struct, frozen=True):
     """One visit of a crawl, told once it is stored.
 
@@ -78,10 +68,11 @@ class CheckResult(msgspec.Struct, frozen=True):
 
 
 def page_event(result: VisitResult) -> PageEvent:
-    moved = result.state is PageState.ELSEWHERE
+    met = result.visit.outcome
+    outcome = PageOutcome.NEW if met is Outcome.FIRST else PageOutcome[met.name]
     return PageEvent(
         url=result.lease.page.url,
-        outcome=PageOutcome.MOVED if moved else _OUTCOMES[result.visit.outcome],
+        outcome=PageOutcome.MOVED if result.state is PageState.ELSEWHERE else outcome,
         at=result.visit.at,
         reason=result.reason,
         title=result.version.title if result.version is not None else "",

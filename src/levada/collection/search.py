@@ -67,25 +67,17 @@ def _catch_up_if_alone(collection: OpenedCollection) -> None:
     """A running crawl keeps its index current by itself, a little behind the documents."""
     try:
         with collection.folder.locked():
+            how = collection.settings.index
             for shard in reachable_folders(collection.folder, collection.store):
-                _catch_up(collection, shard)
+                with (
+                    closing(open_shard_reader(shard)) as store,
+                    closing(open_writer(shard, how.heap, how.engine, lambda: collection.settings)) as index,
+                ):
+                    catch_up(store, index, how.batch)
     except StoreError as error:
-        if not isinstance(error, StoreLocked) and _can_write(collection):
+        # Somebody else's collection may be read as it is.
+        if not isinstance(error, StoreLocked) and os.access(collection.folder.path, os.W_OK):
             raise
-
-
-def _catch_up(collection: OpenedCollection, shard: DataFolder) -> None:
-    how = collection.settings.index
-    with (
-        closing(open_shard_reader(shard)) as store,
-        closing(open_writer(shard, how.heap, how.engine, lambda: collection.settings)) as index,
-    ):
-        catch_up(store, index, how.batch)
-
-
-def _can_write(collection: OpenedCollection) -> bool:
-    """Somebody else's collection may be read as it is."""
-    return os.access(collection.folder.path, os.W_OK)
 
 
 def _text_of(collection: OpenedCollection) -> Callable[[str], str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -14,7 +13,7 @@ from levada.core.search_records import Trend, TrendQuery
 from levada.follow.counter import latest_change, measure_balance, open_trends
 from levada.follow.trends import trend_query, trending
 from levada.search.query import host_named, length_of_time
-from levada.store.reading import OpenedCollection, open_collection
+from levada.store.reading import open_collection
 
 _BESIDE = ("key", "partial")
 Progress = Callable[[int, int], None]  # changes that are counted, and all of them
@@ -44,7 +43,9 @@ def find_trends(
     seconds = length_of_time(window, "window")
     host = host_named(site) if site else None
     folder = DataFolder(path)
-    with open_trends(folder, _counting(folder, on_progress)) as (collection, counts, report):
+    with open_collection(folder) as collection:
+        total = collection.store.newest_seq()
+    with open_trends(folder, lambda seq: on_progress(seq, total)) as (collection, counts, report):
         step = collection.settings.trends.window
         query = trend_query(latest_change(collection), seconds, step, host, language.lower() or None)
         return TrendReport(query, trending(counts, query, limit), report)
@@ -66,14 +67,5 @@ def compare_groupings(
     folder = DataFolder(path)
     with open_collection(folder) as collection:
         beside = [name for name in _BESIDE if name != collection.settings.trends.grouping]
-        return measure_balance(collection, beside, partial(_told, collection, on_progress), latest)
-
-
-def _counting(folder: DataFolder, on_progress: Progress) -> Callable[[int], None]:
-    with open_collection(folder) as collection:
-        total = collection.store.newest_seq()
-    return lambda seq: on_progress(seq, total)
-
-
-def _told(collection: OpenedCollection, on_progress: Progress, seq: int) -> None:
-    on_progress(seq, collection.store.newest_seq())
+        store = collection.store
+        return measure_balance(collection, beside, lambda seq: on_progress(seq, store.newest_seq()), latest)

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -39,10 +38,6 @@ from levada.core.folder import DataFolder
 from levada.core.protocols import Clock
 from levada.store.sql.reading import PageSummaries
 from levada.store.summaries import PageSummary
-
-if TYPE_CHECKING:
-    pass
-
 
 _LOOK_AGAIN = 2.0  # seconds, for a map that was not there
 _KEPT = 20_000  # cards that were found right
