@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from levada.collection.doctor.machine import extras_of, installed_packages, requirements_of
+from levada.collection.doctor import extras_of, installed_packages, requirements_of
 from levada.collection.search import open_search
 from levada.core.folder import DataFolder
 from levada.store.sqlite import SqliteStore

@@ -17,8 +17,7 @@ from levada.core.words import line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from levada.collection.doctor.checks import Check
-    from levada.collection.doctor.machine import Package
+    from levada.collection.doctor import Check, Package
     from levada.core.settings import Settings
 
 _STYLES = {"ok": "green", "warn": "bold yellow", "fail": "bold red"}
@@ -37,8 +36,7 @@ def doctor(data: DataOption = Path("levada-data"), config: ConfigOption = None, 
     levada doctor --json
     ```
     """
-    from levada.collection.doctor.folder import folder_checks
-    from levada.collection.doctor.machine import installed_packages, machine_checks, server_checks
+    from levada.collection.doctor import folder_checks, installed_packages, machine_checks, server_checks
 
     settings, about_settings = _settings(config)
     checks = [
@@ -55,7 +53,7 @@ def doctor(data: DataOption = Path("levada-data"), config: ConfigOption = None, 
 
 
 def _settings(config: Path | None) -> tuple[Settings, Check]:
-    from levada.collection.doctor.checks import failed, fine
+    from levada.collection.doctor import failed, fine
     from levada.core.settings import Settings, load_settings
 
     path = config or Path("levada.toml")

@@ -1,0 +1,424 @@
+"""Checks of the machine, its servers, the installation and a data folder: `levada doctor`."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import socket
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from levada import __version__
+from levada.core.clock import SystemClock
+from levada.core.durations import moment
+from levada.core.errors import LevadaError
+from levada.core.folder import DataFolder
+from levada.core.settings import Settings, saved_settings
+from levada.core.words import plural, size
+from levada.store.base import Shard
+from levada.store.opening import open_shard_reader, shard_folders
+
+_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*\(?([^;)]*)\)?\s*(?:;(.*))?")
+_EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
+_LEAST = 12  # the oldest PostgreSQL that has what the store asks for
+_PYTHON = (3, 11)
+_SQLITE = (3, 35, 0)
+_HTTP2, _BROTLI, _ZSTD, _TLS = 1 << 16, 1 << 23, 1 << 26, 1 << 2
+_ENOUGH_DISK, _HARDLY_ANY_DISK = 1 << 30, 50 << 20
+_SPARE_FILES = 64  # database, index, logs, pipes to the children
+_EARLIEST, _LATEST = 1_735_689_600.0, 4_102_444_800.0  # 2025, 2100
+_FOR_USERS = {  # what each extra is for
+    "parquet": "export --parquet",
+    "warc": "export --warc",
+    "text": "text of articles without what surrounds it",
+    "lab": "lab, simulate, pictures",
+    "rabbitmq": "control, work",
+    "keda": "control --keda",
+    "kafka": "grouping in Kafka",
+    "postgresql": "store.servers, shard replay, capture of PostgreSQL",
+    "mongodb": "capture of compressed traffic of MongoDB",
+    "bulk": "load and warm into files",
+    "mariadb": "load from MariaDB and MySQL",
+    "redis": "load and warm into Redis",
+    "otel": "traces",
+}
+_SKEW = 60.0  # seconds that a folder may seem to be written in the future
+
+
+class Check(msgspec.Struct, frozen=True):
+    name: str
+    verdict: Literal["ok", "warn", "fail"]
+    found: str
+    advice: str = ""
+
+
+def fine(name: str, found: str, advice: str = "") -> Check:
+    return Check(name, "ok", found, advice)
+
+
+def worrying(name: str, found: str, advice: str) -> Check:
+    return Check(name, "warn", found, advice)
+
+
+def failed(name: str, found: str, advice: str) -> Check:
+    return Check(name, "fail", found, advice)
+
+
+def _either(good: bool, name: str, found: str, advice: str, otherwise: Callable[[str, str, str], Check]) -> Check:
+    return fine(name, found) if good else otherwise(name, found, advice)
+
+
+class Package(msgspec.Struct, frozen=True):
+    name: str
+    version: str
+    bytes: int
+
+
+def requirements_of(name: str) -> list[tuple[str, str, bool]]:
+    """What `name` requires: each name, the wanted versions, and whether only some machines need it."""
+    return [(each, wanted, bool(marker)) for each, wanted, marker in _requires(name) if not _EXTRA.search(marker)]
+
+
+def extras_of(name: str) -> dict[str, list[str]]:
+    """The packages that each extra brings."""
+    extras: dict[str, list[str]] = {}
+    for each, _, marker in _requires(name):
+        if extra := _EXTRA.search(marker):
+            extras.setdefault(extra[1], []).append(each)
+    return extras
+
+
+def installed_packages(name: str) -> list[Package]:
+    """`name` and all that it requires, the largest first."""
+    waiting, found = [name], {}
+    while waiting:
+        here = waiting.pop()
+        key = re.sub(r"[-_.]+", "-", here).lower()
+        if key in found:
+            continue
+        try:
+            known = distribution(here)
+        except PackageNotFoundError:
+            continue  # needed on other machines only; a missing one is a check of its own
+        # The record of a source folder has the version of the day on which it was installed.
+        number = __version__ if key == "levada" else known.version
+        found[key] = Package(known.metadata["Name"], number, _weight(known))
+        waiting += [each for each, _, _ in requirements_of(here)]
+    return sorted(found.values(), key=lambda package: (-package.bytes, package.name.lower()))
+
+
+def _requires(name: str) -> Iterator[tuple[str, str, str]]:
+    """The requirements with their versions and markers."""
+    try:
+        lines = distribution(name).requires or []
+    except PackageNotFoundError:  # run from a source folder that was never installed
+        return
+    for line in lines:
+        if found := _REQUIREMENT.match(line):
+            yield found[1], found[2].strip(), found[3] or ""
+
+
+def _weight(known: Distribution) -> int:
+    files = known.files or []
+    total = sum(_size(Path(str(file.locate()))) for file in files)
+    if known.metadata["Name"] == "levada" and not any(file.name == "folder.py" for file in files):
+        # Installed from its own source folder: its files are not in the record.
+        source = Path(__file__).parents[1]
+        total += sum(_size(path) for path in source.rglob("*") if path.suffix != ".pyc")
+    return total
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except OSError:
+        return 0
+
+
+def server_checks(settings: Settings) -> list[Check]:
+    """Whether the PostgreSQL servers of the settings can be reached, and are new enough."""
+    return [_reached(dsn) for dsn in settings.store.servers]
+
+
+def _reached(dsn: str) -> Check:
+    from levada.store.postgresql.connection import Address
+
+    try:
+        address = Address(dsn, "levada")
+        with address.connect() as connection:
+            number = connection.info.server_version // 10_000
+    except LevadaError as error:
+        return failed("PostgreSQL", str(error), "see store.servers in the settings")
+    found = f"{number} {address.place.removeprefix('PostgreSQL ').partition(' (schema ')[0]}"
+    return _either(number >= _LEAST, "PostgreSQL", found, f"{_LEAST} or newer is needed", failed)
+
+
+def machine_checks(data: Path, settings: Settings) -> Iterator[Check]:
+    """Whether Python, the packages, curl, SQLite, the disk, the limits and the clock are as needed."""
+    yield _either(
+        sys.version_info[:2] >= _PYTHON, "Python", sys.version.split()[0], "Levada needs Python 3.11 or newer", failed
+    )
+    yield from _dependencies()
+    yield from _extras()
+    yield from _curl()
+    yield _sqlite()
+    yield _disk(data)
+    yield _open_files(settings)
+    yield _clock()
+    yield _localhost()
+
+
+def _dependencies() -> Iterator[Check]:
+    known, wrong = [], 0
+    for name, wanted, elsewhere in requirements_of("levada"):
+        found = _version(name)
+        if not found and elsewhere:
+            continue
+        if not found or not _satisfies(found, wanted):
+            wrong += 1
+            trouble = f"{found}, but {wanted} is needed" if found else "not installed"
+            yield failed(name, trouble, f"pip install '{name}{wanted}'")
+        known.append(f"{name} {found}")
+    if not wrong:
+        yield fine("packages", ", ".join(known))
+
+
+def _satisfies(found: str, wanted: str) -> bool:
+    least = re.search(r">=\s*([0-9.]+)", wanted)
+    return least is None or _numbers(found) >= _numbers(least[1])
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:4])
+
+
+def _extras() -> Iterator[Check]:
+    extras = extras_of("levada")
+    for extra, use in _FOR_USERS.items():
+        if extra not in extras:  # installed from a source folder before there was such a one
+            continue
+        there = ", ".join(f"{name} {found}" for name in extras[extra] if (found := _version(name)))
+        missing = ", ".join(name for name in extras[extra] if not _version(name))
+        advice = f"for {use}: pip install 'levada[{extra}]'"
+        if there and missing:
+            yield worrying(f"extra {extra}", f"{there}; without {missing}", advice)
+        else:
+            yield fine(f"extra {extra}", there or "not installed", "" if there else advice)
+
+
+def _version(name: str) -> str:
+    """Of an installed package; "" if it is not."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def _curl() -> Iterator[Check]:
+    try:
+        import pycurl
+    except ImportError as error:
+        yield failed("curl", f"cannot be loaded ({error})", "pip install --force-reinstall pycurl")
+        return
+    about = pycurl.version_info()
+    bits, tls = about[4], about[5]
+    features = [("HTTP/2", _HTTP2), ("brotli", _BROTLI), ("zstd", _ZSTD)]
+    there = [name for name, bit in features if bits & bit]
+    missing = [name for name, bit in features if not bits & bit]
+    found = f"{about[1]}, {tls or 'no TLS'}, {', '.join(there) or 'nothing more'}"
+    if bits & _TLS:
+        yield fine("curl", f"{found}; without {', '.join(missing)}" if missing else found)
+    else:
+        yield failed("curl", found, "without TLS no https page can be fetched: install a pycurl wheel from PyPI")
+    from levada.fetch.curl import trusted_certificates
+
+    certificates = trusted_certificates()
+    advice = "install your system's ca-certificates, or name a file in SSL_CERT_FILE: https pages fail without"
+    found = certificates or "no file of trusted certificates found"
+    yield _either(bool(certificates), "authorities", found, advice, worrying)
+
+
+def _sqlite() -> Check:
+    advice = f"{'.'.join(map(str, _SQLITE))} or newer is needed: use a newer Python"
+    return _either(sqlite3.sqlite_version_info >= _SQLITE, "SQLite", sqlite3.sqlite_version, advice, failed)
+
+
+def _disk(data: Path) -> Check:
+    try:
+        place = next((path for path in (data.absolute(), *data.absolute().parents) if path.exists()), Path("/"))
+        free = shutil.disk_usage(place).free
+    except OSError as error:
+        return worrying("disk", f"cannot be asked ({error.strerror})", "check --data")
+    found = f"{size(free)} free for {data}"
+    if free < _HARDLY_ANY_DISK:
+        return failed("disk", found, "make room, or use another --data folder")
+    if free < _ENOUGH_DISK:
+        return worrying("disk", found, "a crawl of some 10,000 pages needs about 1 GB")
+    return fine("disk", found)
+
+
+def _open_files(settings: Settings) -> Check:
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = 2 * settings.fetch.slots + _SPARE_FILES
+    shown = "no limit" if soft == resource.RLIM_INFINITY else f"{soft:,} at once"
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return fine("open files", shown)
+    advice = f"fetch.slots = {settings.fetch.slots} needs {needed}: ulimit -n {needed}"
+    return worrying("open files", f"{shown} ({hard:,} at most)", advice)
+
+
+def _clock() -> Check:
+    now = SystemClock().now()
+    advice = "set the machine's clock: next visits and certificates depend on it"
+    return _either(_EARLIEST <= now <= _LATEST, "clock", moment(now), advice, failed)
+
+
+def _localhost() -> Check:
+    advice = "add '127.0.0.1 localhost' to /etc/hosts: the demo needs it"
+    try:
+        found = sorted({str(info[4][0]) for info in socket.getaddrinfo("localhost", 80, type=socket.SOCK_STREAM)})
+    except OSError as error:
+        return worrying("localhost", f"has no address ({error})", advice)
+    ours = all(ip_address(each.partition("%")[0]).is_loopback for each in found)
+    return _either(ours, "localhost", ", ".join(found), advice, worrying)
+
+
+def small_file_checks(folder: DataFolder) -> Iterator[Check]:
+    """The small databases that are damaged; those that are missing are fine."""
+    if trouble := _trouble(folder.commands):
+        advice = f"no crawl starts with it: delete {folder.commands} and give the waiting commands again"
+        yield failed("orders", trouble, advice)
+    if trouble := _trouble(folder.hooks):
+        advice = f"nobody is told of changes: restore a copy of {folder.hooks}, or delete it and add them again"
+        yield failed("webhooks", trouble, advice)
+    if trouble := _trouble(folder.trends):
+        yield worrying("counts", trouble, "'levada trends' counts again")
+
+
+def _trouble(path: Path) -> str:
+    """What is wrong with this file; "" if nothing is, or it is not there."""
+    try:
+        if not path.exists():
+            return ""
+        if not path.is_file():
+            return f"{path} is not a file"
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            said = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except (OSError, sqlite3.OperationalError):
+        return ""  # busy, or in a folder that we may only read: that is no damage
+    except sqlite3.Error as error:
+        return f"{path} cannot be read ({error})"
+    return "" if said == "ok" else f"{path} is damaged ({said})"
+
+
+def folder_checks(path: Path) -> Iterator[Check]:
+    """Whether the collection in this folder is sound: lock, settings, small files, databases, indexes."""
+    folder = DataFolder(path)
+    try:
+        there = folder.exists()
+    except LevadaError as error:
+        yield _told(error, "collection")
+        return
+    if not there:
+        yield fine("collection", f"none in {folder.path} yet", "levada crawl URL starts one")
+        return
+    yield _lock(folder.path / "lock")
+    yield _last_settings(folder.path / "settings.json")
+    yield from small_file_checks(folder)
+    try:
+        shards = shard_folders(folder)
+    except LevadaError as error:
+        yield _told(error, "placement")
+        return
+    for number, shard in enumerate(shards):
+        of_shard = f" of shard {number}" if folder.placement.exists() else ""
+        if shard.database.exists():
+            yield _written_when(shard.database, of_shard)
+        try:
+            with closing(open_shard_reader(shard)) as store:
+                yield from _database(shard, store, of_shard)
+        except LevadaError as error:
+            yield _told(error, f"database{of_shard}")
+
+
+def _told(error: LevadaError, name: str) -> Check:
+    found, _, advice = str(error).rpartition(": ")
+    return failed(name, found or advice, advice if found else "")
+
+
+def _database(folder: DataFolder, store: Shard, of_shard: str) -> Iterator[Check]:
+    store.check()
+    stats = store.stats(SystemClock().now())
+    held = f"{plural(stats.stored, 'page')} stored of {stats.known:,} known, {size(stats.bytes)}"
+    yield fine(f"database{of_shard}", f"sound; format {store.format}; {held}")
+    yield _index(folder, store.newest_seq(), f"index{of_shard}")
+
+
+def _index(folder: DataFolder, newest: int, name: str) -> Check:
+    from levada.follow.index import open_index
+    from levada.store.opening import collection_folder
+
+    settings = collection_folder(folder).settings()
+    try:
+        with closing(open_index(folder, settings.index.engine, lambda: settings)) as index:
+            position = index.position()
+    except LevadaError as error:
+        advice = f"delete {folder.index}: the next search rebuilds it"
+        if folder.index.is_dir() and not os.access(folder.index, os.W_OK):
+            advice = f"who searches must be able to write in {folder.index}: a lock is taken there"
+        return worrying(name, str(error), advice)
+    if position > newest:
+        advice = f"it belongs to another collection; delete {folder.index}: the next search rebuilds it"
+        return worrying(name, f"at step {position:,}, the documents only at {newest:,}", advice)
+    if position < newest:
+        found = f"{plural(newest - position, 'step')} behind the documents"
+        return fine(name, found, "the next search or crawl catches up")
+    return fine(name, f"up to date, at step {position:,}")
+
+
+def _lock(path: Path) -> Check:
+    """Who holds the lock. It is tried as a shared lock for an instant, so nothing is written."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return fine("in use", "by nobody")
+    except OSError as error:
+        return worrying("in use", f"cannot be told ({error.strerror})", f"check who may read {path}")
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return fine("in use", "by nobody")
+    except OSError:
+        holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+        return fine("in use", f"by process {holder}" if holder.isdigit() else "by a process")
+    finally:
+        os.close(descriptor)
+
+
+def _last_settings(path: Path) -> Check:
+    try:
+        saved_settings(path.read_bytes())
+    except FileNotFoundError:
+        return fine("last settings", "none: the defaults hold")
+    except (OSError, msgspec.MsgspecError) as error:
+        return worrying("last settings", f"{path} is not readable ({error})", "the next crawl writes it anew")
+    return fine("last settings", str(path))
+
+
+def _written_when(database: Path, of_shard: str) -> Check:
+    ahead = database.stat().st_mtime - SystemClock().now()
+    if ahead <= _SKEW:
+        return fine(f"folder's time{of_shard}", "not ahead of the clock")
+    advice = "the clock has gone back: set it, or pages wait that much longer for their next visit"
+    return worrying(f"folder's time{of_shard}", f"written {ahead:,.0f} s in the future", advice)

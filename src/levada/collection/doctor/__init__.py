@@ -1,1 +1,0 @@
-"""Checks of the machine, the installation, the servers and the collection."""
