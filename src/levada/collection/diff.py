@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate
 from typing import Any
@@ -19,7 +19,7 @@ import msgspec
 
 from levada.core.durations import iso
 from levada.core.errors import NotFound
-from levada.core.records import Document, PageRecord, VersionInfo
+from levada.core.records import PageRecord, VersionInfo
 from levada.core.words import paragraphs
 from levada.store.base import Store
 
@@ -30,7 +30,6 @@ ROUNDS = 6  # of cutting at anchors
 Block = tuple[str, int, int, int, int]
 Gap = tuple[int, int, int, int]  # from where to where in the one, and in the other
 Pair = tuple[int, int]
-Pairing = Callable[[Sequence[str], Sequence[str]], list[Pair]]
 Match = tuple[int, int, int]  # where it begins in the one and in the other, and how long it is
 
 
@@ -73,8 +72,11 @@ def _matches(before: Sequence[str], after: Sequence[str], budget: Budget) -> Ite
         if set(old).isdisjoint(new):
             continue
         found, left = _longest(old, new, budget)
+        pairing = _anchors if rounds else _in_place
         for gap in left:
-            anchors = _in_gap(gap, old, new, _anchors if rounds else _in_place)
+            from_old, to_old, from_new, to_new = gap
+            pairs = pairing(old[from_old:to_old], new[from_new:to_new])
+            anchors = [(from_old + a, from_new + b) for a, b in pairs]
             found += [(a, b, 1) for a, b in anchors]
             if anchors and rounds:
                 gaps += [(i + a, i + c, k + b, k + d, rounds - 1) for a, c, b, d in _between(anchors, gap)]
@@ -116,11 +118,6 @@ def _shared(one: Sequence[str], other: Sequence[str]) -> int:
     """How many are equal, from the first on."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-def _in_gap(gap: Gap, old: Sequence[str], new: Sequence[str], pairs: Pairing) -> list[Pair]:
-    i, j, k, m = gap
-    return [(i + a, k + b) for a, b in pairs(old[i:j], new[k:m])]
 
 
 def _anchors(old: Sequence[str], new: Sequence[str]) -> list[Pair]:
@@ -215,6 +212,11 @@ class Hunk(msgspec.Struct, frozen=True):
     after_count: int
     lines: tuple[DiffLine, ...]
 
+    def unified(self) -> Iterator[str]:
+        yield f"@@ -{self.before_line},{self.before_count} +{self.after_line},{self.after_count} @@"
+        for line in self.lines:
+            yield line.sign + line.text
+
 
 def changes_between(before: Sequence[str], after: Sequence[str], context: int = 3) -> list[Hunk]:
     """The differences from `before` to `after`, each with `context` unchanged lines around it."""
@@ -303,36 +305,17 @@ class Diff(msgspec.Struct, frozen=True):
 
     def facts(self) -> dict[str, Any]:
         """The same for programs: the keys of `levada diff --json`."""
-        if self.old is None:
-            return {
-                "url": self.url,
-                "title": self.new.title,
-                "from": None,
-                "to": version_facts(self.new),
-                "hunks": [],
-            }
-        return {
-            "url": self.url,
-            "title": self.new.title,
-            "from": version_facts(self.old),
-            "to": version_facts(self.new),
-            "similarity": self.new.similarity,
-            "removed": self.removed,
-            "added": self.added,
-            "hunks": self.hunks,
-        }
+        before = version_facts(self.old) if self.old else None
+        facts = {"url": self.url, "title": self.new.title, "from": before, "to": version_facts(self.new)}
+        if before:
+            facts |= {"similarity": self.new.similarity, "removed": self.removed, "added": self.added}
+        return facts | {"hunks": self.hunks if before else []}
 
     def __str__(self) -> str:
-        return "\n".join(line for hunk in self.hunks for line in _unified(hunk))
+        return "\n".join(line for hunk in self.hunks for line in hunk.unified())
 
     def _lines(self, sign: str) -> int:
         return sum(each.sign == sign for hunk in self.hunks for each in hunk.lines)
-
-
-def _unified(hunk: Hunk) -> Iterator[str]:
-    yield f"@@ -{hunk.before_line},{hunk.before_count} +{hunk.after_line},{hunk.after_count} @@"
-    for line in hunk.lines:
-        yield line.sign + line.text
 
 
 def diff_of(store: Store, page: PageRecord, old: int | None = None, new: int | None = None, context: int = 3) -> Diff:
@@ -348,7 +331,7 @@ def diff_of(store: Store, page: PageRecord, old: int | None = None, new: int | N
         raise NotFound(f"{page.url} has no such two versions to compare; kept: {there}")
     if before is None:
         return Diff(page.url, None, after, ())
-    old_lines, new_lines = (_lines(_document(store, page, each)) for each in (before, after))
+    old_lines, new_lines = (_lines(store, page.url, each.version) for each in (before, after))
     return Diff(page.url, before, after, tuple(changes_between(old_lines, new_lines, context)))
 
 
@@ -360,22 +343,13 @@ def nothing_stored(page: PageRecord) -> str:
     return f"nothing is stored of {page.url}: it is {page.state}{because}"
 
 
-def _document(store: Store, page: PageRecord, version: VersionInfo) -> Document:
-    document = store.document(page.url, version.version)
+def _lines(store: Store, url: str, version: int) -> list[str]:
+    document = store.document(url, version)
     if document is None:  # a crawl beside us has just replaced the oldest
-        raise NotFound(f"version {version.version} of {page.url} is no longer kept: try again")
-    return document
-
-
-def _lines(document: Document) -> list[str]:
+        raise NotFound(f"version {version} of {url} is no longer kept: try again")
     return paragraphs(document.text) if document.text else []
 
 
 def version_facts(version: VersionInfo) -> dict[str, Any]:
-    return {
-        "version": version.version,
-        "fetched_at": iso(version.fetched_at),
-        "title": version.title,
-        "words": version.words,
-        "similarity": version.similarity,
-    }
+    facts = {name: getattr(version, name) for name in ("version", "fetched_at", "title", "words", "similarity")}
+    return facts | {"fetched_at": iso(version.fetched_at)}
