@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
-from itertools import islice
+from contextlib import ExitStack, closing, suppress
+from itertools import cycle, islice
 from pathlib import Path
 from secrets import token_bytes
 
@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from levada.core.errors import Refused, StoreLocked
 from levada.core.folder import DataFolder, only_mover
 from levada.core.protocols import Faults
+from levada.core.records import CollectionStats
 from levada.core.search_records import Query
-from levada.sharding.advice import Advice, advise
+from levada.sharding.advice import advise
 from levada.sharding.candidates import Tried
 from levada.sharding.evaluation import Evaluator, PlacementFigures
 from levada.sharding.page_keys import KEYS, page_placement, page_values
@@ -69,26 +70,20 @@ def own_shards(collection: OpenedCollection) -> OwnShards:
         stats = collection.store.stats(now)
         only = OwnShard(0, "one file", stats.stored, stats.bytes)
         return OwnShards("none: one shard", False, (only,), ((1.0, 0),))
-    record = file.read()
-    file.close()
-    trouble = collection.store.away
+    with closing(file):
+        record = file.read()
+    away = collection.store.away
     shards = []
     for number, (place, shard) in enumerate(zip(record.shards, collection.store.shards, strict=False)):
         where = place.server.rpartition("@")[2] or place.folder
-        if number in trouble:
-            shards.append(OwnShard(number, where, 0, 0, trouble[number]))
-        else:
-            stats = shard.stats(now)
-            shards.append(OwnShard(number, where, stats.stored, stats.bytes))
+        stats = CollectionStats() if number in away else shard.stats(now)
+        shards.append(OwnShard(number, where, stats.stored, stats.bytes, away.get(number, "")))
     placement = record.plan.following or record.plan.current
-    return OwnShards(str(placement.key), record.plan.following is not None, tuple(shards), _ranges(placement))
-
-
-def _ranges(placement: Placement) -> tuple[tuple[float, int], ...]:
-    """By the first eight bytes of the hash; a bound within one hash is a range of no width."""
+    # By the first eight bytes of the hash; a bound within one hash is a range of no width.
     cuts = [int.from_bytes(bound[1:9].ljust(8, b"\0"), "big") / 2**64 for bound in placement.ranges.bounds]
     ends = zip([0.0, *cuts], [*cuts, 1.0], placement.ranges.owners, strict=True)
-    return tuple((high - low, owner) for low, high, owner in ends)
+    ranges = tuple((high - low, owner) for low, high, owner in ends)
+    return OwnShards(str(placement.key), record.plan.following is not None, tuple(shards), ranges)
 
 
 def own_advice(collection: OpenedCollection, log: Path) -> OwnAdvice | None:
@@ -99,12 +94,9 @@ def own_advice(collection: OpenedCollection, log: Path) -> OwnAdvice | None:
     if looked is None:
         return None
     asked, sample = looked
-    advice = advise(asked, LogStatistics.of(asked), sample, shards, immutable=_FIELDS, secret=present.key.secret)
-    chosen = _usable(advice)
+    chosen, why = _advised(asked, sample, shards, present.key.secret)
     figures = Evaluator(Workload(asked, sample), sample).figures(present)
-    return OwnAdvice(
-        len(asked), shards, figures, str(present.key), chosen.figures, str(chosen.placement.key), advice.why
-    )
+    return OwnAdvice(len(asked), shards, figures, str(present.key), chosen.figures, str(chosen.placement.key), why)
 
 
 def own_placement(collection: OpenedCollection, log: Path, shards: int | None) -> Placement:
@@ -119,18 +111,15 @@ def own_placement(collection: OpenedCollection, log: Path, shards: int | None) -
     present = _present(collection)
     count = shards or max(len(set(present.ranges.owners)), 2)
     secret = present.key.secret or token_bytes(16)
-    advice = advise(asked, LogStatistics.of(asked), sample, count, immutable=_FIELDS, secret=secret)
-    return _usable(advice).placement
+    return _advised(asked, sample, count, secret)[0].placement
 
 
 def _present(collection: OpenedCollection) -> Placement:
     file = plan_of(collection.folder)
     if file is None:
         return page_placement("url", _AT_LEAST)
-    try:
+    with closing(file):
         return file.read().plan.current
-    finally:
-        file.close()
 
 
 def _look(collection: OpenedCollection, log: Path) -> tuple[list[QueryEntry], Sample] | None:
@@ -143,31 +132,30 @@ def _look(collection: OpenedCollection, log: Path) -> tuple[list[QueryEntry], Sa
     return asked, Sample([page_values(page.url) for page in drawn], _FIELDS, "url")
 
 
-def _usable(advice: Advice) -> Tried:
-    """The best that the store can use: outsiders pick the addresses, so what leads is hashed; no directory."""
+def _advised(asked: list[QueryEntry], sample: Sample, shards: int, secret: bytes) -> tuple[Tried, tuple[str, ...]]:
+    """The best that the store can use, and why: outsiders pick the addresses, so what leads is hashed; no directory."""
+    advice = advise(asked, LogStatistics.of(asked), sample, shards, immutable=_FIELDS, secret=secret)
     usable = (
         each
         for each in advice.tried
         if not each.refused and each.placement.key.parts[0].hashed and not each.placement.directory
     )
-    return next(usable)  # the hashed address is always among them
+    return next(usable), advice.why  # the hashed address is always among them
 
 
 def _queries(log: Path) -> Iterator[QueryEntry]:
     try:
         with log.open("rb") as lines:
             for query in read_queries(lines, collection="levada.pages"):
-                yield msgspec.structs.replace(query, filter=_placed(query.filter) if query.filter else None)
+                yield replace(query, filter=_placed(query.filter) if query.filter else None)
     except OSError:
         return
 
 
 def _placed(asked: Filter) -> Filter:
     """Whoever names an address names its site and section too."""
-    if isinstance(asked, AllOf):
-        return AllOf(tuple(_placed(each) for each in asked.of))
-    if isinstance(asked, AnyOf):
-        return AnyOf(tuple(_placed(each) for each in asked.of))
+    if isinstance(asked, AllOf | AnyOf):
+        return type(asked)(tuple(_placed(each) for each in asked.of))
     if isinstance(asked, NoneOf) or asked.field != "url" or asked.operator != "eq" or len(asked.values) != 1:
         return asked
     values = page_values(str(asked.values[0]))
@@ -220,7 +208,10 @@ def apply_shards(
         wanted, places = _wanted(record, reshard_options, lambda: make_collection_name(folder))
         named = places if record.plan.following is None else record.shards  # no more than a move under way needs
         # Before the plan names them: a shard that cannot be opened would keep everybody from the collection.
-        shards = [_opened(folder, place, number, faults, opened) for number, place in enumerate(named)]
+        shards = [
+            opened.enter_context(closing(open_shard(folder, place, StoreLimits(shard=number), faults=faults)))
+            for number, place in enumerate(named)
+        ]
         record = turn_back(file) if reshard_options.back else begin_move(file, wanted, places)
         known = sum(shard.stats(0.0).known for shard in shards)
         last = [Moved(0, 0)]
@@ -229,8 +220,12 @@ def apply_shards(
             last[0] = moved
             on_progress(moved, known)
 
+        def wait() -> None:
+            time.sleep(_PAUSE)
+            _forget_dead_leases(folder, record, shards)
+
         _forget_dead_leases(folder, record, shards)
-        move_pages(file, shards, wait=lambda: _wait(folder, record, shards), faults=faults, on_progress=told)
+        move_pages(file, shards, wait=wait, faults=faults, on_progress=told)
         done = finish_move(file)
         pages = tuple(shard.stats(0.0).known for shard in shards[: done.plan.shards])
     seconds = time.monotonic() - began
@@ -298,7 +293,8 @@ def _wanted(
     )
     key = reshard_options.key or key_name(base)
     placement = reshard_options.placement or page_placement(key, count, base.key.secret)
-    if reshard_options.servers and _servers(record, used) != _in_turn(reshard_options.servers, count):
+    in_turn = list(islice(cycle(reshard_options.servers), count))
+    if in_turn and [record.shards[number].server for number in used] != in_turn:
         return _from(there, placement), (
             *record.shards,
             *places_for(there + count, reshard_options.servers, there, name=named),
@@ -315,25 +311,6 @@ def _from(first: int, placement: Placement) -> Placement:
     ranges = Ranges(placement.ranges.bounds, tuple(owner + first for owner in placement.ranges.owners))
     zones = tuple(replace(zone, shards=tuple(shard + first for shard in zone.shards)) for zone in placement.zones)
     return replace(placement, ranges=ranges, shards=placement.shards + first, zones=zones)
-
-
-def _servers(record: PlacementRecord, used: Sequence[int]) -> list[str]:
-    return [record.shards[number].server for number in used]
-
-
-def _in_turn(servers: Sequence[str], count: int) -> list[str]:
-    return [servers[number % len(servers)] for number in range(count)]
-
-
-def _opened(folder: DataFolder, place: ShardPlace, number: int, faults: Faults | None, opened: ExitStack) -> Shard:
-    shard = open_shard(folder, place, StoreLimits(shard=number), faults=faults)
-    opened.callback(shard.close)
-    return shard
-
-
-def _wait(folder: DataFolder, record: PlacementRecord, shards: Sequence[Shard]) -> None:
-    time.sleep(_PAUSE)
-    _forget_dead_leases(folder, record, shards)
 
 
 def _forget_dead_leases(folder: DataFolder, record: PlacementRecord, shards: Sequence[Shard]) -> None:
