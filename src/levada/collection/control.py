@@ -101,12 +101,11 @@ async def until_stopped(
 async def open_control(
     plan: ControlPlan,
     *,
-    clock: Clock | None = None,
     on_round: Callable[[Round], None] = lambda done: None,
     hold: Callable[[bool], None] = lambda held: None,
 ) -> AsyncIterator[Autoscaler]:
     """An autoscaler that is ready to run; on leaving, local workers finish their jobs and stop."""
-    clock = clock or SystemClock()
+    clock = SystemClock()
     rules = _rules(plan)
     reports = WorkerReports(silence=max(10.0, 5 * plan.period))
 

@@ -61,44 +61,43 @@ async def open_crawl(
     fetch = fetcher or make_fetcher(settings)
     tune_allocator()
     folder.make()
-    with folder.locked(), closing(open_commands(folder, settings)) as commands:
-        store = open_store(
-            folder, settings.store, store_limits(settings), faults, settings.plugins.get(settings.store.engine)
-        )
+    options = settings.plugins.get(settings.store.engine)
+    with (
+        folder.locked(),
+        closing(open_commands(folder, settings)) as commands,
+        closing(open_store(folder, settings.store, store_limits(settings), faults, options)) as store,
+    ):
+        folder.save_settings(settings)
+        if not is_shared(folder):
+            store.forget_leases()  # whoever held them is dead: the lock is ours
+        limit_waits(store, settings, clock.now())
+        add_start(start, store, clock.now())
+        learn_from_sample(policy, store)
+        indexer, counter = open_followers(folder, settings)
+
+        def committed(visits: Sequence[VisitResult]) -> None:
+            if changes := _changed_documents(visits):
+                indexer.wake(changes)
+                if counter:
+                    counter.wake(changes)
+            on_committed(visits)
+
+        asking, reading = traced(fetch, parser)
+        ports = CrawlPorts(clock, store, store, store, policy, store, asking, commands)
+        stages = stages_after_fetch(settings.stages, parser, indexer, counter, settings.plugins)
+        transport = LocalTransport(reading, on_committed=committed, stage_pools=stages, hooks=hooks)
+        board = live_file_writer(folder, lambda: counter.balance if counter else None)
         try:
-            folder.save_settings(settings)
-            if not is_shared(folder):
-                store.forget_leases()  # whoever held them is dead: the lock is ours
-            limit_waits(store, settings, clock.now())
-            add_start(start, store, clock.now())
-            learn_from_sample(policy, store)
-            indexer, counter = open_followers(folder, settings)
-
-            def committed(visits: Sequence[VisitResult]) -> None:
-                if changes := _changed_documents(visits):
-                    indexer.wake(changes)
-                    if counter:
-                        counter.wake(changes)
-                on_committed(visits)
-
-            asking, reading = traced(fetch, parser)
-            ports = CrawlPorts(clock, store, store, store, policy, store, asking, commands)
-            stages = stages_after_fetch(settings.stages, parser, indexer, counter, settings.plugins)
-            transport = LocalTransport(reading, on_committed=committed, stage_pools=stages, hooks=hooks)
-            board = live_file_writer(folder, lambda: counter.balance if counter else None)
-            try:
-                yield Crawl(ports, settings, transport, once=once, max_pages=max_pages, only=only, board=board)
-            finally:
-                await asking.close()
-                await reading.close()
-                trouble, uncounted = indexer.finish(), counter.finish() if counter else None
-                folder.forget_live()
-            if trouble:
-                raise StoreError(f"the pages are stored, but the search index is behind: {trouble}")
-            if uncounted:
-                raise StoreError(f"the pages are stored, but their terms are not all counted: {uncounted}")
+            yield Crawl(ports, settings, transport, once=once, max_pages=max_pages, only=only, board=board)
         finally:
-            store.close()
+            await asking.close()
+            await reading.close()
+            trouble, uncounted = indexer.finish(), counter.finish() if counter else None
+            folder.forget_live()
+        if trouble:
+            raise StoreError(f"the pages are stored, but the search index is behind: {trouble}")
+        if uncounted:
+            raise StoreError(f"the pages are stored, but their terms are not all counted: {uncounted}")
 
 
 def _changed_documents(visits: Sequence[VisitResult]) -> int:

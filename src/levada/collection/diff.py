@@ -306,7 +306,12 @@ class Diff(msgspec.Struct, frozen=True):
     def facts(self) -> dict[str, Any]:
         """The same for programs: the keys of `levada diff --json`."""
         before = version_facts(self.old) if self.old else None
-        facts = {"url": self.url, "title": self.new.title, "from": before, "to": version_facts(self.new)}
+        facts: dict[str, Any] = {
+            "url": self.url,
+            "title": self.new.title,
+            "from": before,
+            "to": version_facts(self.new),
+        }
         if before:
             facts |= {"similarity": self.new.similarity, "removed": self.removed, "added": self.added}
         return facts | {"hunks": self.hunks if before else []}

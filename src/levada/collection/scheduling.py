@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
 
-import msgspec
+from msgspec.structs import replace
 
 from levada.collection.commands import open_commands
 from levada.collection.components import learn_from_sample, make_fetcher, make_policy
@@ -43,24 +43,6 @@ _RELEARN = 60.0  # seconds after which what the workers stored is looked at agai
 _WATCH = 1.0  # seconds of the wall between two looks at the whole collection
 
 
-class DistributedCrawl(msgspec.Struct, frozen=True):
-    """`transport` is told what the autoscaler decides: the stages it sees, and when to hold."""
-
-    crawl: Crawl
-    transport: RabbitmqTransport
-    names: QueueNames
-
-    def stages(self, limits: Sequence[StagePlan], data: Path, python: Sequence[str]) -> tuple[StagePlan, ...]:
-        """The stages `fetch` and `catalog` with their queues; without a Deployment, workers of this machine."""
-        queues = {"fetch": self.names.fetch, "catalog": self.names.catalog}
-        plans = []
-        for each in limits:
-            words = [*python, "work", "--stage", each.name, "--data", str(data.absolute())]
-            command = each.command or " ".join(shlex.quote(word) for word in words)
-            plans.append(StagePlan(each.name, queues[each.name], each.least, each.most, command, CAPACITY))
-        return tuple(plans)
-
-
 async def crawl_by_workers(
     path: Path,
     settings: Settings,
@@ -76,23 +58,26 @@ async def crawl_by_workers(
 
     `limits` has the stages `fetch` and `catalog`; the plan's own stages are not read.
     """
-    async with open_distributed_crawl(DataFolder(path), settings, start, plan.url) as shared:
-        whole = msgspec.structs.replace(plan, stages=shared.stages(limits, path, [sys.executable, "-m", "levada"]))
+    async with _open_distributed_crawl(DataFolder(path), settings, start, plan.url) as (crawl, transport, names):
+
+        def stage(limit: StagePlan) -> StagePlan:
+            """Without a Deployment, its workers run on this machine."""
+            words = [sys.executable, "-m", "levada", "work", "--stage", limit.name, "--data", str(path.absolute())]
+            queue = {"fetch": names.fetch, "catalog": names.catalog}[limit.name]
+            return replace(limit, queue=queue, command=limit.command or shlex.join(words), capacity=CAPACITY)
 
         def decided(done: Round) -> None:
-            shared.transport.views = tuple(each.view() for each in done.stages)
+            transport.views = tuple(each.view() for each in done.stages)
             on_round(done)
 
-        async with open_control(whole, on_round=decided, hold=shared.transport.hold) as autoscaler:
-            await until_stopped(_both(shared.crawl, autoscaler), stop, seconds, shared.crawl.stop, autoscaler.stop)
+        whole = replace(plan, stages=tuple(map(stage, limits)))
+        async with open_control(whole, on_round=decided, hold=transport.hold) as autoscaler:
+            await until_stopped(_both(crawl, autoscaler), stop, seconds, crawl.stop, autoscaler.stop)
 
 
 async def _both(crawl: Crawl, autoscaler: Autoscaler) -> None:
     """Run both until one of them ends: neither is of use without the other."""
-    tasks: list[asyncio.Future[object]] = [
-        asyncio.ensure_future(crawl.run()),
-        asyncio.ensure_future(autoscaler.run()),
-    ]
+    tasks: list[asyncio.Future[object]] = [asyncio.ensure_future(each.run()) for each in (crawl, autoscaler)]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -105,10 +90,12 @@ async def _both(crawl: Crawl, autoscaler: Autoscaler) -> None:
 
 
 @asynccontextmanager
-async def open_distributed_crawl(
+async def _open_distributed_crawl(
     folder: DataFolder, settings: Settings, start: Sequence[FoundUrl], url: str
-) -> AsyncIterator[DistributedCrawl]:
-    """Whoever handed out pages before is dead, for the lock is ours. What still waits to be fetched is taken back.
+) -> AsyncIterator[tuple[Crawl, RabbitmqTransport, QueueNames]]:
+    """A crawl with its transport, which is told what the autoscaler decides: the stages it sees, and when to hold.
+
+    Whoever handed out pages before is dead, for the lock is ours: what still waits to be fetched is taken back.
 
     Workers of that one, if it ran in this folder, end by themselves, and what they had is free at once. Workers of
     other machines go on: what they have in hand stays theirs until its lease ends.
@@ -162,7 +149,7 @@ async def open_distributed_crawl(
             ),
         )
         try:
-            yield DistributedCrawl(crawl, transport, names)
+            yield crawl, transport, names
         finally:
             troubles = [trouble for each in following if (trouble := each.finish())]
         if troubles:

@@ -41,7 +41,7 @@ def queue_capacities(names: QueueNames) -> dict[str, int]:
 class StageWorker:
     """Takes one message after the other; told to stop, it finishes the one that it has."""
 
-    def __init__(self, stage: str, queue: str, jobs: RabbitmqJobs, step: Step, beside: Callable[[], Awaitable[None]]):
+    def __init__(self, stage: str, queue: str, jobs: RabbitmqJobs, step: Step, beside: Callable[[], Awaitable[object]]):
         self._stage = os.environ.get("LEVADA_STAGE", stage)
         self._name = os.environ.get("LEVADA_WORKER") or f"{stage}-{os.getpid()}-{secrets.token_hex(4)}"
         control = os.environ.get("LEVADA_CONTROL", "")
@@ -122,13 +122,10 @@ async def _fetching(place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs) -> 
     async def send(queue: str, body: bytes) -> None:
         await jobs.put(queue, body, secrets.token_hex(8))
 
-    async def nothing() -> None:
-        await asyncio.Event().wait()
-
     visitor = Visitor(fetcher, parser, make_policy(settings), clock, settings.politeness.agent)
     step = FetchWorker(visitor, clock, names, send)
     try:
-        yield StageWorker("fetch", names.fetch, jobs, step, nothing)
+        yield StageWorker("fetch", names.fetch, jobs, step, asyncio.Event().wait)
     finally:
         await fetcher.close()
         await parser.close()
