@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Annotated, Literal
 
 import msgspec
 
-from levada.bulk.loads import KnownLoad, LoadInstance, LoadTasks, PublishedMap
+from levada.bulk.loads import LoadInstance, LoadTasks
 from levada.collection.addresses import as_planned
 from levada.collection.shards import LEAST_ASKED, OwnAdvice, OwnShards, own_advice, own_shards
 from levada.core.durations import iso
 from levada.core.errors import NotFound
 from levada.core.records import Outcome, PageRecord, SiteRecord
 from levada.serve.lab_runs import PartFacts
-from levada.serve.operations import Nothing, Operations
+from levada.serve.operations import Nothing, Operations, facts_of
 from levada.serve.pages import Limit
 from levada.serve.view import View
 
@@ -73,8 +72,9 @@ class SiteAnswer(msgspec.Struct, frozen=True):
 @SITES.add("GET", "/sites", "The sites, by name", errors=(404,))
 def _sites(view: View, ask: SitesAsk) -> SitesAnswer:
     """By name, so that a page of the list is the same wherever the crawl is."""
-    names = sorted((record for record in view.collection().store.sites() if record.site > ask.after), key=_name)
-    shown = list(islice(names, ask.limit))
+    following = (record for record in view.collection().store.sites() if record.site > ask.after)
+    names = sorted(following, key=lambda record: record.site)
+    shown = names[: ask.limit]
     more = shown[-1].site if len(names) > len(shown) else None
     return SitesAnswer([_facts(view, record) for record in shown], more)
 
@@ -99,20 +99,13 @@ def _changes_per_day(pages: list[PageRecord]) -> float | None:
     return met / (watched / _DAY) if watched > 0 else None
 
 
-def _name(record: SiteRecord) -> str:
-    return record.site
-
-
 def _facts(view: View, record: SiteRecord) -> SiteFacts:
     collection = view.collection()
     trouble = [str(each.trouble) for _, each in record.robots if each.trouble]
     rests = record.rest_until > collection.clock.now()
-    return SiteFacts(
-        site=record.site,
-        admitted=record.admitted,
-        pages=record.pages,
-        failures=record.failures,
-        dropped=record.dropped,
+    return facts_of(
+        SiteFacts,
+        record,
         rests_until=iso(record.rest_until) if rests else None,
         delay=collection.settings.politeness.delay if record.delay is None else record.delay,
         robots=trouble[0] if trouble else "ok" if record.robots else "not read yet",
@@ -174,20 +167,12 @@ class LoadsAnswer(msgspec.Struct, frozen=True):
 
 @LOADS.add("GET", "/loads", "The loads into maps: tasks, instances, and what is published")
 def _loads(view: View, _ask: Nothing) -> LoadsAnswer:
-    return LoadsAnswer(
-        [_load_facts(each) for each in view.loads.poll()], [str(folder) for folder in view.loads.folders]
-    )
-
-
-def _load_facts(known: KnownLoad) -> LoadFacts:
-    fields = {name: getattr(known, name) for name in LoadFacts.__struct_fields__}
-    return LoadFacts(**fields | {"started_at": iso(known.started_at), "published": _published(known.published)})
-
-
-def _published(known: PublishedMap | None) -> PublishedFacts | None:
-    if known is None:
-        return None
-    return PublishedFacts(known.generation, known.layers, known.keys, str(iso(known.at)))
+    loads = []
+    for each in view.loads.poll():
+        known = each.published
+        published = facts_of(PublishedFacts, known, at=str(iso(known.at))) if known else None
+        loads.append(facts_of(LoadFacts, each, started_at=iso(each.started_at), published=published))
+    return LoadsAnswer(loads, [str(folder) for folder in view.loads.folders])
 
 
 Part = Literal["freshness", "grouping", "stages", "sharding"]

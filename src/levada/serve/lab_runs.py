@@ -96,16 +96,10 @@ class Laboratory:
             self._running = None
 
     def _facts(self, part: str, question: str, running: bool) -> PartFacts:
-        claims, at = self._saved(part)
-        ran_at = None if at is None else iso(at)
+        path, claims, ran_at = self._path(part), list[ClaimFacts](), None
+        with suppress(OSError, msgspec.MsgspecError):
+            claims, ran_at = msgspec.json.decode(path.read_bytes(), type=_Saved).claims, iso(path.stat().st_mtime)
         return PartFacts(part, question, f"levada lab {part}", running, self._trouble.get(part, ""), ran_at, claims)
-
-    def _saved(self, part: str) -> tuple[list[ClaimFacts], float | None]:
-        path = self._path(part)
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=_Saved).claims, path.stat().st_mtime
-        except (OSError, msgspec.MsgspecError):
-            return [], None
 
     def _words(self, part: str, status: int) -> str:
         try:

@@ -19,11 +19,17 @@ from levada.serve.view import View
 
 API = "/api/v1"
 Asked = TypeVar("Asked", bound=msgspec.Struct)
+Told = TypeVar("Told", bound=msgspec.Struct)
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
 class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Nothing is asked besides the path."""
+
+
+def facts_of(kind: type[Told], record: object, **given: Any) -> Told:
+    """An answer with what is given, and the other fields as the record has them."""
+    return kind(**{name: getattr(record, name) for name in kind.__struct_fields__ if name not in given}, **given)
 
 
 class Operation(msgspec.Struct, frozen=True):

@@ -19,11 +19,10 @@ from levada.collection.trends import compare_groupings, find_trends, last_count
 from levada.core.balance import CountReport
 from levada.core.durations import iso
 from levada.core.errors import LevadaError, NotFound
-from levada.core.records import CollectionStats
 from levada.core.reports import StageView
 from levada.core.search_records import Trend
 from levada.serve.changes import ChangeFacts, change_facts
-from levada.serve.operations import API, Nothing, Operations
+from levada.serve.operations import API, Nothing, Operations, facts_of
 from levada.serve.pages import Limit
 from levada.serve.streaming import EventStreams
 from levada.serve.view import View
@@ -90,15 +89,11 @@ def status_of(view: View, _ask: Nothing) -> StatusAnswer:
         collection = view.collection()
         now = collection.clock.now()
         stats = collection.store.stats(now)
+        standing = facts_of(StandingFacts, stats, next_due=iso(stats.next_due))
     except LevadaError as error:
         trouble = None if isinstance(error, NotFound) else str(error)
         return StatusAnswer(__version__, "", data, live is not None, None, live, trouble)
-    return StatusAnswer(__version__, str(iso(now)), data, live is not None, _facts(stats), live)
-
-
-def _facts(stats: CollectionStats) -> StandingFacts:
-    fields = {name: getattr(stats, name) for name in StandingFacts.__struct_fields__}
-    return StandingFacts(**fields | {"next_due": iso(stats.next_due)})
+    return StatusAnswer(__version__, str(iso(now)), data, live is not None, standing, live)
 
 
 @WATCHING.add("GET", "/stages", "The stages of the crawl: queues, workers, and why so many")
