@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from levada.collection.commands import Receipt
     from levada.collection.diff import Diff
     from levada.collection.events import CheckResult, PageEvent, PageOutcome
-    from levada.collection.explain import Why
+    from levada.collection.explain import Forecast, Why
     from levada.collection.exports import ExportReport
-    from levada.collection.forecast import Forecast
     from levada.core import errors
     from levada.core.errors import (
         BadQuery,
@@ -96,9 +95,8 @@ _MODULES = {
     "levada.collection.commands": ("Receipt",),
     "levada.collection.diff": ("Diff",),
     "levada.collection.events": ("CheckResult", "PageEvent", "PageOutcome"),
-    "levada.collection.explain": ("Why",),
+    "levada.collection.explain": ("Forecast", "Why"),
     "levada.collection.exports": ("ExportReport",),
-    "levada.collection.forecast": ("Forecast",),
     "levada.core.errors": (
         "BadQuery",
         "BadUrl",

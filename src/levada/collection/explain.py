@@ -1,4 +1,4 @@
-"""Explanation of a page's next visit, for programs and people.
+"""Explanation of a page's next visit, for programs and people; and what other budgets would buy.
 
 It is reckoned anew from the stored pages, as a crawl does that starts again; a running one may have learnt a
 little more since.
@@ -11,8 +11,9 @@ that it saw may have dropped out since.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -20,20 +21,19 @@ from msgspec.structs import replace
 from levada.collection.addresses import as_planned, site_notes
 from levada.collection.components import learn_from_sample, make_policy
 from levada.core.durations import duration, iso, moment, relative
+from levada.core.errors import NotFound
 from levada.core.reasons import Reason
 from levada.core.records import Outcome, PageRecord, PageState, Signals, SiteRecord, Visit
-from levada.core.settings import RevisitSettings
+from levada.core.settings import RevisitSettings, Settings
 from levada.core.words import plural, rough, rough_span
 from levada.crawl.outcome import PASSING, longest_pause
 from levada.freshness import LearnedRevisit
-from levada.freshness.explain import RateEstimate, freshness_at_budgets, paper_interval
+from levada.freshness.explain import BudgetPoint, RateEstimate, freshness_at_budgets, paper_interval
 from levada.freshness.signals import SignalSource
 from levada.store.reading import OpenedCollection
 
-if TYPE_CHECKING:
-    from levada.store.reading import OpenedCollection
-
-
+LEAST_POWER, _MOST_POWER = -3, 3  # of two: from an eighth of the present budget to eight times it
+_HOUR, _DAY = 3_600.0, 86_400.0
 _WHO = {
     SignalSource.TAG: ("304", Signals.NOT_MODIFIED | Signals.SAME_TAG),
     SignalSource.DATE: ("Last-Modified", Signals.DATED | Signals.DATE_MOVED),
@@ -107,8 +107,8 @@ def estimate_of(collection: OpenedCollection, page: PageRecord, now: float) -> P
         common_price=policy.price(),
         importance=policy.estimates.importance(page.url),
         interval=None if met is None or worth_at is None else worth_at - met,
-        visits_per_hour=3600.0 * policy.visits_per_second,
-        spent_per_hour=3600.0 * spent.spent,
+        visits_per_hour=_HOUR * policy.visits_per_second,
+        spent_per_hour=_HOUR * spent.spent,
         pages=policy.estimates.pages,
         heard=tuple(_heard(policy, page, signal_source) for signal_source in SignalSource),
         paper_interval=paper_interval(page.history, revisit.first, revisit.floor, revisit.ceiling),
@@ -126,9 +126,6 @@ def _heard(policy: LearnedRevisit, page: PageRecord, signal_source: SignalSource
     said = sum(bool(visit.said & words) for visit in after_first)
     right, wrong = policy.estimates.site(page.site).counts[2 * signal_source : 2 * signal_source + 2]
     return SignalRecord(who, said, right, wrong, policy.estimates.trust(page, signal_source))
-
-
-_DAY = 86_400.0
 
 
 class Why(msgspec.Struct, frozen=True):
@@ -239,8 +236,8 @@ def _estimate_facts(page: PageRecord, estimate: PageEstimate, *, learned: bool) 
 
 
 def _visit(visit: Visit) -> dict[str, Any]:
-    met = {"at": iso(visit.at), "outcome": visit.outcome.name.lower(), "similarity": visit.similarity}
-    return met | {"said": _words(visit.said)}
+    outcome, said = visit.outcome.name.lower(), _words(visit.said)
+    return {"at": iso(visit.at), "outcome": outcome, "similarity": visit.similarity, "said": said}
 
 
 def _words(said: Signals) -> list[str]:
@@ -404,3 +401,51 @@ def _next(page: PageRecord, now: float) -> str:
     if not page.visits:
         return f"first visit due since {duration(now - page.next_visit)}, in the order of priority"
     return f"next visit due since {duration(now - page.next_visit)}"
+
+
+class Forecast(msgspec.Struct, frozen=True):
+    """What the budgets around the present one are believed to buy.
+
+    >>> forecast = news.forecast()
+    >>> forecast.points[0].fresh <= forecast.present.fresh <= forecast.points[-1].fresh
+    True
+    """
+
+    settings: Settings
+    pages: int
+    current: float | None  # share of pages believed to be current now
+    points: tuple[BudgetPoint, ...]  # from an eighth of the present budget to sixteen times it
+
+    @property
+    def present(self) -> BudgetPoint:
+        return self.points[-LEAST_POWER]
+
+
+def forecast(collection: OpenedCollection) -> Forecast:
+    policy = learned_policy(collection)
+    estimates = policy.estimates
+    if not estimates.pages:
+        raise NotFound(f"no page is stored in {collection.folder.path} yet: let 'levada crawl URL' fetch some")
+    budgets = [policy.visits_per_second * 2.0**power for power in range(LEAST_POWER, _MOST_POWER + 2)]
+    points = freshness_at_budgets(estimates, budgets, site_limits(collection))
+    return Forecast(collection.settings, estimates.pages, estimates.share(collection.clock.now()), tuple(points))
+
+
+def forecast_facts(plan: Forecast) -> dict[str, Any]:
+    return {
+        "pages": plan.pages,
+        "policy": plan.settings.revisit.policy,
+        "believed_current": plan.current,
+        "budget_per_hour": plan.present.visits * _HOUR,
+        "believed_freshness": plan.present.fresh,
+        "budgets": [
+            {
+                "times": 2.0 ** (number + LEAST_POWER),
+                "per_hour": point.visits * _HOUR,
+                "spent_per_hour": point.spent * _HOUR,
+                "believed_freshness": point.fresh,
+                "doubling_gains": twice.fresh - point.fresh,
+            }
+            for number, (point, twice) in enumerate(pairwise(plan.points))
+        ],
+    }

@@ -17,9 +17,8 @@ from levada.store.reading import OpenedCollection
 
 if TYPE_CHECKING:
     from levada.collection.diff import Diff
-    from levada.collection.explain import Why
+    from levada.collection.explain import Forecast, Why
     from levada.collection.exports import ExportReport
-    from levada.collection.forecast import Forecast
     from levada.collection.live import LiveStatus
     from levada.collection.view import CollectionView
     from levada.core.protocols import Index
@@ -124,7 +123,7 @@ class CollectionReader:
         >>> 0 < news.forecast().present.fresh <= 1
         True
         """
-        from levada.collection.forecast import forecast
+        from levada.collection.explain import forecast
 
         return forecast(self._reader())
 

@@ -16,7 +16,7 @@ from levada.collection.changes import ChangesPage, FeedChange, change_filter
 from levada.core.durations import iso
 from levada.core.errors import LevadaError
 from levada.core.records import ChangeSelection
-from levada.serve.operations import API, Operations, facts_of, query_of
+from levada.serve.operations import API, Operations, query_of
 from levada.serve.responses import refusal_answer, refusal_of, tagged_answer
 from levada.serve.streaming import EventStreams
 from levada.serve.view import View
@@ -78,8 +78,8 @@ class ChangesAnswer(msgspec.Struct, frozen=True):
 
 def change_facts(change: FeedChange) -> ChangeFacts:
     event = change.event
-    changed = round(1.0 - event.similarity, 4)
-    return facts_of(ChangeFacts, event, id=change.id, at=str(iso(event.at)), changed=changed)
+    at, changed = str(iso(event.at)), round(1.0 - event.similarity, 4)
+    return ChangeFacts(change.id, at, event.what, event.url, event.site, event.title, event.version, changed)
 
 
 def _read(view: View, ask: ChangesAsk) -> ChangesPage:

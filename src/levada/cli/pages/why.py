@@ -12,8 +12,7 @@ from rich.text import Text
 
 from levada.cli.options import DataOption, JsonOption, print_json
 from levada.cli.terminal import bar, estimate_bars, printer, time_line
-from levada.collection.explain import SignalRecord, Why
-from levada.collection.forecast import LEAST_POWER, Forecast
+from levada.collection.explain import LEAST_POWER, Forecast, SignalRecord, Why
 from levada.core.durations import duration, relative
 from levada.core.errors import UsageError
 from levada.core.records import Outcome, PageRecord, Signals
@@ -224,7 +223,7 @@ def why(
     ```
     """
     import levada
-    from levada.collection.forecast import forecast_facts
+    from levada.collection.explain import forecast_facts
 
     if budget == (url is not None):
         raise UsageError("name a page or --budget, not both" if budget else "name a page, or --budget for all of them")
