@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
@@ -34,45 +34,23 @@ class ExportReport(msgspec.Struct, frozen=True):
     bytes: int
 
 
-class PageSelection:
-    """The stored pages to export, counted as they are taken: those of a host, or changed since a time."""
+def stored_pages(
+    collection: OpenedCollection,
+    site: str = "",
+    since: float | None = None,
+    on_seen: Callable[[int], None] = lambda seen: None,
+) -> Iterator[Document]:
+    """The stored pages of a host, or changed since a time; `on_seen` is told how many were read."""
+    host = _host(site) if site else ""
 
-    def __init__(
-        self,
-        collection: OpenedCollection,
-        site: str = "",
-        since: float | None = None,
-        on_seen: Callable[[int], None] = lambda seen: None,
-    ) -> None:
-        self._store = collection.store
-        self._folder = collection.folder.path
-        self._site = _host(site) if site else ""
-        self._since = since
-        self._on_seen = on_seen
-        self.seen = 0
-        self.taken = 0
-
-    def __iter__(self) -> Iterator[Document]:
-        for document in self._store.scan():
-            self.seen += 1
-            self._on_seen(self.seen)
-            if self._wanted(document):
-                self.taken += 1
+    def read() -> Iterator[Document]:
+        for seen, document in enumerate(collection.store.scan(), 1):
+            on_seen(seen)
+            of_host = not host or _within(document.site, host)
+            if of_host and (since is None or document.fetched_at >= since):
                 yield document
 
-    def _wanted(self, document: Document) -> bool:
-        if self._site and not _within(document.site, self._site):
-            return False
-        return self._since is None or document.fetched_at >= self._since
-
-    def checked(self) -> Iterator[Document]:
-        """The same, but `NotFound` before the first byte is written if there is none."""
-        pages = iter(self)
-        first = next(pages, None)
-        if first is None:
-            narrowed = " that was asked for" if self._site or self._since is not None else ""
-            raise NotFound(f"no page{narrowed} is stored in {self._folder}")
-        return chain([first], pages)
+    return read()
 
 
 def format_named(path: Path, named: str | None) -> str:
@@ -87,22 +65,39 @@ def format_named(path: Path, named: str | None) -> str:
 
 
 def export_pages(
-    pages: PageSelection,
+    collection: OpenedCollection,
     form: str,
     path: Path,
+    site: str = "",
+    since: float | None = None,
     *,
     force: bool = False,
     stdout: BinaryIO | None = None,
-    options: Mapping[str, Any] | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ExportReport:
     """Write these pages; a file or folder appears under its name only when it is whole. `stdout` replaces the file.
 
-    An error of a plug-in is reported in one sentence. `options` are its `[plugins.NAME]` settings.
+    An error of a plug-in is reported in one sentence.
     """
-    exporter: Exporter = load(_EXPORTERS, form, None if is_builtin(_EXPORTERS, form) else options)
+    total = collection.store.stats(collection.clock.now()).stored
+    pages = stored_pages(collection, site, since, on_seen=lambda seen: on_progress(seen, total))
+    options = None if is_builtin(_EXPORTERS, form) else collection.folder.settings().plugins.get(form)
+    exporter: Exporter = load(_EXPORTERS, form, options)
     if stdout is not None and not exporter.suffix:
         raise UsageError(f"{form} writes a folder, not standard output: name one with --out DIR")
-    stream = pages.checked()
+    first = next(pages, None)
+    if first is None:  # before the first byte is written
+        narrowed = " that was asked for" if site or since is not None else ""
+        raise NotFound(f"no page{narrowed} is stored in {collection.folder.path}")
+    taken = 0
+
+    def counted() -> Iterator[Document]:
+        nonlocal taken
+        for page in chain([first], pages):
+            taken += 1
+            yield page
+
+    stream = counted()
     try:
         written = exporter.export(stream, path, ExportContext(force=force, stdout=stdout))
     except (LevadaError, BrokenPipeError):
@@ -113,7 +108,7 @@ def export_pages(
         raise LevadaError(f'--format: the plug-in "{form}" failed ({type(error).__name__}: {error})') from error
     if not isinstance(written, int) or next(stream, None) is not None:
         raise LevadaError(f'--format: the plug-in "{form}" did not write all pages, or did not say how many bytes')
-    return ExportReport(form, str(path), pages.taken, written)
+    return ExportReport(form, str(path), taken, written)
 
 
 def _host(typed: str) -> str:

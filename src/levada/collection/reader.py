@@ -221,10 +221,10 @@ class CollectionReader:
         >>> next(news.rows()).url.startswith("http")
         True
         """
-        from levada.collection.exports import PageSelection
+        from levada.collection.exports import stored_pages
         from levada.export.rows import row_of
 
-        return map(row_of, PageSelection(self._reader(), site, self._moment(since)))
+        return map(row_of, stored_pages(self._reader(), site, self._moment(since)))
 
     def export(
         self,
@@ -245,18 +245,15 @@ class CollectionReader:
         >>> news.export("pages.jsonl", force=True).format
         'jsonl'
         """
-        from levada.collection.exports import PageSelection, export_pages, format_named
+        from levada.collection.exports import export_pages, format_named
         from levada.core.folder import nobody_moves
 
         target = Path(path)
-        form = format_named(target, format)
+        form, at = format_named(target, format), self._moment(since)
         with nobody_moves(self._folder):
-            total = self.stats().stored
-            pages = PageSelection(
-                self._reader(), site, self._moment(since), on_seen=lambda seen: on_progress(seen, total)
+            return export_pages(
+                self._reader(), form, target, site, at, force=force, stdout=stdout, on_progress=on_progress
             )
-            options = self._folder.settings().plugins.get(form)
-            return export_pages(pages, form, target, force=force, stdout=stdout, options=options)
 
     # The whole collection
 
