@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from levada.collection.start_report import check_starts
+from levada.collection.starts import check_starts
 from levada.core.errors import LevadaError, Refused
 from levada.core.folder import DataFolder
 from levada.core.reasons import Reason

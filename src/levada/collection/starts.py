@@ -1,17 +1,44 @@
-"""Start URLs of a crawl, and waits that a wrong clock left behind."""
+"""Start URLs of a crawl: adding them, and why some led nowhere; and waits that a wrong clock left behind."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 
-from levada.core.records import DiscoveredBy, FoundUrl
+import msgspec
+
+from levada.collection.addresses import refusal_words
+from levada.core.errors import LevadaError, Refused, UsageError
+from levada.core.folder import DataFolder
+from levada.core.reasons import Reason
+from levada.core.records import DiscoveredBy, FoundUrl, PageRecord, PageState
 from levada.core.settings import DAY, Settings
+from levada.core.words import command_for, shortened
 from levada.pages.urls import seed_address, site_of
 from levada.store.base import Store
 from levada.store.opening import store_limits
+from levada.store.reading import OpenedCollection, open_collection
 
 _SPREAD = 1.1  # so much longer may last what doubles (`flow.retry`)
+_TOLD = 3  # sentences, where other start addresses did better
+_MOST_HOPS = 50  # redirects that are followed from a start address
+_TROUBLED = (PageState.FAILED, PageState.REFUSED, PageState.GONE, PageState.QUARANTINED)
+_ADVICE = {
+    Reason.DNS: "its name cannot be resolved: check the spelling and your network",
+    Reason.CONNECT: "nobody answers there: check the address, its port and your network",
+    Reason.TLS: "its certificate is not valid: for an authority of your own set fetch.ca_file",
+    Reason.PROTOCOL: "what answers there does not speak HTTP: check the address and its port",
+    Reason.ADDRESS: 'it is not a public address: for a site of your own put "ip:port" into guard.allow',
+    Reason.ROBOTS: "its robots.txt does not allow it: ask the site's owner",
+    Reason.ROBOTS_UNREACHABLE: "its robots.txt cannot be read: run the same command again later",
+    Reason.GONE: "there is no such page: check the spelling",
+    Reason.REDIRECTS: "it leads in a circle, or on and on (crawl.max_redirects)",
+    Reason.BYTES: "it is larger than fetch.max_bytes",
+    Reason.DECODED_BYTES: "it is larger than fetch.max_decoded_bytes",
+    Reason.HTTP_4XX: "the site does not give it to us",
+    Reason.HTTP_5XX: "the site is out of order: run the same command again later",
+}
 
 log = logging.getLogger(__name__)
 
@@ -40,3 +67,64 @@ def limit_waits(store: Store, settings: Settings, now: float) -> None:
     if sites:
         of = "1 site" if sites == 1 else f"{sites:,} sites"
         log.warning("what was to wait longer than the settings allow, on %s, is due now: was the clock wrong?", of)
+
+
+class _Trouble(msgspec.Struct, frozen=True):
+    """Why nothing is stored of a start address."""
+
+    start: str
+    end: str  # where its redirects end
+    reason: Reason | None
+    advice: str
+    may_pass: bool = False
+
+    def __str__(self) -> str:
+        leads = "" if self.end == self.start else f", which leads to {shortened(self.end, 200)}"
+        because = f" ({self.reason})" if self.reason else ""
+        return f"nothing is stored of {shortened(self.start, 200)}{leads}{because}: {self.advice}"
+
+
+def check_starts(path: Path, start: Sequence[FoundUrl]) -> list[str]:
+    """Sentences about the start addresses of a crawl of which nothing is stored.
+
+    An error if all of them failed: `Refused` if trying again is of no use, else `LevadaError`.
+    """
+    with open_collection(DataFolder(path)) as collection:
+        known = [page for each in start if (page := collection.store.page(each.url)) is not None]
+        stats = collection.store.stats(collection.clock.now())
+        troubles = [trouble for page in known if (trouble := _trouble(collection, page)) is not None]
+    if not stats.known:
+        raise UsageError(f"no page is known in {path}: name a start, as in: levada crawl https://example.org")
+    if known and len(troubles) == len(known):
+        others = len(troubles) - 1
+        more = f" (and {others} more of the start addresses)" if others else ""
+        kind = LevadaError if any(trouble.may_pass for trouble in troubles) else Refused
+        raise kind(f"{troubles[0]}{more}")
+    if known and not stats.stored and all(page.visits for page in known):
+        raise LevadaError(f"the start addresses lead on, but nothing could be stored: {_says_more(known[0].url, path)}")
+    sentences = [str(trouble) for trouble in troubles[:_TOLD]]
+    if len(troubles) > _TOLD:
+        sentences.append(f"and {len(troubles) - _TOLD} more of the start addresses")
+    return sentences
+
+
+def _trouble(collection: OpenedCollection, start: PageRecord) -> _Trouble | None:
+    """None if a page was met where the address leads to, or may still be."""
+    page = start
+    for _ in range(_MOST_HOPS):
+        more = _says_more(page.url, collection.folder.path)
+        if page.leads_to is None:
+            if page.state not in _TROUBLED:
+                return None
+            advice = _ADVICE.get(page.reason, more) if page.reason else more
+            return _Trouble(start.url, page.url, page.reason, advice, page.state is PageState.FAILED)
+        following = collection.store.page(page.leads_to)
+        if following is None:
+            advice = refusal_words(collection, [page.leads_to]) or more
+            return _Trouble(start.url, page.leads_to, None, advice)
+        page = following
+    return _Trouble(start.url, start.url, Reason.REDIRECTS, _ADVICE[Reason.REDIRECTS])
+
+
+def _says_more(url: str, path: Path) -> str:
+    return f"{command_for('why', url, path)} says more"

@@ -151,8 +151,7 @@ def crawl(
     from levada.cli.logs import log_visits, tell
     from levada.cli.run.screen import summary
     from levada.collection.crawling import open_crawl
-    from levada.collection.start_report import check_starts
-    from levada.collection.starts import seeds
+    from levada.collection.starts import check_starts, seeds
     from levada.core.folder import DataFolder
 
     settings = _overridden(read_settings(config), scope, delay, per_hour)
