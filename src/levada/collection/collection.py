@@ -17,14 +17,11 @@ from levada.collection.addresses import dropped_words, spellings
 from levada.collection.commands import Receipt, open_commands
 from levada.collection.reader import CollectionReader
 from levada.collection.running import run_to_end
-from levada.core.commands import AddSeeds, ChangeBudget, ControlCommand, DropSite, Pause, Resume
+from levada.core.commands import AddSeeds, ChangeBudget, DropSite, Pause, Resume
 from levada.core.durations import relative
 from levada.core.errors import NotFound, Refused, StoreLocked, UsageError
 from levada.core.folder import DataFolder
-from levada.core.records import (
-    FoundUrl,
-    VisitResult,
-)
+from levada.core.records import FoundUrl, VisitResult
 from levada.core.settings import CrawlSettings, Settings
 from levada.pages.urls import site_of
 
@@ -56,7 +53,8 @@ class Collection(CollectionReader):
         if not create:
             self._folder.must_exist()
         elif not self._folder.exists():
-            self._make(settings or Settings())
+            self._folder.make()
+            self._add((), settings or Settings())
 
     def __enter__(self) -> Collection:
         return self
@@ -100,7 +98,7 @@ class Collection(CollectionReader):
         except StoreLocked:
             if rules or not self._folder.exists():
                 raise
-            self._submit(AddSeeds(tuple(each.url for each in found)))
+            self._view().submit(AddSeeds(tuple(each.url for each in found)))
             return sum(self._reader().store.page(each.url) is None for each in found)
 
     def _with_rules(self, rules: dict[str, Any]) -> Settings:
@@ -127,10 +125,6 @@ class Collection(CollectionReader):
         open_commands(self._folder, settings).close()  # a budget that was commanded ends if the settings name another
         self._folder.save_settings(settings)
         self._settings = None
-
-    def _make(self, settings: Settings) -> None:
-        self._folder.make()
-        self._add((), settings)
 
     # Crawling
 
@@ -170,7 +164,7 @@ class Collection(CollectionReader):
 
     def _events(self, once: bool, seconds: float | None, max_pages: int | None) -> Generator[PageEvent, None, Report]:
         reports: list[Report] = []
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with _runner() as runner:
             told = self._told(once, seconds, max_pages, reports)
             try:
                 while (event := runner.run(_next(told))) is not None:
@@ -312,7 +306,7 @@ class Collection(CollectionReader):
     def _run(self, work: Callable[[], Coroutine[Any, Any, T]], instead: str) -> T:
         self._must_be_open()
         _refuse_running_loop(instead)
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with _runner() as runner:
             return runner.run(work())
 
     # Control commands
@@ -323,7 +317,7 @@ class Collection(CollectionReader):
         >>> news.pause().waiting
         1
         """
-        return self._submit(Pause())
+        return self._view().submit(Pause())
 
     def resume(self) -> Receipt:
         """Go on after `pause`.
@@ -331,7 +325,7 @@ class Collection(CollectionReader):
         >>> news.resume().crawling
         False
         """
-        return self._submit(Resume())
+        return self._view().submit(Resume())
 
     def set_budget(self, per_hour: int | None) -> Receipt:
         """Make so many fetches per hour from now on; 0: no limit, None: as the settings say.
@@ -341,7 +335,7 @@ class Collection(CollectionReader):
         """
         if per_hour is not None and not 0 <= per_hour <= 10**9:
             raise UsageError(f"per_hour must be from 0 (no limit) to 1,000,000,000, not {per_hour}")
-        return self._submit(ChangeBudget(per_hour))
+        return self._view().submit(ChangeBudget(per_hour))
 
     def drop_site(self, site: str) -> Receipt:
         """Visit this site (host, and port if it has one) no more; what is stored of it stays.
@@ -352,10 +346,7 @@ class Collection(CollectionReader):
         """
         if self._reader().store.site(site.lower()) is None:
             raise NotFound(f"no site {site[:200]} is known")
-        return self._submit(DropSite(site.lower()))
-
-    def _submit(self, command: ControlCommand) -> Receipt:
-        return self._view().submit(command)
+        return self._view().submit(DropSite(site.lower()))
 
 
 def _refuse_running_loop(instead: str) -> None:
@@ -364,11 +355,10 @@ def _refuse_running_loop(instead: str) -> None:
         raise UsageError(f"an event loop runs in this thread: use 'await collection.{instead}(...)' there")
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+def _runner() -> asyncio.Runner:
     import uvloop
 
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
+    return asyncio.Runner(loop_factory=uvloop.new_event_loop)
 
 
 async def _next(events: AsyncGenerator[PageEvent, None]) -> PageEvent | None:

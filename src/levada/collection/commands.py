@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import msgspec
 
 from levada.core.commands import ChangeBudget
@@ -33,18 +35,13 @@ def open_commands(folder: DataFolder, settings: Settings | None = None) -> Sqlit
     commands = SqliteCommandQueue(folder.commands)
     if settings is None:
         return commands
+    before = None  # the budget in the settings of the crawl before, if it is known
+    with suppress(StoreError):
+        before = folder.settings().budget.per_hour
     try:
-        if commands.desired_state().per_hour is not None and _before(folder) != settings.budget.per_hour:
+        if commands.desired_state().per_hour is not None and before != settings.budget.per_hour:
             commands.submit(ChangeBudget(None))
     except StoreError:
         commands.close()
         raise
     return commands
-
-
-def _before(folder: DataFolder) -> int | None:
-    """The budget in the settings of the crawl before; None if it is not known."""
-    try:
-        return folder.settings().budget.per_hour
-    except StoreError:
-        return None

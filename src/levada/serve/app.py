@@ -43,19 +43,14 @@ _KINDS = {
 def page_routes() -> list[Route]:
     held = {each.name: each.read_bytes() for each in (files(__package__) / "static").iterdir() if each.is_file()}
 
-    def answer(request: Request, name: str) -> Response:
+    async def page(request: Request) -> Response:
+        name = request.path_params.get("name", "index.html")
         body = held.get(name)
         if body is None:
             return error_answer(404, "no-such-path", "there is nothing at this path")
         return tagged_answer(request, body, _KINDS.get(name.rpartition(".")[2], "text/plain"), "no-cache")
 
-    async def front(request: Request) -> Response:
-        return answer(request, "index.html")
-
-    async def part(request: Request) -> Response:
-        return answer(request, request.path_params["name"])
-
-    return [Route("/", front), Route("/static/{name}", part)]
+    return [Route("/", page), Route("/static/{name}", page)]
 
 
 log = logging.getLogger(__name__)
