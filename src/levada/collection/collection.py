@@ -16,7 +16,6 @@ import msgspec
 from levada.collection.addresses import dropped_words, spellings
 from levada.collection.commands import Receipt, open_commands
 from levada.collection.reader import CollectionReader
-from levada.collection.running import run_to_end
 from levada.core.commands import AddSeeds, ChangeBudget, DropSite, Pause, Resume
 from levada.core.durations import relative
 from levada.core.errors import NotFound, Refused, StoreLocked, UsageError
@@ -191,6 +190,7 @@ class Collection(CollectionReader):
     async def _told(
         self, once: bool, seconds: float | None, max_pages: int | None, reports: list[Report]
     ) -> AsyncGenerator[PageEvent, None]:
+        from levada.collection.crawling import run_to_end
         from levada.collection.events import page_event
 
         told: asyncio.Queue[PageEvent | None] = asyncio.Queue()
@@ -246,6 +246,8 @@ class Collection(CollectionReader):
     async def _crawled(
         self, once: bool, seconds: float | None, max_pages: int | None, *, interruptible: bool = False
     ) -> Report:
+        from levada.collection.crawling import run_to_end
+
         async with self.crawling(once=once, max_pages=max_pages) as work:
             with _stopped_by_signal(work) if interruptible else nullcontext():
                 return await run_to_end(work, seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 
@@ -15,6 +16,7 @@ from levada.core.folder import DataFolder
 from levada.core.processes import tune_allocator
 from levada.core.protocols import Faults, Fetcher
 from levada.core.records import FoundUrl, VisitResult
+from levada.core.reports import Report
 from levada.core.settings import Settings
 from levada.crawl.commits import CrawlPorts
 from levada.crawl.engine import Crawl
@@ -27,6 +29,10 @@ from levada.store.opening import open_store, store_limits
 from levada.store.workplace import is_shared
 
 Following = Follower | ShardFollowers
+RunningCrawl = Crawl
+"""A crawl that is ready to run, or runs, for those who show it."""
+
+_LOOK = 0.25  # seconds between two looks at whether there is anything to do
 
 
 def open_followers(folder: DataFolder, settings: Settings) -> tuple[Following, Following | None]:
@@ -106,3 +112,33 @@ def _changed_documents(visits: Sequence[VisitResult]) -> int:
         each.version is not None or (each.lease.page.version > 0 and each.state is not each.lease.page.state)
         for each in visits
     )
+
+
+async def run_to_end(crawl: Crawl, seconds: float | None = None) -> Report:
+    """Run until the crawl is done or stopped, or for so many seconds of the wall clock.
+
+    A crawl that never stored a page and knows of none that it has not tried is done, and so is one that knows of no
+    page at all.
+    """
+    loop = asyncio.get_running_loop()
+    limit = loop.call_later(seconds, crawl.stop, "limit") if seconds is not None else None
+    giving_up, run = asyncio.create_task(_give_up(crawl)), asyncio.ensure_future(crawl.run())
+    try:
+        return await asyncio.shield(run)
+    except asyncio.CancelledError:  # stop in good order: leases are given back, gathered visits are committed
+        crawl.stop()
+        await run
+        raise
+    finally:
+        giving_up.cancel()
+        if limit is not None:
+            limit.cancel()
+
+
+async def _give_up(crawl: Crawl) -> None:
+    unknown = crawl.stats  # until it is looked at for the first time
+    while True:
+        await asyncio.sleep(_LOOK)
+        stats = crawl.stats
+        if stats is not unknown and not (stats.versions or stats.unvisited or stats.leased):
+            crawl.stop("done")

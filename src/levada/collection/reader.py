@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from levada.collection.addresses import known_page, spellings
 from levada.core.errors import NotFound, UsageError
 from levada.core.folder import DataFolder
-from levada.core.records import ChangeEvent, ChangeSelection, CollectionStats, Document, SiteRecord, VersionInfo
+from levada.core.records import ChangeEvent, CollectionStats, Document, SiteRecord, VersionInfo
 from levada.store.reading import OpenedCollection
 
 if TYPE_CHECKING:
@@ -157,15 +157,15 @@ class CollectionReader:
 
         wanted = filter_of(site, words, least)
         feed, at = self.feed(), self._moment(since)
-        return self._changes(feed, at, wanted)
 
-    @staticmethod
-    def _changes(feed: Feed, at: float | None, wanted: ChangeSelection) -> Iterator[ChangeEvent]:
-        place, more = feed.start() if at is None else feed.place_at(at), True
-        while more:
-            page = feed.read(place, _AT_ONCE, wanted)
-            place, more = page.after, page.more
-            yield from (change for _, change in page.changes if at is None or change.at >= at)
+        def read() -> Iterator[ChangeEvent]:
+            place, more = feed.start() if at is None else feed.place_at(at), True
+            while more:
+                page = feed.read(place, _AT_ONCE, wanted)
+                place, more = page.after, page.more
+                yield from (change for _, change in page.changes if at is None or change.at >= at)
+
+        return read()
 
     def feed(self) -> Feed:
         """The log of changes by position, for those who read on where they were: each change exactly once.

@@ -32,7 +32,7 @@ from levada.crawl.engine import Crawl
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.messages import QueueNames, ToFetch, read_message
 from levada.crawl.rabbitmq_transport import RabbitmqTransport
-from levada.engines.rabbitmq.jobs import QueueJob, RabbitmqJobs
+from levada.engines.rabbitmq.jobs import RabbitmqJobs
 from levada.scale.autoscaler import Autoscaler
 from levada.store.base import Store
 from levada.store.opening import make_collection_name, open_store, place_if_new, store_limits
@@ -125,14 +125,8 @@ async def _open_distributed_crawl(
             store.forget_leases()
         limit_waits(store, settings, clock.now())
 
-        async def publish(queue: str, body: bytes) -> bool:
-            return await jobs.publish(queue, body, secrets.token_hex(8))
-
-        async def hear(job: QueueJob) -> None:
-            await transport.receive(job.body, job.again)
-
         ports = CrawlPorts(clock, store, store, store, policy, store, fetcher, commands)
-        transport = RabbitmqTransport(names, publish)
+        transport = RabbitmqTransport(names, lambda queue, body: jobs.publish(queue, body, secrets.token_hex(8)))
         opened.callback(folder.forget_live)
         following = [each for each in open_followers(folder, settings) if each is not None]
         crawl = Crawl(
@@ -143,7 +137,7 @@ async def _open_distributed_crawl(
             watch=_WATCH,
             board=live_file_writer(folder, lambda: following[-1].balance),
             beside=(
-                partial(jobs.work, names.answers, hear, asyncio.Event()),
+                lambda: jobs.work(names.answers, lambda job: transport.receive(job.body, job.again), asyncio.Event()),
                 partial(_follow, store, executor, following),
                 partial(_learn, store, executor, policy),
             ),
@@ -165,13 +159,9 @@ async def _take_back(jobs: RabbitmqJobs, names: QueueNames, store: Store) -> Non
 
 async def _follow(store: Store, executor: StoreExecutor, following: Sequence[Following]) -> None:
     """The index and the counts follow what the catalog workers commit, on whatever machine and shard."""
-
-    def newest() -> list[int]:
-        return [shard.newest_seq() for shard in store.shards]
-
     last: list[int] = []
     while True:
-        seen = await executor.run(newest)
+        seen = await executor.run(lambda: [shard.newest_seq() for shard in store.shards])
         if seen != last:
             for each in following:
                 each.wake()

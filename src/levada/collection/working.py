@@ -119,11 +119,8 @@ async def _fetching(place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs) -> 
     parser = make_parser(msgspec.structs.replace(settings, parse=parse))
     clock, fetcher = make_clock(settings.clock), make_fetcher(settings)
 
-    async def send(queue: str, body: bytes) -> None:
-        await jobs.put(queue, body, secrets.token_hex(8))
-
     visitor = Visitor(fetcher, parser, make_policy(settings), clock, settings.politeness.agent)
-    step = FetchWorker(visitor, clock, names, send)
+    step = FetchWorker(visitor, clock, names, lambda queue, body: jobs.put(queue, body, secrets.token_hex(8)))
     try:
         yield StageWorker("fetch", names.fetch, jobs, step, asyncio.Event().wait)
     finally:

@@ -22,8 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from levada.bulk.maps import Map
-from levada.collection.crawling import open_crawl
-from levada.collection.running import RunningCrawl, run_to_end
+from levada.collection.crawling import RunningCrawl, open_crawl, run_to_end
 from levada.collection.search import open_search
 from levada.collection.shards import ReshardOptions, apply_shards, shards_queried
 from levada.collection.starts import seeds

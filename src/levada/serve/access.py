@@ -16,6 +16,7 @@ from functools import lru_cache
 from hashlib import sha256
 from hmac import compare_digest
 from http.cookies import CookieError, SimpleCookie
+from importlib.resources import files
 from ipaddress import ip_address
 from urllib.parse import parse_qs
 
@@ -205,22 +206,12 @@ def is_loopback(name: str) -> bool:
     return name == "localhost" or (is_address(name) and ip_address(name).is_loopback)
 
 
-_STYLE = (
-    "body{font:16px system-ui;display:grid;place-items:center;min-height:90vh;margin:0;background:#f6f8f7;"
-    "color:#17211d}form{display:grid;gap:12px;width:min(20rem,90vw)}input,button{font:inherit;padding:.6rem;"
-    "border-radius:8px;border:1px solid #8aa}button{background:#0b6e4f;color:#fff;border:0}"
-    "@media(prefers-color-scheme:dark){body{background:#101614;color:#e6efe9}input{background:#17211d;color:inherit}}"
-)
+_PAGE = (files(__package__) / "login.html").read_text(encoding="utf-8")
+_STYLE = _PAGE.partition("<style>")[2].partition("</style>")[0]
 _POLICY = (
     f"default-src 'none'; style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Levada</title><style>{style}</style>
-<form method="post" action="{path}"><h1>Levada</h1><p role="alert">{words}</p>
-<label for="token">Token</label>
-<input id="token" name="token" type="password" autocomplete="current-password" autofocus>
-<button>Open</button></form></html>"""
 _HEADERS = {
     "content-security-policy": _POLICY,
     "cache-control": "no-store",
@@ -232,23 +223,18 @@ _TOO_MANY_FIELDS = AccessRefusal(400, "usage-error", f"a form of at most {_MOST_
 
 def login_page(refused: AccessRefusal) -> Response:
     words = "this server needs a token" if refused.code == "token-needed" else refused.message
-    page = _PAGE.format(style=_STYLE, path=LOGIN_PATH, words=f"{words[0].upper()}{words[1:]}.")
+    page = _PAGE.replace("{words}", f"{words[0].upper()}{words[1:]}.")
     return HTMLResponse(page, refused.status, _HEADERS)
-
-
-def _token_in(body: bytes) -> str | AccessRefusal:
-    try:
-        form = parse_qs(body.decode("utf-8", "replace"), max_num_fields=_MOST_FIELDS)
-    except ValueError:
-        return _TOO_MANY_FIELDS
-    return form.get("token", [""])[0]
 
 
 def login_routes(access: Access) -> list[Route]:
     async def log_in(request: Request) -> Response:
-        token = _token_in(await request.body())
+        try:
+            form = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=_MOST_FIELDS)
+        except ValueError:
+            return login_page(_TOO_MANY_FIELDS)
         client = request.client.host if request.client else ""
-        session = token if isinstance(token, AccessRefusal) else access.log_in(token, client)
+        session = access.log_in(form.get("token", [""])[0], client)
         if isinstance(session, AccessRefusal):
             return login_page(session)
         answer = RedirectResponse("/", 303)

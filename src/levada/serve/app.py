@@ -36,7 +36,6 @@ _KINDS = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
-    "webmanifest": "application/manifest+json",
 }
 
 

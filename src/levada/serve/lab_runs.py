@@ -102,10 +102,9 @@ class Laboratory:
         return PartFacts(part, question, f"levada lab {part}", running, self._trouble.get(part, ""), ran_at, claims)
 
     def _words(self, part: str, status: int) -> str:
-        try:
+        lines: list[str] = []
+        with suppress(OSError):
             lines = self._log(part).read_text(errors="replace").strip().splitlines()
-        except OSError:
-            lines = []
         return lines[-1][:300] if lines else f"it ended with status {status}"
 
     def _path(self, part: str) -> Path:

@@ -145,11 +145,9 @@ _WORDS = {
     401: "A token is needed",
     403: "Not allowed with this token, from this page, or under this host name",
     404: "There is no such thing",
-    405: "This path does not know that method",
     409: "Not now: another process works on it",
     413: "The body is too large",
     429: "Too much at once: try again later",
-    501: "A package that this needs is not installed",
     503: "The data folder cannot be read or written just now",
 }
 
@@ -186,7 +184,10 @@ def _operation(each: Operation, fields: dict[str, Any], ask: Any, tell: Any, err
         "responses": {
             str(each.status): {"description": "Done", "content": {"application/json": {"schema": tell}}},
             **({"304": {"description": _WORDS[304]}} if each.method == "GET" else {}),
-            **{str(status): _failure(status, error) for status in sorted({*_ALWAYS, *each.errors})},
+            **{
+                str(status): {"description": _WORDS[status], "content": {"application/json": {"schema": error}}}
+                for status in sorted({*_ALWAYS, *each.errors})
+            },
         },
     }
     if each.in_body:
@@ -194,10 +195,6 @@ def _operation(each: Operation, fields: dict[str, Any], ask: Any, tell: Any, err
     elif fields.get("properties"):
         told["parameters"] = [_parameter(name, schema, fields) for name, schema in fields["properties"].items()]
     return told
-
-
-def _failure(status: int, error: Any) -> dict[str, Any]:
-    return {"description": _WORDS[status], "content": {"application/json": {"schema": error}}}
 
 
 def _parameter(name: str, schema: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from levada.core.errors import UsageError
 
 if TYPE_CHECKING:
     from levada.cli.run.screen import LiveScreen, PlainLines
-    from levada.collection.running import RunningCrawl
+    from levada.collection.crawling import RunningCrawl
     from levada.core.reports import Report
     from levada.core.settings import Settings
 
@@ -91,7 +91,7 @@ def make_watcher(quiet: bool, hint: str = "") -> LiveScreen | PlainLines | None:
 
 async def drive(crawl: RunningCrawl, seconds: float | None = None, *, quiet: bool, hint: str = "") -> Report:
     """Run a crawl to its end, to Ctrl-C or SIGTERM, or for so many seconds, and show its progress."""
-    from levada.collection.running import run_to_end
+    from levada.collection.crawling import run_to_end
 
     watcher = make_watcher(quiet, hint)
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -13,7 +13,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from levada.collection.running import RunningCrawl
+from levada.collection.crawling import RunningCrawl
 from levada.core.durations import duration
 from levada.core.records import Outcome
 from levada.core.reports import Report, StageView
