@@ -90,8 +90,10 @@ class Collection(CollectionReader):
         self._must_be_open()
         from levada.collection.starts import seeds
 
-        found = seeds(urls)
-        settings = self._with_rules(rules)
+        found, known = seeds(urls), CrawlSettings.__struct_fields__
+        if wrong := next((name for name in rules if name not in known), None):
+            raise UsageError(f"add() has no rule {wrong!r}: known: {', '.join(known)}")
+        settings = self.settings.replace({f"crawl.{name}": value for name, value in rules.items()})
         try:
             return self._add(found, settings if rules or self._settings else None)
         except StoreLocked:
@@ -99,12 +101,6 @@ class Collection(CollectionReader):
                 raise
             self._view().submit(AddSeeds(tuple(each.url for each in found)))
             return sum(self._reader().store.page(each.url) is None for each in found)
-
-    def _with_rules(self, rules: dict[str, Any]) -> Settings:
-        known = CrawlSettings.__struct_fields__
-        if wrong := next((name for name in rules if name not in known), None):
-            raise UsageError(f"add() has no rule {wrong!r}: known: {', '.join(known)}")
-        return self.settings.replace({f"crawl.{name}": value for name, value in rules.items()})
 
     def _add(self, found: Sequence[FoundUrl], settings: Settings | None) -> int:
         from levada.core.clock import make_clock

@@ -157,13 +157,7 @@ class Why(msgspec.Struct, frozen=True):
         """The same for programs: the keys of `levada why --json`."""
         page, step, site, now = self.page, self.step, self.site, self.at
         return {
-            "url": page.url,
-            "site": page.site,
-            "kind": page.kind,
-            "state": page.state,
-            "reason": page.reason,
-            "leads_to": page.leads_to,
-            "how": page.how,
+            **{name: getattr(page, name) for name in ("url", "site", "kind", "state", "reason", "leads_to", "how")},
             "found_at": iso(page.found_at),
             "found_on": self.found_on,
             "depth": page.depth,

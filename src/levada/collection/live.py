@@ -143,15 +143,10 @@ def read_live(path: Path) -> LiveStatus | None:
         return None
     if host not in ("", gethostname()):  # another machine shares the folder: its processes cannot be checked
         return status if time.time() - written_at < _SILENT else None
-    return status if _is_alive(status.pid) else None
-
-
-def _is_alive(pid: int) -> bool:
-    """Whether the process runs: a killed crawl leaves its last status behind."""
     try:
-        os.kill(pid, 0)
+        os.kill(status.pid, 0)  # a killed crawl leaves its last status behind
     except PermissionError:
-        return True
+        return status  # it runs for another user
     except (OSError, OverflowError):
-        return False
-    return True
+        return None
+    return status

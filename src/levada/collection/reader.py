@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from levada.collection.exports import ExportReport
     from levada.collection.live import LiveStatus
     from levada.collection.view import CollectionView
-    from levada.core.protocols import Index
     from levada.core.search_records import Hits, Posting, Trend
     from levada.export.rows import ExportRow
     from levada.follow.feed import Feed
@@ -140,7 +139,7 @@ class CollectionReader:
 
         if not query.strip():
             raise UsageError("the query is empty: write the words to look for")
-        return self._index().search(Query(query, limit, offset, self._reader().clock.now()))
+        return self._view().index().search(Query(query, limit, offset, self._reader().clock.now()))
 
     def changes(
         self, since: Since = None, *, site: str = "", words: str = "", least: float = 0.0
@@ -184,7 +183,7 @@ class CollectionReader:
         >>> all(posting.count > 0 for posting in news.postings("a", limit=3))
         True
         """
-        return self._index().postings(word, limit)
+        return self._view().index().postings(word, limit)
 
     def unreachable(self) -> list[str]:
         """Sentences about shards whose servers are away: answers are then only a part.
@@ -307,6 +306,3 @@ class CollectionReader:
 
     def _reader(self) -> OpenedCollection:
         return self._view().collection()
-
-    def _index(self) -> Index:
-        return self._view().index()

@@ -121,7 +121,12 @@ class WarmPages:
         if self._clock.monotonic() < self._not_before:
             return
         self._not_before = self._clock.monotonic() + _LOOK_AGAIN
-        noted = [each for each in noted_loads(maps_of(self._folder)).values() if is_embedded(each)]
+        noted = [
+            each
+            for each in noted_loads(maps_of(self._folder)).values()
+            # A map on a server is for others: to ask it and the store takes longer than to ask the store.
+            if each.source.startswith(SCHEME) and "://" not in each.target
+        ]
         if noted:
             self._reader = self._reader or open_reader(noted[-1].target)
             self._manifest = self._reader.manifest(noted[-1].name)
@@ -165,7 +170,6 @@ def maps_of(folder: DataFolder) -> Path:
 
 
 def warm_request(folder: DataFolder, target: str = "", name: str = CARDS, *, replace: bool = False) -> LoadRequest:
-    embedded = not target or "://" not in target
     return LoadRequest(
         f"{SCHEME}{folder.path.resolve()}",
         TABLE,
@@ -177,15 +181,9 @@ def warm_request(folder: DataFolder, target: str = "", name: str = CARDS, *, rep
         task_rows=_TASK_PAGES,
         memory=_MEMORY,
         # An embedded map checks the pointer in the same instant: nobody needs the old one for a while.
-        keep_old=0.0 if embedded else _KEEP_OLD,
+        keep_old=_KEEP_OLD if "://" in target else 0.0,
         replace=replace or not target,  # the folder may have moved, and its own map is nobody else's
     )
-
-
-def is_embedded(request: LoadRequest) -> bool:
-    """Whether it fills a map of pages in a file: one on a server is for others, to ask it and the store would take
-    longer than to ask the store."""
-    return request.source.startswith(SCHEME) and "://" not in request.target
 
 
 def warm(folder: DataFolder, request: LoadRequest, watch: Callable[[LoadStatus], None]) -> WarmMapResult:

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -54,26 +53,19 @@ class Gateway:
         headers = _headers_of(scope)
         refused = self._refusal(scope, headers)
         guarded = _with_headers(send, _PROGRAMS if scope["path"].startswith("/api/") else _BROWSERS)
-        if refused is not None:
-            await _refused(refused, scope, headers)(scope, receive, guarded)
+        if refused is None:
+            await self._app(scope, _Bounded(receive, scope), guarded)
             return
-        await self._app(scope, _Bounded(receive, scope), guarded)
+        wants_page = "text/html" in headers.get("accept", "") and not scope["path"].startswith("/api/")
+        answer = login_page(refused) if refused.status == 401 and wants_page else refusal_answer(refused)
+        await answer(scope, receive, guarded)
 
     def _refusal(self, scope: Scope, headers: Mapping[str, str]) -> AccessRefusal | None:
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MOST_BODY:
             return _TOO_LARGE
-        return self._access.refusal(scope["method"], scope["path"], headers, client_of(scope))
-
-
-def client_of(scope: Mapping[str, Any]) -> str:
-    client = scope.get("client")
-    return str(client[0]) if client else ""
-
-
-def _refused(refused: AccessRefusal, scope: Scope, headers: Mapping[str, str]) -> Response:
-    wants_page = "text/html" in headers.get("accept", "") and not scope["path"].startswith("/api/")
-    return login_page(refused) if refused.status == 401 and wants_page else refusal_answer(refused)
+        client = scope.get("client")
+        return self._access.refusal(scope["method"], scope["path"], headers, str(client[0]) if client else "")
 
 
 class _Bounded:
