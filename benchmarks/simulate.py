@@ -19,9 +19,8 @@ import ciw
 import simpy
 from table import show
 
-from levada.lab.stages.jobs import begun
 from levada.lab.stages.model import Model, StageModel, constant
-from levada.lab.stages.runs import simulate
+from levada.lab.stages.runs import begun, simulate
 from levada.stages import static
 
 RATE, TIMES, WORKERS, CAPACITY = 30.0, (0.25, 5.0), (14, 174), 100

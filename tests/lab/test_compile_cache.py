@@ -7,7 +7,7 @@ from pathlib import Path
 
 import levada
 from levada.core import compile_cache
-from levada.lab.stages.runs import run_samples
+from levada.lab.stages.machine import run_samples
 from levada.stages.rules import rule_named
 
 

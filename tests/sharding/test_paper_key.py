@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from levada.lab.sharding.tables import PRINTED_KEY, key_of_table, printed_document
+from levada.lab.sharding.comparison import PRINTED_KEY, key_of_table, printed_document
 from levada.sharding.paper import QueriedField, Thresholds, paper_key
 
 

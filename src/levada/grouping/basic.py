@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
-from levada.grouping.keys import Hasher, Key, MurmurHash, whole_workers
-
-if TYPE_CHECKING:
-    from levada.grouping.keys import Keys, Workers
+from levada.grouping.keys import Hasher, Key, Keys, MurmurHash, Workers, whole_workers
 
 
 class ShuffleGrouping:

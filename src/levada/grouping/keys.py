@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     Workers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
     Weights: TypeAlias = Sequence[float] | np.ndarray[Any, np.dtype[np.float64]]
     Keys: TypeAlias = Sequence[bytes | str | int] | np.ndarray[Any, np.dtype[np.integer[Any]]]
+else:  # numpy is imported only where it is used
+    Hashes = Workers = Weights = Keys = Any
 Key: TypeAlias = bytes | str | int
 _WORD = 1 << 63
 
@@ -87,86 +89,6 @@ def _finished(word: int) -> int:
     return word ^ (word >> 33)
 
 
-class MurmurHash:
-    """Storm's hash: seed 13 for the first choice and 17 for the second, as in its partial key grouping.
-
-    Anybody can compute it, and so aim many keys at one worker. For keys from outside, use `KeyedHash`.
-    """
-
-    def __init__(self, seed: int = 13) -> None:
-        self.seed = seed
-        self._known = HashDictionary(self._hash)
-
-    def of(self, key: Key) -> int:
-        return self._known[key]
-
-    def many(self, keys: Keys) -> Hashes:
-        return self._known.many(keys)
-
-    def _hash(self, key: Key) -> int:
-        word = murmur3_first64(key_bytes(key), self.seed)
-        return word if word < 1 << 63 else (1 << 64) - word  # Java's Math.abs
-
-
-LONG_KEY = 64  # bytes; longer keys are hashed with BLAKE2b
-_PRIME = (1 << 61) - 1
-
-
-class KeyedHash:
-    """A hash that outsiders cannot aim. `secret`: any bytes, the same at every sender; 16 random ones are enough.
-
-    Whole numbers: the upper half of `a x + b` modulo 2^128 with `a` and `b` from the secret (Dietzfelbinger, 1996:
-    strongly universal, so that keys picked without the secret are pairwise independent), then a mix that loses
-    nothing. Text and bytes: the coefficients of a polynomial, seven bytes each, at a secret point modulo 2^61 - 1
-    (two keys of n coefficients are equal with probability n / 2^61), then the same. Long keys: BLAKE2b.
-    """
-
-    def __init__(self, secret: bytes) -> None:
-        if not secret:
-            raise ValueError("the secret of a keyed hash must not be empty")
-        self._secret = blake2b(secret, digest_size=32, person=b"levada keys").digest()
-        numbers = blake2b(secret, digest_size=40, person=b"levada numbers").digest()
-        self._factor = int.from_bytes(numbers[:16], "little") | 1
-        self._term = int.from_bytes(numbers[16:32], "little")
-        self._point = int.from_bytes(numbers[32:], "little") % _PRIME
-        self._known = HashDictionary(self._hash)
-
-    def of(self, key: Key) -> int:
-        return self._known[key]
-
-    def many(self, keys: Keys) -> Hashes:
-        import numpy as np
-
-        from levada.grouping.batch.hashing import hash_packed, hash_words, packed
-
-        if isinstance(keys, np.ndarray) and keys.dtype.kind in "iu":
-            return hash_words(keys, self._factor, self._term)
-        together = packed(keys)
-        if together is None:
-            return self._known.many(keys)
-        hashes = hash_packed(*together, self._point, self._factor, self._term)
-        for place in np.flatnonzero(together[1] > LONG_KEY).tolist():
-            hashes[place] = self._hash(keys[place])
-        return hashes
-
-    def _hash(self, key: Key) -> int:
-        if isinstance(key, int) and -(1 << 63) <= key < 1 << 64:
-            return self._mixed(key & _MASK)
-        data = key_bytes(key)
-        if len(data) > LONG_KEY:
-            return int.from_bytes(blake2b(data, digest_size=8, key=self._secret).digest(), "little")
-        value = len(data) + 1
-        for start in range(0, len(data), 7):
-            value = (value * self._point + int.from_bytes(data[start : start + 7], "little")) % _PRIME
-        return self._mixed(value)
-
-    def _mixed(self, word: int) -> int:
-        word = ((self._factor * word + self._term) >> 64) & _MASK
-        word ^= word >> 32
-        word = word * 0xD6E8FEB86659FD93 & _MASK
-        return word ^ (word >> 32)
-
-
 _MOST_KEYS = 1 << 16
 _LONGEST_KEY = 256  # a longer key is hashed each time, so that 10 MB keys are not kept
 Value = TypeVar("Value")
@@ -188,13 +110,93 @@ class KeyCache(dict[Key, Value]):
         return value
 
 
-class HashDictionary(KeyCache[int]):
-    """Cached hashes, of one key or of many."""
+class _CachedHash:
+    """Hashes of one key or of many, each computed once."""
+
+    def __init__(self) -> None:
+        self._known = KeyCache(self._hash)
+
+    def _hash(self, key: Key) -> int:
+        raise NotImplementedError
+
+    def of(self, key: Key) -> int:
+        return self._known[key]
 
     def many(self, keys: Keys) -> Hashes:
         import numpy as np
 
         if isinstance(keys, np.ndarray) and keys.dtype.kind in "iu":
             each, place = np.unique(keys, return_inverse=True)
-            return np.fromiter(map(self.__getitem__, each.tolist()), np.uint64, len(each))[place]
-        return np.fromiter(map(self.__getitem__, keys), np.uint64, len(keys))
+            return np.fromiter(map(self._known.__getitem__, each.tolist()), np.uint64, len(each))[place]
+        return np.fromiter(map(self._known.__getitem__, keys), np.uint64, len(keys))
+
+
+class MurmurHash(_CachedHash):
+    """Storm's hash: seed 13 for the first choice and 17 for the second, as in its partial key grouping.
+
+    Anybody can compute it, and so aim many keys at one worker. For keys from outside, use `KeyedHash`.
+    """
+
+    def __init__(self, seed: int = 13) -> None:
+        self.seed = seed
+        super().__init__()
+
+    def _hash(self, key: Key) -> int:
+        word = murmur3_first64(key_bytes(key), self.seed)
+        return word if word < 1 << 63 else (1 << 64) - word  # Java's Math.abs
+
+
+LONG_KEY = 64  # bytes; longer keys are hashed with BLAKE2b
+_PRIME = (1 << 61) - 1
+
+
+class KeyedHash(_CachedHash):
+    """A hash that outsiders cannot aim. `secret`: any bytes, the same at every sender; 16 random ones are enough.
+
+    Whole numbers: the upper half of `a x + b` modulo 2^128 with `a` and `b` from the secret (Dietzfelbinger, 1996:
+    strongly universal, so that keys picked without the secret are pairwise independent), then a mix that loses
+    nothing. Text and bytes: the coefficients of a polynomial, seven bytes each, at a secret point modulo 2^61 - 1
+    (two keys of n coefficients are equal with probability n / 2^61), then the same. Long keys: BLAKE2b.
+    """
+
+    def __init__(self, secret: bytes) -> None:
+        if not secret:
+            raise ValueError("the secret of a keyed hash must not be empty")
+        self._secret = blake2b(secret, digest_size=32, person=b"levada keys").digest()
+        numbers = blake2b(secret, digest_size=40, person=b"levada numbers").digest()
+        self._factor = int.from_bytes(numbers[:16], "little") | 1
+        self._term = int.from_bytes(numbers[16:32], "little")
+        self._point = int.from_bytes(numbers[32:], "little") % _PRIME
+        super().__init__()
+
+    def many(self, keys: Keys) -> Hashes:
+        import numpy as np
+
+        from levada.grouping.batch.hashing import hash_packed, hash_words, packed
+
+        if isinstance(keys, np.ndarray) and keys.dtype.kind in "iu":
+            return hash_words(keys, self._factor, self._term)
+        together = packed(keys)
+        if together is None:
+            return super().many(keys)
+        hashes = hash_packed(*together, self._point, self._factor, self._term)
+        for place in np.flatnonzero(together[1] > LONG_KEY).tolist():
+            hashes[place] = self._hash(keys[place])
+        return hashes
+
+    def _hash(self, key: Key) -> int:
+        if isinstance(key, int) and -(1 << 63) <= key < 1 << 64:
+            return self._mixed(key & _MASK)
+        data = key_bytes(key)
+        if len(data) > LONG_KEY:
+            return int.from_bytes(blake2b(data, digest_size=8, key=self._secret).digest(), "little")
+        value = len(data) + 1
+        for start in range(0, len(data), 7):
+            value = (value * self._point + int.from_bytes(data[start : start + 7], "little")) % _PRIME
+        return self._mixed(value)
+
+    def _mixed(self, word: int) -> int:
+        word = ((self._factor * word + self._term) >> 64) & _MASK
+        word ^= word >> 32
+        word = word * 0xD6E8FEB86659FD93 & _MASK
+        return word ^ (word >> 32)

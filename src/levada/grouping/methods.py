@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from levada.core.plugins import GROUPS, Containment, is_builtin, load
 from levada.grouping.basic import KeyGrouping, ShuffleGrouping
 from levada.grouping.choices import DChoicesGrouping, PartialKeyGrouping, WChoicesGrouping
 from levada.grouping.dynamic import DynamicKeyGrouping, DynamicTextGrouping
-from levada.grouping.keys import Hasher, Key
+from levada.grouping.keys import Hasher, Key, Keys, Workers
 from levada.grouping.levelled import LevelledGrouping
-
-if TYPE_CHECKING:
-    from levada.grouping.keys import Keys, Workers
 
 METHODS = tuple(GROUPS["levada.groupings"].builtins)
 """The methods that are built in."""
@@ -44,28 +41,19 @@ def shuffle(workers: int, sender: int) -> Grouping:
     return ShuffleGrouping(workers, first=sender)
 
 
-def key(workers: int, hashers: Hashers) -> Grouping:
-    return KeyGrouping(workers, hashers.first)
-
-
 def partial(workers: int, hashers: Hashers) -> Grouping:
     return PartialKeyGrouping(workers, hashers.first, hashers.second)
 
 
-def dynamic(workers: int, hashers: Hashers) -> Grouping:
-    return DynamicKeyGrouping(workers, hashers.first)
+def _by_first_hash(method: Callable[[int, Hasher], Grouping]) -> Callable[[int, Hashers], Grouping]:
+    return lambda workers, hashers: method(workers, hashers.first)
 
 
-def dynamic_text(workers: int, hashers: Hashers) -> Grouping:
-    return DynamicTextGrouping(workers, hashers.first)
-
-
-def d_choices(workers: int, hashers: Hashers) -> Grouping:
-    return DChoicesGrouping(workers, hashers.first)
-
-
-def w_choices(workers: int, hashers: Hashers) -> Grouping:
-    return WChoicesGrouping(workers, hashers.first)
+key = _by_first_hash(KeyGrouping)
+dynamic = _by_first_hash(DynamicKeyGrouping)
+dynamic_text = _by_first_hash(DynamicTextGrouping)
+d_choices = _by_first_hash(DChoicesGrouping)
+w_choices = _by_first_hash(WChoicesGrouping)
 
 
 def levelled(workers: int, hashers: Hashers) -> Grouping:

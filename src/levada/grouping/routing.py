@@ -7,13 +7,10 @@ that are left. Counts stay exact in both cases: where a key goes decides only wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from levada.grouping.keys import Key
+from levada.grouping.keys import Key, Keys
 from levada.grouping.methods import Grouping
-
-if TYPE_CHECKING:
-    from levada.grouping.keys import Keys
 
 
 @runtime_checkable

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 _KINDS = (".png", ".svg")
 
 
+def blank_figure(width: float, height: float) -> Figure:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
 def save_picture(figure: Figure, path: Path) -> None:
     import matplotlib
 

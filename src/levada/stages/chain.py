@@ -23,7 +23,9 @@ from levada.stages.sample import ARRIVED, BUSY, CAPACITY, DONE, HELD, NOW, ON, Q
 def explain(rule: SizingRule, row: Sequence[float], rate: float, service: float, wanted: int) -> str:
     """The reason for a size: arrivals and service times if they are known, or else busy workers and the queue."""
     if rate > 0.0 and service > 0.0:
-        reason = f"{_rate(rate)}/s arrive, {_seconds(service)} each: {rate * service:.1f} busy"
+        arrive = f"{rate:,.0f}" if rate >= 100.0 else f"{rate:.3g}"
+        each = f"{1000 * service:.2g} ms" if service < 0.01 else f"{service:.2g} s"
+        reason = f"{arrive}/s arrive, {each} each: {rate * service:.1f} busy"
         spare = wanted - rate * service
         if abs(spare) >= 0.5:
             reason += f", {spare:+.0f} spare" if spare > 0.0 else f", {-spare:.0f} short"
@@ -34,16 +36,8 @@ def explain(rule: SizingRule, row: Sequence[float], rate: float, service: float,
     return reason + _limit(rule, wanted)
 
 
-def _rate(rate: float) -> str:
-    return f"{rate:,.0f}" if rate >= 100.0 else f"{rate:.3g}"
-
-
 def _mean(workers: float) -> str:
     return f"{workers:.1f}".removesuffix(".0")
-
-
-def _seconds(service: float) -> str:
-    return f"{1000 * service:.2g} ms" if service < 0.01 else f"{service:.2g} s"
 
 
 def _limit(rule: SizingRule, wanted: int) -> str:

@@ -6,27 +6,27 @@ import pytest
 from levada.core.errors import UsageError
 from levada.lab.freshness.histories import fitted_world, ota_world
 from levada.lab.freshness.worlds import (
+    BURSTY_BANDS,
     CLASSES,
+    DAILY_BANDS,
     DAY,
     HOUR,
+    PERIODIC_BANDS,
+    POISSON_BANDS,
     SYNTHETIC_WORLDS,
     LabWorld,
     build_world,
-    bursty_bands,
     class_counts,
-    daily_bands,
     make_world,
-    periodic_bands,
-    poisson_bands,
     populate,
     share_out,
 )
 
 STATIONARY = {
-    "poisson-7d": poisson_bands,
-    "periodic-7d": periodic_bands,
-    "daily-7d": daily_bands,
-    "bursty-7d": bursty_bands,
+    "poisson-7d": POISSON_BANDS,
+    "periodic-7d": PERIODIC_BANDS,
+    "daily-7d": DAILY_BANDS,
+    "bursty-7d": BURSTY_BANDS,
 }
 
 
@@ -82,7 +82,7 @@ def test_as_much_changes_as_the_true_rates_say(name: str) -> None:
 
 
 def test_the_population_is_that_of_the_paper() -> None:
-    people = populate(np.random.default_rng(1), poisson_bands(), 1046)
+    people = populate(np.random.default_rng(1), POISSON_BANDS, 1046)
     counts = np.bincount(people.classes)
     assert dict(zip(CLASSES, counts, strict=True)) == {"static": 745, "low": 60, "medium": 173, "high": 68}
     assert len(np.unique(people.sites)) == 23
@@ -94,7 +94,7 @@ def test_hourly_visits_would_put_a_page_into_its_class(name: str) -> None:
     worlds = [make_world(name, seed) for seed in range(3)]
     hits = np.concatenate([hourly_hits(world) for world in worlds])
     rate = np.concatenate([world.rates[:, 0] for world in worlds])
-    bands = STATIONARY[name]()
+    bands = STATIONARY[name]
     per_change = rate.max() / bands.most
     quarter, half = bands.quarter * per_change, bands.half * per_change
     medium = (rate > quarter * 1.05) & (rate < half * 0.95)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from levada.cli.app import app
 from levada.core.errors import LevadaError
-from levada.lab.sharding import tables
+from levada.lab.sharding import comparison as tables
 from levada.lab.sharding.ads import ACTIVE, AdsModel, ads
 from levada.lab.sharding.comparison import Board, compare, draw_comparison
 

@@ -12,13 +12,11 @@ import pytest
 
 from levada.core.compile_cache import compiled
 from levada.core.errors import UsageError
-from levada.lab.stages.comparison import LOADS, OURS, compare, load_model
+from levada.lab.stages.comparison import LOADS, OURS, compare, limits_section, load_model, startup_section
 from levada.lab.stages.figures import StageFigures, rank_correlation, scores
-from levada.lab.stages.jobs import Options, StageJob, begun, rules_of, run_jobs
-from levada.lab.stages.limits import limits_section, startup_section
 from levada.lab.stages.model import Model, StageModel, bursts, constant, daily, parse_load, report_model, steps
-from levada.lab.stages.money import money_sections, run_best, side_by_side_section
-from levada.lab.stages.runs import follow, simulate
+from levada.lab.stages.report import money_sections, run_best, side_by_side_section
+from levada.lab.stages.runs import Options, StageJob, begun, follow, rules_of, run_jobs, simulate
 from levada.lab.stages.sizing import erlang_share_above, erlang_wait, fewest_workers, size
 from levada.stages.rules import CONTROLLERS, rule_named
 from levada.stages.sample import FIELDS

@@ -34,7 +34,7 @@ _COLUMNS: Mapping[str, Callable[[KeyEntry], str]] = {
 
 
 def show(result: ShardingLabResult) -> None:
-    from levada.lab.sharding.tables import PRINTED_KEY
+    from levada.lab.sharding.comparison import PRINTED_KEY
 
     out = wide_printer()
     if result.key is not None:
@@ -76,34 +76,32 @@ class ShardingLabResult:
 
 
 def run(parts: Sequence[str], size: int, seed: int, *, quiet: bool) -> ShardingLabResult:
-    from levada.lab.sharding import tables
-    from levada.lab.sharding.comparison import compare
+    from levada.lab.sharding import comparison
 
     result = ShardingLabResult()
     if "key" in parts:
-        result.key = tables.key_of_table()
-        result.key_text = result.key.text(tables.printed_document())
-        result.sections.append(tables.key_section())
+        result.key = comparison.key_of_table()
+        result.key_text = result.key.text(comparison.printed_document())
+        result.sections.append(comparison.key_section())
     if "comparison" in parts:
         with progress_bar(quiet) as progress:
-            result.entries = compare(_ACTIVES, _COUNTS, size, seed, progress)
+            result.entries = comparison.compare(_ACTIVES, _COUNTS, size, seed, progress)
     if "model" in parts:
         result.sections += _model(result, size, seed, quiet)
     return result
 
 
 def _model(result: ShardingLabResult, size: int, seed: int, quiet: bool) -> list[Section]:
-    from levada.lab.sharding import tables
+    from levada.lab.sharding import comparison
     from levada.lab.sharding.ads import AdsModel
-    from levada.lab.sharding.comparison import Board, compare
 
     entries = [each for each in result.entries if each.active == _ACTIVES[0] and each.shards in _MODEL_COUNTS]
     if not entries:
         with progress_bar(quiet) as progress:
-            entries = compare(_ACTIVES[:1], _MODEL_COUNTS, size, seed, progress)
-    board = Board(AdsModel(_ACTIVES[0], size, size, seed=seed))
+            entries = comparison.compare(_ACTIVES[:1], _MODEL_COUNTS, size, seed, progress)
+    board = comparison.Board(AdsModel(_ACTIVES[0], size, size, seed=seed))
     eight = [each for each in entries if each.shards == 8]
-    return [tables.shares_section(board), tables.model_section(eight), tables.runs_section(entries)]
+    return [comparison.shares_section(board), comparison.model_section(eight), comparison.runs_section(entries)]
 
 
 _PARTS = ("key", "model", "comparison")

@@ -77,8 +77,7 @@ class StagesLabResult:
 
 
 def run(parts: Sequence[str], runs: int, seconds: float, *, quiet: bool) -> StagesLabResult:
-    from levada.lab.stages import limits, report
-    from levada.lab.stages.comparison import compare
+    from levada.lab.stages import comparison, report
 
     seeds, fresh = range(1, runs + 1), range(_FRESH, _FRESH + runs)
     result = StagesLabResult()
@@ -87,31 +86,31 @@ def run(parts: Sequence[str], runs: int, seconds: float, *, quiet: bool) -> Stag
     for part, sections, make, drawn in (
         ("scores", result.sections, report.linear_section, seeds),
         ("scores", result.sections, report.drain_time_section, seeds),
-        ("limits", result.limits, limits.limits_section, fresh),
-        ("limits", result.limits, limits.startup_section, fresh),
+        ("limits", result.limits, comparison.limits_section, fresh),
+        ("limits", result.limits, comparison.startup_section, fresh),
     ):
         if part in parts:
             with progress_bar(quiet) as progress:
                 sections.append(make(seconds, drawn, progress))
     if "comparison" in parts:
         with progress_bar(quiet) as progress:
-            result.entries = compare(seeds=fresh, seconds=seconds, progress=progress)
+            result.entries = comparison.compare(seeds=fresh, seconds=seconds, progress=progress)
     return result
 
 
 def _checks(seconds: float, seeds: Sequence[int], quiet: bool) -> list[Section]:
-    from levada.lab.stages import money, report
+    from levada.lab.stages import report
 
     with progress_bar(quiet) as progress:
-        best = money.run_best(seconds, seeds, progress)
+        best = report.run_best(seconds, seeds, progress)
     return [
         report.theory_section(seconds, seeds),
         report.queue_section(seconds, seeds),
         report.static_section(seconds, seeds),
         report.sizes_section(seconds, min(3, len(seeds))),
         report.overload_section(seeds),
-        money.side_by_side_section(best),
-        *money.money_sections(best),
+        report.side_by_side_section(best),
+        *report.money_sections(best),
     ]
 
 
@@ -149,7 +148,7 @@ def stages(
 
     result = run(parts, runs, seconds, quiet=json)
     if picture:
-        from levada.lab.stages.picture import draw_comparison
+        from levada.lab.stages.comparison import draw_comparison
 
         draw_comparison([(each.controller, each.paid_workers, each.late_s) for each in result.entries], picture)
     print_result(json, result.facts(), show, result)

@@ -19,11 +19,11 @@ from levada.cli.simulate.options import model_of, parse_most, parse_numbers, par
 from levada.cli.terminal import printer, progress_bar
 from levada.core.errors import UsageError
 from levada.core.words import plural
-from levada.lab.stages.jobs import StageJob
+from levada.lab.stages.runs import StageJob
 
 if TYPE_CHECKING:
     from levada.lab.stages.figures import StageFigures
-    from levada.lab.stages.jobs import Options, Setting
+    from levada.lab.stages.runs import Options, Setting
     from levada.lab.stages.sizing import Sizing
 
 ScannersOption = Annotated[float, typer.Option("--scanners", metavar="N", help="Each makes ten jobs per second.")]
@@ -174,7 +174,7 @@ def sweep(  # Typer reads options from the signature: what `simulate` has too is
     """
     require_lab(picture)
     check_range("--runs", runs, 1, 1_000)
-    from levada.lab.stages.jobs import sweep as swept
+    from levada.lab.stages.runs import sweep as swept
 
     most = orchestrators, catalogs
     model = model_of("0.25,5", most, scanners, load, seconds, {}, idle_first=not highest_first)
@@ -203,7 +203,7 @@ def _draw(found: list[Setting], picture: Path) -> None:
     """Draw a heat map: the last key across, all others down."""
     import numpy as np
 
-    from levada.lab.stages.picture import draw_sweep
+    from levada.lab.stages.runs import draw_sweep
 
     parts = [setting.name.split(" ")[1:] or ["-"] for setting in found]
     rows = list(dict.fromkeys(" ".join(part[:-1]) for part in parts))

@@ -9,9 +9,8 @@ from typing import Any
 from levada.cli.options import ended_at_once
 from levada.core.errors import UsageError
 from levada.lab.stages.figures import StageFigures
-from levada.lab.stages.jobs import StageJob, begun, rules_of
 from levada.lab.stages.model import TIMES, Model, StageModel, constant, parse_load
-from levada.lab.stages.runs import follow, simulate
+from levada.lab.stages.runs import StageJob, begun, follow, rules_of, simulate
 
 
 def parse_numbers(text: str, where: str) -> tuple[float, ...]:
@@ -53,7 +52,7 @@ def run(job: StageJob, picture: Path | None) -> StageFigures:
         if picture is None:
             return simulate(model, rules)
         course = follow(model, rules)
-    from levada.lab.stages.picture import draw_course
+    from levada.lab.stages.runs import draw_course
 
     draw_course(course, picture)
     return course.figures

@@ -10,7 +10,8 @@ from __future__ import annotations
 import gzip
 import math
 import zlib
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -60,38 +61,29 @@ class History:
     repairs: tuple[str, ...]
 
 
-class _Repairs:
-    """Repairs: how often each was needed, and where first."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, tuple[int, int]] = {}
-
-    def note(self, what: str, line: int) -> None:
-        times, first = self._found.get(what, (0, line))
-        self._found[what] = (times + 1, first)
-
-    def sentences(self) -> tuple[str, ...]:
-        return tuple(
-            f"{what} (line {first})" if times == 1 else f"{what} ({times} documents, the first in line {first})"
-            for what, (times, first) in self._found.items()
-        )
+_Repairs = dict[str, list[int]]  # what was repaired, in which lines
 
 
 def read_history(path: Path) -> History:
     """Read and repair a file of change histories."""
-    repairs = _Repairs()
+    repairs: _Repairs = defaultdict(list)
     documents: dict[str, DocumentHistory] = {}
     for number, line in _lines(path):
         document = _document(line, f"{path.name}, line {number}", number, repairs)
         if document is None:
             continue
         if document.name in documents:
-            repairs.note("a document was named again: its histories were joined", number)
+            repairs["a document was named again: its histories were joined"].append(number)
             document = _joined(documents[document.name], document)
         documents[document.name] = document
     if not documents:
         raise BadHistory(f"{path.name} holds no document: each is a line of name, first seen, deleted, change times")
-    return History(tuple(documents.values()), repairs.sentences())
+    return History(tuple(documents.values()), tuple(_sentence(*repair) for repair in repairs.items()))
+
+
+def _sentence(what: str, lines: Sequence[int]) -> str:
+    many = f"{len(lines)} documents, the first in " if len(lines) > 1 else ""
+    return f"{what} ({many}line {lines[0]})"
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -131,11 +123,11 @@ def _document(line: str, where: str, number: int, repairs: _Repairs) -> Document
     first = _minutes(first_text, "first seen", where)
     deleted = _minutes(deleted_text, "deleted", where) if deleted_text.strip() else None
     if deleted is not None and deleted <= first:
-        repairs.note("a document was deleted before it was first seen: left out", number)
+        repairs["a document was deleted before it was first seen: left out"].append(number)
         return None
     parts = times_text.split(",") if times_text.strip() else []
     if any(not part.strip() for part in parts):
-        repairs.note("a change time was left empty: passed over", number)
+        repairs["a change time was left empty: passed over"].append(number)
     given = [_minutes(part, "change time", where) for part in parts if part.strip()]
     return DocumentHistory(name, first, deleted, _repaired(given, first, deleted, number, repairs))
 
@@ -155,13 +147,13 @@ def _repaired(
 ) -> tuple[float, ...]:
     times = sorted(given)
     if times != given:
-        repairs.note("change times were out of order: sorted", line)
+        repairs["change times were out of order: sorted"].append(line)
     if len(set(times)) < len(times):
-        repairs.note("a change time was given twice: counted once", line)
+        repairs["a change time was given twice: counted once"].append(line)
     if times and times[0] < first:
-        repairs.note("a change came before the document was first seen: dropped", line)
+        repairs["a change came before the document was first seen: dropped"].append(line)
     if deleted is not None and times and times[-1] > deleted:
-        repairs.note("a change came after the document was deleted: dropped", line)
+        repairs["a change came after the document was deleted: dropped"].append(line)
     last = math.inf if deleted is None else deleted
     # A change at the moment when the document was first seen is not a later one.
     return tuple(sorted({at for at in times if first < at <= last}))

@@ -62,20 +62,17 @@ def hourly(world: LabWorld, visits: Visits, first: float, hours: int) -> list[Ho
     for hour in range(hours):
         start = first + hour * 3600.0
         inside = (visits.at >= start) & (visits.at < start + 3600.0)
-        unique = len(np.unique(visits.page[inside]))
-        rows.append(_hour(world.pages, unique, int(inside.sum()), int(met[inside].sum())))
+        unique, changed = len(np.unique(visits.page[inside])), int(met[inside].sum())
+        row = Hour(
+            unique_urls=unique,
+            fetches=int(inside.sum()),
+            changed=changed,
+            precision_percent=100.0 * changed / world.pages,
+            coverage_percent=100.0 * unique / world.pages,
+            efficiency=(world.pages + changed + unique) / unique if unique else None,
+        )
+        rows.append(row)
     return rows
-
-
-def _hour(pages: int, unique: int, fetches: int, changed: int) -> Hour:
-    return Hour(
-        unique_urls=unique,
-        fetches=fetches,
-        changed=changed,
-        precision_percent=100.0 * changed / pages,
-        coverage_percent=100.0 * unique / pages,
-        efficiency=(pages + changed + unique) / unique if unique else None,
-    )
 
 
 def met_changes(world: LabWorld, visits: Visits) -> Booleans:

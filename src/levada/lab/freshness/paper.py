@@ -7,7 +7,6 @@ was fitted to them (`fitted_world`), where the paper's rule and its baseline run
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -29,11 +28,6 @@ MISPRINTS = (
 
 _PRINT = 0.0101  # the trace was cut to two decimals, not rounded
 _SEEDS = (1, 2, 3, 4, 5)
-
-
-class _Run(NamedTuple):
-    counts: Integers  # pages per category and class
-    hours: list[Hour]
 
 
 def trace_section() -> Section:
@@ -61,21 +55,22 @@ def trace_section() -> Section:
 def fitted_sections(seeds: Sequence[int] = _SEEDS) -> list[Section]:
     """Class counts and the hourly table, on average over the seeds."""
     runs = {policy: [_run(policy, seed) for seed in seeds] for policy in PAPER_POLICIES}
-    classes = [row for policy, of_seeds in runs.items() for row in _class_rows(policy, of_seeds)]
-    hours = [row for policy, of_seeds in runs.items() for row in _hour_rows(policy, of_seeds)]
+    classes = [row for policy, own in runs.items() for row in _class_rows(policy, [counts for counts, _ in own])]
+    hours = [row for policy, own in runs.items() for row in _hour_rows(policy, [hours for _, hours in own])]
     return [
         Section("URLs by dynamics (changes / visits)", CLASSES, tuple(classes)),
         Section("By the hour", ("fetches", "precision %", "coverage %", "efficiency"), tuple(hours)),
     ]
 
 
-def _run(policy: str, seed: int) -> _Run:
+def _run(policy: str, seed: int) -> tuple[Integers, list[Hour]]:
+    """The pages of each category and class, and the figures of each hour."""
     world = fitted_world(seed)
-    visits = simulate(world, policy, seed=seed)
+    visits = simulate(world, policy)
     classes = classes_met(world, visits, met_changes(world, visits))
     counts = np.zeros((len(class_counts()), len(CLASSES)), np.int64)
     np.add.at(counts, (_categories(world), classes), 1)
-    return _Run(counts, hourly(world, visits, FIRST_HOUR, HOURS))
+    return counts, hourly(world, visits, FIRST_HOUR, HOURS)
 
 
 def _categories(world: LabWorld) -> Integers:
@@ -84,30 +79,31 @@ def _categories(world: LabWorld) -> Integers:
     return np.array(of_site)[world.sites]
 
 
-def _class_rows(policy: str, runs: Sequence[_Run]) -> list[tuple[str, tuple[Claim, ...]]]:
-    ours = np.mean([run.counts for run in runs], axis=0)
+def _class_rows(policy: str, runs: Sequence[Integers]) -> list[tuple[str, tuple[Claim, ...]]]:
+    ours = np.mean(runs, axis=0)
     printed = class_counts(policy)
     names = [*printed, "all"]
     expected = np.vstack([*printed.values(), np.sum(list(printed.values()), axis=0)])
     found = np.vstack([ours, ours.sum(axis=0)])
-    return [
-        (f"{name}, {policy}", tuple(_class_claim(name, policy, *cell) for cell in zip(CLASSES, *pair, strict=True)))
-        for name, *pair in zip(names, expected, found, strict=True)
-    ]
+    rows = []
+    for category, *pair in zip(names, expected, found, strict=True):
+        name = f"{category}, {policy}"
+        cells = (
+            judge(f"{name}: {kind} URLs", float(meant), round(float(own), 1), within=10, share=0.1)
+            for kind, meant, own in zip(CLASSES, *pair, strict=True)
+        )
+        rows.append((name, tuple(cells)))
+    return rows
 
 
-def _class_claim(category: str, policy: str, name: str, printed: float, ours: float) -> Claim:
-    return judge(f"{category}, {policy}: {name} URLs", float(printed), round(float(ours), 1), within=10, share=0.1)
-
-
-def _hour_rows(policy: str, runs: Sequence[_Run]) -> list[tuple[str, tuple[Claim, ...]]]:
+def _hour_rows(policy: str, runs: Sequence[Sequence[Hour]]) -> list[tuple[str, tuple[Claim, ...]]]:
     printed = [row for row in reference_rows("freshness_hourly.csv") if row["policy"] == policy]
     rows = []
     for place, row in enumerate(printed):
         name = f"hour {row['hour']}, {policy}"
-        rows.append((name, _hour_claims(name, row, [run.hours[place] for run in runs])))
+        rows.append((name, _hour_claims(name, row, [hours[place] for hours in runs])))
     total = float(sum(int(row["fetches"]) for row in printed))
-    ours = _mean([sum(hour.fetches for hour in run.hours) for run in runs])
+    ours = _mean([sum(hour.fetches for hour in hours) for hours in runs])
     name = f"all hours, {policy}"
     return [*rows, (name, (judge(f"{name}: fetches", total, ours, share=0.1),))]
 

@@ -55,11 +55,6 @@ _ROUNDS_OF_TUNING, _NEARLY = 30, 0.995
 _MOST_VISITS = 50_000_000  # no sound rule wants more
 
 
-def follow(world: LabWorld, rule: Rule) -> Visits:
-    """Make every visit at the time that the rule plans."""
-    return _run(world, rule, -1.0, _MOST_VISITS)
-
-
 def follow_within(world: LabWorld, rule: Rule, fetches: int) -> Visits:
     """Make this many fetches, evenly over the time: each goes to the page that the rule wants soonest.
 
@@ -165,45 +160,32 @@ _ROUNDS = 60
 def run_oracle(world: LabWorld, fetches: int) -> Visits:
     """The oracle: LambdaCrawl's allocation (`levada.freshness.value`) for the actual rates, evenly spaced, at the
     one price that spends at most this many fetches, first visits among them."""
-    visit = compiled(_visit)
+    visit, pages = compiled(_visit), (world.begins, world.ends, world.horizon, world.rates)
+    none = np.empty(0, np.int64), np.empty(0)
     low, high = 1e-6, 1e12  # prices
-    page, at = visit(world.begins, world.ends, world.horizon, world.rates, high)
     for _ in range(_ROUNDS):
         middle = float(np.sqrt(low * high))
-        if _count(world, middle) > fetches:
-            low = middle
-        else:
-            high = middle
-    page, at = visit(world.begins, world.ends, world.horizon, world.rates, high)
+        low, high = (middle, high) if visit(*pages, middle, *none) > fetches else (low, middle)
+    count = visit(*pages, high, *none)
+    page, at = np.empty(count, np.int64), np.empty(count)
+    visit(*pages, high, page, at)
     order = np.argsort(at, kind="stable")
     return Visits(page[order], at[order])
 
 
-def _count(world: LabWorld, price: float) -> int:
-    return int(compiled(_visits_at)(world.begins, world.ends, world.horizon, world.rates, price))
-
-
-def _visits_at(begins: Floats, ends: Floats, horizon: float, rates: Floats, price: float) -> int:
+def _visit(
+    begins: Floats, ends: Floats, horizon: float, rates: Floats, price: float, visited: Integers, times: Floats
+) -> int:
+    """The number of visits at this price; as many as there is room for are written down, page by page."""
     count = 0
     for page in range(len(begins)):
         at = begins[page]
         while at < ends[page]:
+            if count < len(times):
+                visited[count], times[count] = page, at
             count += 1
             at = _next_visit(at, rates[page], horizon, price)
     return count
-
-
-def _visit(begins: Floats, ends: Floats, horizon: float, rates: Floats, price: float) -> tuple[Integers, Floats]:
-    count = _visits_at(begins, ends, horizon, rates, price)
-    visited, times = np.empty(count, np.int64), np.empty(count)
-    place = 0
-    for page in range(len(begins)):
-        at = begins[page]
-        while at < ends[page]:
-            visited[place], times[place] = page, at
-            place += 1
-            at = _next_visit(at, rates[page], horizon, price)
-    return visited, times
 
 
 def _next_visit(at: float, rates: Floats, horizon: float, price: float) -> float:
@@ -235,11 +217,7 @@ def learn(world: LabWorld, fetches: int, floor: float = 60.0, ceiling: float = 1
         world.sites,
         max(fetches - world.pages, 1) / world.horizon,
         fetches,
-        np.array(scale.rates),
-        np.array(scale.intervals),
-        np.array(scale.worths),
-        np.array(scale.prices),
-        np.array(imagined(scale.rates)),
+        *map(np.array, (scale.rates, scale.intervals, scale.worths, scale.prices, imagined(scale.rates))),
     )
     return Visits(page, at)
 
@@ -327,12 +305,12 @@ POLICIES = (*RULES, "oracle", "learned")
 _PARAMETERS = {"cho": "price", "stormcrawler": "scale"}
 
 
-def simulate(world: LabWorld, policy: str, *, fetches: int | None = None, seed: int = 0) -> Visits:
+def simulate(world: LabWorld, policy: str, fetches: int | None = None) -> Visits:
     """The visits of a policy. Without `fetches` a rule makes as many as it plans; `oracle` and `learned` need
     it."""
     if policy not in ("oracle", "learned"):
         if fetches is None:
-            return follow(world, revisit_rule(policy))
+            return _run(world, revisit_rule(policy), -1.0, _MOST_VISITS)
         if policy in _PARAMETERS:
             return follow_tuned(world, lambda setting: revisit_rule(policy, **{_PARAMETERS[policy]: setting}), fetches)
         return follow_within(world, revisit_rule(policy), fetches)

@@ -17,7 +17,7 @@ from levada.lab.freshness.measures import Measures, measure
 from levada.lab.freshness.simulation import POLICIES, simulate
 from levada.lab.freshness.worlds import SYNTHETIC_WORLDS, LabWorld, make_world
 from levada.lab.parallel import Progress, on_all_cores
-from levada.lab.pictures import save_picture
+from levada.lab.pictures import blank_figure, save_picture
 
 OTA = "ota-1y"
 WORLDS = (*SYNTHETIC_WORLDS, OTA)
@@ -58,16 +58,21 @@ def rows(
     jobs = [(world, seed) for world in worlds for seed in (seeds[:1] if _is_history(world) else seeds)]
     run = partial(_run, tuple(policies))
     done = dict(zip(jobs, on_all_cores(run, jobs, _name, progress, workers), strict=True))
-    return [row for world in worlds for seed in seeds for row in _of_seed(done, world, seed, seeds[0])]
+    return [
+        msgspec.structs.replace(row, seed=seed)
+        for world in worlds
+        for seed in seeds
+        for row in done[world, seeds[0] if _is_history(world) else seed]
+    ]
 
 
 def run_policies(world: LabWorld, policies: Sequence[str], seed: int) -> list[PolicyRow]:
     """The paper's rule runs first: its fetches are the budget of all policies."""
-    ema = measure(world, simulate(world, "ema", seed=seed))
+    ema = measure(world, simulate(world, "ema"))
     found = {"ema": ema}
     for policy in dict.fromkeys(("oracle", *policies)):
         if policy not in found:
-            found[policy] = measure(world, simulate(world, policy, fetches=ema.fetches, seed=seed))
+            found[policy] = measure(world, simulate(world, policy, ema.fetches))
     gap = found["oracle"].freshness - ema.freshness
     return [_row(world.name, policy, seed, found[policy], ema.freshness, gap) for policy in policies]
 
@@ -90,14 +95,6 @@ def _check(worlds: Sequence[str | HistoryFile], policies: Sequence[str], seeds: 
 
 def _is_history(world: str | HistoryFile) -> bool:
     return isinstance(world, HistoryFile) or world == OTA
-
-
-def _of_seed(
-    done: dict[tuple[str | HistoryFile, int], list[PolicyRow]], world: str | HistoryFile, seed: int, first: int
-) -> list[PolicyRow]:
-    if not _is_history(world):
-        return done[world, seed]
-    return [msgspec.structs.replace(row, seed=seed) for row in done[world, first]]
 
 
 def _name(job: tuple[str | HistoryFile, int]) -> str:
@@ -163,11 +160,9 @@ _OURS = "learned"
 def draw(summaries: Sequence[Summary], path: Path) -> None:
     """Chart of the share of the gap that each policy closes: one line per world, one mark per policy with its
     spread. 0 is the paper's rule, 1 the oracle. Marks further left are drawn at the edge."""
-    from matplotlib.figure import Figure
-
     worlds = list(dict.fromkeys(each.world for each in summaries))
     policies = list(dict.fromkeys(each.policy for each in summaries))
-    figure = Figure(figsize=(9, 1.6 + 0.55 * len(worlds)), layout="constrained")
+    figure = blank_figure(9, 1.6 + 0.55 * len(worlds))
     axes = figure.subplots()
     for number, policy in enumerate(policies):
         _draw_policy(axes, policy, number, [each for each in summaries if each.policy == policy], worlds)

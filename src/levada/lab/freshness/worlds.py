@@ -202,32 +202,21 @@ _DIES = 0.15  # of the jumps
 _WAKES = 0.03  # of the inactive pages, per day
 
 
-def poisson_bands() -> Bands:
-    return Bands(-math.log(0.75) / HOUR, -math.log(0.5) / HOUR)
-
-
-def periodic_bands() -> Bands:
-    return Bands(0.25 / HOUR, 0.5 / HOUR)
-
-
-def daily_bands() -> Bands:
-    def hits(rate: float) -> float:
-        return float(np.mean(1 - np.exp(-rate * HOUR * DAY_PROFILE)))
-
-    return Bands(_rate_at(hits, 0.25), _rate_at(hits, 0.5))
-
-
-def bursty_bands() -> Bands:
-    touched = 1 + sum(_BURST_WIDTH) / 2 / HOUR  # hourly visits that find a change of a burst
-    return Bands(-math.log(0.75) / HOUR / touched, -math.log(0.5) / HOUR / touched, most=10 / HOUR / BURST_CHANGES)
-
-
-def _rate_at(hits: Callable[[float], float], wanted: float) -> float:
+def _daily_rate(wanted: float) -> float:
+    """The rate at which this share of hourly visits finds a change."""
     low, high = 0.0, 60.0 / HOUR
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if hits(middle) < wanted else (low, middle)
+        hits = float(np.mean(1 - np.exp(-middle * HOUR * DAY_PROFILE)))
+        low, high = (middle, high) if hits < wanted else (low, middle)
     return low
+
+
+_TOUCHED = 1 + sum(_BURST_WIDTH) / 2 / HOUR  # hourly visits that find a change of a burst
+POISSON_BANDS = Bands(-math.log(0.75) / HOUR, -math.log(0.5) / HOUR)
+PERIODIC_BANDS = Bands(0.25 / HOUR, 0.5 / HOUR)
+DAILY_BANDS = Bands(_daily_rate(0.25), _daily_rate(0.5))
+BURSTY_BANDS = Bands(POISSON_BANDS.quarter / _TOUCHED, POISSON_BANDS.half / _TOUCHED, most=10 / HOUR / BURST_CHANGES)
 
 
 def poisson(random: np.random.Generator, rates: Floats, horizon: float) -> Changes:
@@ -299,7 +288,8 @@ def _next_day(random: np.random.Generator, today: Floats, active: Floats, bands:
     return np.where(wakes, woken, tomorrow)
 
 
-Maker = Callable[[str, np.random.Generator, float, int], LabWorld]
+# Of a horizon and a number of pages: changes, sites and rates.
+Maker = Callable[[np.random.Generator, float, int], tuple[Changes, Integers, Floats]]
 _WEEK = 7 * DAY
 # The slow world: the least active tenth never changes; most pages change once in a week to a month.
 _SLOW_STATIC, _SLOW_MOST = 0.1, 0.9
@@ -313,51 +303,51 @@ def make_world(name: str, seed: int, pages: int = 1046) -> LabWorld:
     if pages < 1:
         raise UsageError(f"a world needs at least one page, not {pages}")
     maker, horizon = SYNTHETIC_WORLDS[name]
-    return maker(name, np.random.default_rng([crc32(name.encode()), seed]), horizon, pages)
+    changes, sites, rates = maker(np.random.default_rng([crc32(name.encode()), seed]), horizon, pages)
+    return build_world(name, horizon, changes, sites, rates=rates)
 
 
 def _stationary(
-    bands: Callable[[], Bands],
+    bands: Bands,
     changes: Callable[[np.random.Generator, Population, float], Changes],
     per_occasion: float = 1.0,
 ) -> Maker:
     """Worlds whose rates never change, of one process."""
 
-    def make(name: str, random: np.random.Generator, horizon: float, pages: int) -> LabWorld:
-        population = populate(random, bands(), pages)
+    def make(random: np.random.Generator, horizon: float, pages: int) -> tuple[Changes, Integers, Floats]:
+        population = populate(random, bands, pages)
         rates = (population.rates * per_occasion).reshape(-1, 1)
-        return build_world(name, horizon, changes(random, population, horizon), population.sites, rates=rates)
+        return changes(random, population, horizon), population.sites, rates
 
     return make
 
 
-def _drifting(name: str, random: np.random.Generator, horizon: float, pages: int) -> LabWorld:
-    bands = poisson_bands()
-    population = populate(random, bands, pages)
-    changes, rates = drifting(random, population, bands, horizon)
-    return build_world(name, horizon, changes, population.sites, rates=rates)
+def _drifting(random: np.random.Generator, horizon: float, pages: int) -> tuple[Changes, Integers, Floats]:
+    population = populate(random, POISSON_BANDS, pages)
+    changes, rates = drifting(random, population, POISSON_BANDS, horizon)
+    return changes, population.sites, rates
 
 
-def _slow(name: str, random: np.random.Generator, horizon: float, pages: int) -> LabWorld:
-    population = populate(random, poisson_bands(), pages)
+def _slow(random: np.random.Generator, horizon: float, pages: int) -> tuple[Changes, Integers, Floats]:
+    population = populate(random, POISSON_BANDS, pages)
     low, high = _WEEKLY_TO_MONTHLY
     place = (np.argsort(np.argsort(population.rates, kind="stable")) + random.random(pages)) / pages
     slow = low * (high / low) ** random.random(pages)
     rates = np.where(place < _SLOW_STATIC, 0.0, np.where(place < _SLOW_MOST, slow, population.rates))
-    return build_world(name, horizon, poisson(random, rates, horizon), population.sites, rates=rates.reshape(-1, 1))
+    return poisson(random, rates, horizon), population.sites, rates.reshape(-1, 1)
 
 
-_poisson = _stationary(poisson_bands, lambda random, population, horizon: poisson(random, population.rates, horizon))
-_periodic = _stationary(periodic_bands, lambda random, population, horizon: periodic(random, population.rates, horizon))
+_poisson = _stationary(POISSON_BANDS, lambda random, population, horizon: poisson(random, population.rates, horizon))
+_periodic = _stationary(PERIODIC_BANDS, lambda random, population, horizon: periodic(random, population.rates, horizon))
 _bursty = _stationary(
-    bursty_bands, lambda random, population, horizon: bursty(random, population.rates, horizon), BURST_CHANGES
+    BURSTY_BANDS, lambda random, population, horizon: bursty(random, population.rates, horizon), BURST_CHANGES
 )
 
 SYNTHETIC_WORLDS: dict[str, tuple[Maker, float]] = {
     "poisson-12h": (_poisson, 12 * HOUR),
     "poisson-7d": (_poisson, _WEEK),
     "periodic-7d": (_periodic, _WEEK),
-    "daily-7d": (_stationary(daily_bands, daily), _WEEK),
+    "daily-7d": (_stationary(DAILY_BANDS, daily), _WEEK),
     "bursty-7d": (_bursty, _WEEK),
     "drifting-7d": (_drifting, _WEEK),
     "slow-7d": (_slow, _WEEK),

@@ -6,7 +6,7 @@ Figures of one run, the hot key over time, and many runs on all cores.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -67,12 +67,6 @@ _AHEAD = 64  # records that a splitter has decided but not sent
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
-class Sender(Protocol):
-    """Decides for one splitter."""
-
-    def choose_many(self, keys: Any, now: float) -> Integers: ...
-
-
 class Run(NamedTuple):
     """The decisions of a run, and its length."""
 
@@ -83,13 +77,11 @@ class Run(NamedTuple):
 
 def run_topology(
     keys: Integers,
-    senders: Sequence[Sender],
+    senders: Sequence[Grouping],
     workers: int,
     *,
     speeds: Sequence[float] | None = None,
-    queue: int = _QUEUE,
     watch: Callable[[float, Integers], None] | None = None,
-    watch_every: float = 1.0,
 ) -> Run:
     """Run the stream through the topology of the thesis, in virtual time.
 
@@ -98,7 +90,7 @@ def run_topology(
     full worker slows all others down. Workers serve in step, so that time moves by one record's cost at a time.
     What follows the workers costs nothing here, as in the thesis's own figures.
 
-    Sender `i % len(senders)` decides record `i`; `watch(now, queues)` is called every `watch_every` seconds.
+    Sender `i % len(senders)` decides record `i`; `watch(now, queues)` is called every second.
     """
     advance = compiled(_advance)
     count = len(senders)
@@ -112,7 +104,7 @@ def run_topology(
     sent = np.zeros(count, np.int64)
     next_key = list(range(count))
     dry = np.zeros(count, np.bool_)
-    step, next_watch = 0, watch_every
+    step, next_watch = 0, 1.0
     while True:
         now = step * RECORD_SECONDS
         for sender in np.flatnonzero((begin == end) & ~dry).tolist():
@@ -129,17 +121,15 @@ def run_topology(
         if dry.all() and not queues.any():
             return Run(chosen, decided, now)
         until = int(next_watch / RECORD_SECONDS) if watch else 1 << 62
-        step = advance(step, until, queue, _LEAD, queues, credit, speed, ahead, begin, end, sent, dry)
+        step = advance(step, until, queues, credit, speed, ahead, begin, end, sent, dry)
         if watch and step >= until:
             watch(step * RECORD_SECONDS, queues)
-            next_watch += watch_every
+            next_watch += 1.0
 
 
 def _advance(
     step: int,
     until: int,
-    limit: int,
-    lead: int,
     queues: Integers,
     credit: Floats,
     speeds: Floats,
@@ -159,9 +149,9 @@ def _advance(
                 slowest = min(slowest, sent[splitter])
         for turn in range(splitters):
             splitter = (turn + step) % splitters  # no splitter is always first
-            while begin[splitter] < end[splitter] and sent[splitter] < slowest + lead:
+            while begin[splitter] < end[splitter] and sent[splitter] < slowest + _LEAD:
                 worker = ahead[splitter, begin[splitter]]
-                if queues[worker] >= limit:
+                if queues[worker] >= _QUEUE:
                     break
                 queues[worker] += 1
                 begin[splitter] += 1

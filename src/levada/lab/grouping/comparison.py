@@ -12,7 +12,7 @@ import msgspec
 from levada.grouping.methods import METHODS
 from levada.lab.grouping.cells import GroupingJob, GroupingRow, Growth, run_jobs
 from levada.lab.parallel import Progress
-from levada.lab.pictures import save_picture
+from levada.lab.pictures import blank_figure, save_picture
 
 SKEWS = tuple(str(skew) for skew in range(0, 101, 10))
 WORKERS = (10, 50, 100)
@@ -106,9 +106,7 @@ def _cell(rows: Sequence[GroupingRow]) -> Cell:
 
 def draw(growths: Sequence[Growth], cells: Sequence[Cell], path: Path) -> None:
     """Left: the workers of the hot key over time. Right: every cell of the comparison, one mark per method."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(12, 5), layout="constrained")
+    figure = blank_figure(12, 5)
     left, right = figure.subplots(1, 2)
     if growths:
         _draw_growth(left, growths)

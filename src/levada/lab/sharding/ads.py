@@ -8,8 +8,7 @@ newer ones.
 
 from __future__ import annotations
 
-from bisect import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from random import Random
 from typing import Any
@@ -40,15 +39,10 @@ class AdsModel(msgspec.Struct, frozen=True):
     seed: int = 1
 
 
-class _Zipf:
+def _zipf(values: Sequence[int], exponent: float) -> Callable[[Random], int]:
     """Draws one of `values`, the r-th with frequency r^-exponent."""
-
-    def __init__(self, values: Sequence[int], exponent: float) -> None:
-        self._values = values
-        self._sums = list(accumulate((rank + 1.0) ** -exponent for rank in range(len(values))))
-
-    def draw(self, chance: Random) -> int:
-        return self._values[bisect(self._sums, chance.random() * self._sums[-1])]
+    sums = list(accumulate((rank + 1.0) ** -exponent for rank in range(len(values))))
+    return lambda chance: chance.choices(values, cum_weights=sums)[0]
 
 
 class _Board:
@@ -56,21 +50,21 @@ class _Board:
 
     def __init__(self) -> None:
         scatter = Random(2018)  # noqa: S311  the same board for every seed
-        self.categories = _Zipf(scatter.sample(range(1, 1756), _CATEGORIES), 0.7)
-        self.regions = _Zipf(scatter.sample(range(1, _REGIONS + 1), _REGIONS), 0.6)
+        self.categories = _zipf(scatter.sample(range(1, 1756), _CATEGORIES), 0.7)
+        self.regions = _zipf(scatter.sample(range(1, _REGIONS + 1), _REGIONS), 0.6)
         cities = scatter.sample(range(1, 721), _CITIES)
-        self.cities = {region: _Zipf(cities[region - 1 :: _REGIONS], 0.8) for region in range(1, _REGIONS + 1)}
-        self.properties = _Zipf(range(1, _PROPERTIES + 1), 0.5)
+        self.cities = {region: _zipf(cities[region - 1 :: _REGIONS], 0.8) for region in range(1, _REGIONS + 1)}
+        self.properties = _zipf(range(1, _PROPERTIES + 1), 0.5)
 
     def ad(self, number: int, status: int, chance: Random) -> dict[str, int]:
-        region = self.regions.draw(chance)
+        region = self.regions(chance)
         return {
             "_id": number,
             "status": status,
-            "category_id": self.categories.draw(chance),
+            "category_id": self.categories(chance),
             "region_id": region,
-            "city_id": self.cities[region].draw(chance),
-            "properties": self.properties.draw(chance),
+            "city_id": self.cities[region](chance),
+            "properties": self.properties(chance),
             "is_top": int(chance.random() < 0.03),
         }
 

@@ -1,4 +1,4 @@
-"""All controllers on the same loads, Levada's own beside swept settings of the others.
+"""All controllers on the same loads, Levada's own beside swept settings of the others, and limits of its own.
 
 The limits are the same for all, and so is the choice of the worker to switch off: an idle one first. Drops at most
 0.1%, mean latency at most the work plus 0.10 s (0.15 s in bursts), decisions at most those of linear with the
@@ -13,47 +13,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import product
+from pathlib import Path
 from statistics import fmean
 
 import msgspec
 
 from levada.lab.parallel import Progress
+from levada.lab.pictures import blank_figure, save_picture
+from levada.lab.reference import Claim, Section, at_most, reference_rows
 from levada.lab.stages.figures import StageFigures
-from levada.lab.stages.jobs import Options, StageJob, run_jobs
 from levada.lab.stages.model import Model, StageModel, bursts, constant, daily, steps
+from levada.lab.stages.runs import Options, StageJob, run_groups, run_jobs
 from levada.lab.stages.sizing import fewest_workers
 
 OURS = "feed-forward"
 LOADS = ("constant", "steps", "bursts", "daily", "lognormal", "slowed")
 MOST = (80, 1000)
 _PEAKS = {"steps": 8.0, "bursts": 10.0, "daily": 5.0}  # scanners; 3 otherwise
-_SHARES = (0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 1.0)
-_POD_PERIODS, _WINDOWS, _TOLERANCES = (0.25, 1.0, 15.0), (0.0, 1.0, 4.0, 15.0), (0.0, 0.02, 0.05, 0.1)
-_GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
-    OURS: {},
-    "linear": {
-        "period": (0.25, 0.5, 1.0),
-        "threshold": (10.0, 15.0, 20.0, 25.0, 35.0, 50.0, 75.0, 100.0),
-        "history": (1.0, 2.0, 5.0, 15.0),
-    },
-    "drain-time": {
-        "period": (0.25, 1.0),
-        "target": (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05),
-        "stable": (1.0, 2.0, 5.0, 15.0, 30.0),
-    },
-    "drain-time-as-written": {
-        "period": (0.25,),
-        "target": (0.0, 0.01, 0.02, 0.05, 0.1, 0.2),
-        "stable": (0.5, 1.0, 2.0, 5.0, 15.0),
-    },
-    "hpa": {"period": _POD_PERIODS, "target": _SHARES, "window": _WINDOWS, "tolerance": _TOLERANCES},
-    "keda": {"period": _POD_PERIODS, "jobs": (*_SHARES, 1.05), "window": _WINDOWS, "tolerance": _TOLERANCES},
-    "ds2": {
-        "period": (0.25, 1.0),
-        "window": (1.0, 2.0, 5.0, 10.0, 20.0),
-        "spare": (1.0, 1.02, 1.05, 1.1, 1.2, 1.3),
-    },
-}
+_GRIDS: dict[str, dict[str, tuple[float, ...]]] = {OURS: {}}  # of each controller, the values tried of each option
+for _row in reference_rows("stages_grids.csv"):
+    _GRIDS.setdefault(_row["controller"], {})[_row["option"]] = tuple(map(float, _row["values"].split()))
 CONTROLLERS = tuple(_GRIDS)
 
 
@@ -89,7 +68,7 @@ def report_linear(load: str, seconds: float, seed: int) -> StageJob:
     return StageJob(load_model(load, seconds, seed), "linear", (peak[0], peak[1]), options)
 
 
-DROPS = 0.001
+_DROPS = 0.001
 _LATE, _LATE_IN_BURSTS = 0.10, 0.15
 _FINALISTS = 6
 _TRIAL_SEEDS = (1,)
@@ -116,7 +95,7 @@ class ControllerEntry(msgspec.Struct, frozen=True):
         return self.setting.partition(" ")[0]
 
 
-def late_limit(load: str) -> float:
+def _late_limit(load: str) -> float:
     return _LATE_IN_BURSTS if load == "bursts" else _LATE
 
 
@@ -162,10 +141,10 @@ def _run_all(
     *,
     trial: bool = False,
 ) -> list[list[ControllerEntry]]:
-    jobs = [_seeded(job, seed) for own in trials for job in own for seed in seeds]
-    runs = iter(run_jobs(jobs, progress, processes))
+    groups = [[_seeded(job, seed) for seed in seeds] for own in trials for job in own]
+    runs = iter(run_groups(groups, progress, processes))
     return [
-        [entry_of(load, job, [next(runs) for _ in seeds], allowed[load], trial=trial) for job in own]
+        [_entry(load, job, next(runs), allowed[load], trial=trial) for job in own]
         for (load, _), own in zip(kinds, trials, strict=True)
     ]
 
@@ -192,10 +171,10 @@ def _rank(entry: ControllerEntry) -> tuple[bool, bool, float, float]:
 def _rank_of_others(entry: ControllerEntry) -> tuple[bool, float, float]:
     if entry.keeps_others:
         return False, entry.over_percent, entry.late_s
-    return True, max(entry.drop_percent, 100 * DROPS), entry.late_s
+    return True, max(entry.drop_percent, 100 * _DROPS), entry.late_s
 
 
-def entry_of(
+def _entry(
     load: str,
     job: StageJob,
     runs: Sequence[StageFigures],
@@ -212,7 +191,7 @@ def entry_of(
     drops = fmean(run.drop_rate for run in runs)
     paid = fmean(sum(run.paid_workers) for run in runs)
     decisions = fmean(run.decisions for run in runs)
-    keeps = drops <= DROPS and late <= late_limit(load)
+    keeps = drops <= _DROPS and late <= _late_limit(load)
     return ControllerEntry(
         load=load,
         setting=job.name,
@@ -226,3 +205,75 @@ def entry_of(
         decisions=decisions,
         settings_tried=1,
     )
+
+
+_OVER_PERCENT, _OVER_IN_BURSTS = 2.5, 4.0
+_STARTUP, _STARTUP_DROPS = 10.0, 0.3  # seconds; percent
+
+
+def limits_section(
+    seconds: float, seeds: Sequence[int], progress: Progress | None = None, processes: int | None = None
+) -> Section:
+    """Limits of Levada's controller, on seeds that it was not tuned on. Decisions: at most those of linear with the
+    report's best setting, on the same load and seeds."""
+    ours = [[StageJob(load_model(load, seconds, seed), OURS, MOST) for seed in seeds] for load in LOADS]
+    linear = [[report_linear(load, seconds, seed) for seed in seeds] for load in LOADS]
+    found = run_groups([*ours, *linear], progress, processes)
+    rows = []
+    for place, load in enumerate(LOADS):
+        entry = _entry(load, ours[place][0], found[place])
+        allowed = fmean(run.decisions for run in found[len(ours) + place])
+        claims = (
+            at_most("paid above the floor", _OVER_IN_BURSTS if load == "bursts" else _OVER_PERCENT, entry.over_percent),
+            at_most("late", _late_limit(load), entry.late_s),
+            at_most("dropped", 100 * _DROPS, entry.drop_percent),
+            at_most("decisions", allowed, entry.decisions),
+        )
+        rows.append((load, claims))
+    columns = ("paid above floor, %", "late, s", "dropped, %", "decisions (of linear)")
+    return Section(f"{OURS}, {len(seeds)} fresh seeds of {seconds:,.0f} s", columns, tuple(rows))
+
+
+def startup_section(
+    seconds: float, seeds: Sequence[int], progress: Progress | None = None, processes: int | None = None
+) -> Section:
+    """A worker takes ten seconds to start; with and without holding the source."""
+    held, free = (
+        [[StageJob(_slow_start(load, seconds, seed, hold), OURS, MOST) for seed in seeds] for load in LOADS]
+        for hold in (True, False)
+    )
+    found = run_groups([*held, *free], progress, processes)
+    rows = [
+        (load, (_dropped(runs, _STARTUP_DROPS), _dropped(others, 100.0), _share_held(runs, seconds)))
+        for load, runs, others in zip(LOADS, found[: len(held)], found[len(held) :], strict=True)
+    ]
+    columns = ("dropped, %", "not held back: dropped, %", "of the time held back, %")
+    return Section(f"{OURS}, workers that take {_STARTUP:g} s to start", columns, tuple(rows))
+
+
+def _slow_start(load: str, seconds: float, seed: int, hold: bool) -> Model:
+    model = load_model(load, seconds, seed)
+    stages = tuple(msgspec.structs.replace(stage, startup=_STARTUP) for stage in model.stages)
+    return msgspec.structs.replace(model, stages=stages, hold=hold)
+
+
+def _dropped(runs: Sequence[StageFigures], limit: float) -> Claim:
+    return at_most("dropped", limit, 100 * fmean(run.drop_rate for run in runs))
+
+
+def _share_held(runs: Sequence[StageFigures], seconds: float) -> Claim:
+    return at_most("held back", 100.0, 100 * fmean(run.held_s for run in runs) / seconds)
+
+
+def draw_comparison(points: Sequence[tuple[str, float, float]], path: Path) -> None:
+    """Latency over cost; a point is a controller, its paid workers and its mean latency."""
+    figure = blank_figure(8, 5)
+    axes = figure.subplots()
+    for name in dict.fromkeys(point[0] for point in points):
+        own = [point for point in points if point[0] == name]
+        color = "black" if name == OURS else None
+        axes.scatter([each[1] for each in own], [each[2] for each in own], label=name, color=color, s=24)
+    axes.set_xlabel("paid workers")
+    axes.set_ylabel("mean latency, s")
+    axes.legend(frameon=False)
+    save_picture(figure, path)

@@ -7,26 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from levada.lab.stages.machine import (
-    A_BUSY,
-    A_LEAVING,
-    A_ON,
-    A_QUEUE,
-    C_DROPPED,
-    C_LENGTHS,
-    C_MOST,
-    C_READINGS,
-    C_TAKEN,
-    HELD_SECONDS,
-    R_LONGEST,
-    R_WAITED,
-    T_COMPLETED,
-    T_CRASHED,
-    T_DECISIONS,
-    T_GENERATED,
-    T_SWITCHED,
-    Machine,
-)
+from levada.lab.stages import machine
 
 
 class StageFigures(msgspec.Struct, frozen=True):
@@ -60,49 +41,41 @@ class StageFigures(msgspec.Struct, frozen=True):
         return self.dropped / max(1, self.generated)
 
 
-def figures_of(m: Machine, seconds: float) -> StageFigures:
+def figures_of(m: machine.Machine, seconds: float) -> StageFigures:
     """The figures of a machine at the end of its run."""
     totals, areas, counts = m.integers, m.rates, m.counts
-    completed = int(totals[T_COMPLETED])
+    completed = int(totals[machine.T_COMPLETED])
     latency = m.latencies[:completed]
-    paid = areas[:, A_ON] + areas[:, A_LEAVING]
+    paid = areas[:, machine.A_ON] + areas[:, machine.A_LEAVING]
     p50, p99 = np.quantile(latency, [0.5, 0.99]) if completed else (0.0, 0.0)
     return StageFigures(
-        generated=int(totals[T_GENERATED]),
+        generated=int(totals[machine.T_GENERATED]),
         completed=completed,
-        dropped=int(counts[:, C_DROPPED].sum()),
+        dropped=int(counts[:, machine.C_DROPPED].sum()),
         latency_mean_s=float(latency.mean()) if completed else 0.0,
         latency_p50_s=float(p50),
         latency_p99_s=float(p99),
         latency_max_s=float(latency.max()) if completed else 0.0,
-        queue_mean=(areas[:, A_QUEUE] / seconds).tolist(),
-        queue_max=counts[:, C_MOST].tolist(),
-        queue_event_mean=(counts[:, C_LENGTHS] / np.maximum(1, counts[:, C_READINGS])).tolist(),
-        queue_latency_mean_s=(areas[:, R_WAITED] / np.maximum(1, counts[:, C_TAKEN])).tolist(),
-        queue_latency_max_s=areas[:, R_LONGEST].tolist(),
-        on_workers=(areas[:, A_ON] / seconds).tolist(),
+        queue_mean=(areas[:, machine.A_QUEUE] / seconds).tolist(),
+        queue_max=counts[:, machine.C_MOST].tolist(),
+        queue_event_mean=(counts[:, machine.C_LENGTHS] / np.maximum(1, counts[:, machine.C_READINGS])).tolist(),
+        queue_latency_mean_s=(areas[:, machine.R_WAITED] / np.maximum(1, counts[:, machine.C_TAKEN])).tolist(),
+        queue_latency_max_s=areas[:, machine.R_LONGEST].tolist(),
+        on_workers=(areas[:, machine.A_ON] / seconds).tolist(),
         paid_workers=(paid / seconds).tolist(),
-        busy_workers=(areas[:, A_BUSY] / seconds).tolist(),
+        busy_workers=(areas[:, machine.A_BUSY] / seconds).tolist(),
         up_s=paid.tolist(),
-        idle_s=(paid - areas[:, A_BUSY]).tolist(),
-        decisions=int(totals[T_DECISIONS]),
-        switches=int(totals[T_SWITCHED]),
+        idle_s=(paid - areas[:, machine.A_BUSY]).tolist(),
+        decisions=int(totals[machine.T_DECISIONS]),
+        switches=int(totals[machine.T_SWITCHED]),
         throughput_per_min=60.0 * completed / seconds,
-        crashes=int(totals[T_CRASHED]),
-        held_s=float(m.floats[HELD_SECONDS]),
+        crashes=int(totals[machine.T_CRASHED]),
+        held_s=float(m.floats[machine.HELD_SECONDS]),
     )
 
 
-WEIGHTS = {
-    "latency_max": 0.2,
-    "latency_mean": 1.0,
-    "orchestrators": 0.5,
-    "catalogs": 0.5,
-    "throughput": 0.25,
-    "queue": 0.2,
-    "drops": 0.3,
-    "decisions": 0.25,
-}
+# Of the latency at most and on average, orchestrators, catalogs, throughput, queue, drops and decisions.
+_WEIGHTS = (0.2, 1.0, 0.5, 0.5, 0.25, 0.2, 0.3, 0.25)
 _MORE_IS_BETTER = 4  # index of the throughput
 
 
@@ -112,7 +85,7 @@ def scores(runs: Sequence[Sequence[StageFigures]]) -> list[float]:
     rows[:, _MORE_IS_BETTER] *= -1.0
     spans = rows.max(axis=0) - rows.min(axis=0)
     good = np.where(spans > 0.0, (rows.max(axis=0) - rows) / np.where(spans > 0.0, spans, 1.0), 1.0)
-    found: list[float] = (good @ np.array(list(WEIGHTS.values()))).tolist()
+    found: list[float] = (good @ np.array(_WEIGHTS)).tolist()
     return found
 
 

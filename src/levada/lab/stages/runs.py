@@ -1,9 +1,11 @@
-"""Runs of the simulator under a controller."""
+"""Runs of the simulator under a controller: one, many on all cores, and sweeps over the settings of a controller."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import msgspec
@@ -11,139 +13,14 @@ import numpy as np
 
 from levada.core.compile_cache import compiled, uncollected
 from levada.core.errors import UsageError
-from levada.lab.stages.figures import StageFigures, figures_of
-from levada.lab.stages.machine import (
-    C_ARRIVED,
-    C_BUSY,
-    C_BUSY_ON,
-    C_CAPACITY,
-    C_DONE,
-    C_HEAD,
-    C_ON,
-    C_STARTING,
-    C_TAIL,
-    CLOCKS,
-    CRASH_AT,
-    CRASHES,
-    END,
-    HELD,
-    HELD_SECONDS,
-    LOAD_AT,
-    N_FLOATS,
-    N_INTEGERS,
-    N_LOAD,
-    N_STAGES,
-    R_STARTUP,
-    T_DECISIONS,
-    T_SWITCHED,
-    TOTALS,
-    Floats,
-    Integers,
-    advance,
-    arm_pickup,
-    arm_source,
-    build_machine,
-    exponential,
-    set_workers,
-)
-from levada.lab.stages.model import Model
-from levada.stages.chain import cut_to_budget, must_hold
-from levada.stages.rule import LEAST, RATE, SERVICE, SizingRule
-from levada.stages.sample import BEFORE_ON, FIELDS, QUEUE
-
-
-def step(memory: Any, parameters: Any, sample: Any) -> float:
-    """Placeholder for the rule's own step, which replaces it when compiled."""
-    raise NotImplementedError
-
-
-def run_samples(
-    f: Floats, n: Integers, memory: Floats, parameters: Floats, samples: Floats, how: Floats, course: Floats
-) -> int:
-    """Decide for the stages in order, for each rule sees the decision before it; returns the snapshots taken.
-
-    `f` and `n` are a machine's floats and integers. `samples` has room for a sample of each stage, and after it the
-    wanted workers (initially the first ones) and the queue before. `how` is the period, whether idle workers go
-    first and whether the source may be held, the budget, and how many samples there are between two snapshots in
-    `course`.
-    """
-    period, idle_first, hold, budget, every = how[0], how[1] > 0.0, how[2] > 0.0, how[3], int(how[4])
-    stages, wanted, queues_before = n[N_STAGES], samples[:, FIELDS], samples[:, FIELDS + 1]
-    _begin(f, n, wanted, idle_first)
-    number = 0
-    while number * period <= f[END]:
-        now = number * period
-        advance(f, n, now)
-        if f[HELD] > 0.0:
-            f[HELD_SECONDS] += period
-        for stage in range(stages):
-            _sample(f, n, stage, now, samples, memory)
-            if number % every == 0:
-                _snapshot(n, stage, course[number // every, stage])
-            if stage > 0:
-                samples[stage, BEFORE_ON] = wanted[stage - 1]
-            wanted[stage] = step(memory[stage], parameters[stage], samples[stage])
-        cut_to_budget(wanted, parameters[:, LEAST], budget)
-        for stage in range(stages):
-            _execute(f, n, stage, int(wanted[stage]), idle_first, now)
-        if hold:
-            _hold(f, n, samples, queues_before, now)
-        number += 1
-    advance(f, n, f[END])
-    return (number - 1) // every + 1
-
-
-def _begin(f: Floats, n: Integers, first: Floats, idle_first: bool) -> None:
-    f[LOAD_AT] = f[n[N_LOAD]]
-    if f[CRASHES] > 0.0:
-        f[CRASH_AT] = exponential(n, 1.0 / f[CRASHES])
-    for stage in range(n[N_STAGES]):
-        place = CLOCKS + stage * n[N_FLOATS] + R_STARTUP
-        startup = f[place]
-        f[place] = 0.0  # the first workers need no start
-        set_workers(f, n, stage, int(first[stage]), idle_first, 0.0)
-        f[place] = startup
-
-
-def _snapshot(n: Integers, stage: int, row: Floats) -> None:
-    b = TOTALS + stage * n[N_INTEGERS]
-    row[0] = n[b + C_TAIL] - n[b + C_HEAD]
-    row[1] = n[b + C_ON]
-    row[2] = n[b + C_ON] + n[b + C_BUSY] - n[b + C_BUSY_ON]
-
-
-def _sample(f: Floats, n: Integers, stage: int, now: float, samples: Floats, memory: Floats) -> None:
-    """Fill a sample, in the order of `levada.stages.sample`."""
-    row, b = samples[stage], TOTALS + stage * n[N_INTEGERS]
-    row[0] = now
-    row[1] = n[b + C_TAIL] - n[b + C_HEAD]
-    row[2], row[3], row[4] = n[b + C_ON], n[b + C_BUSY], n[b + C_STARTING]
-    row[5], row[6] = n[b + C_ARRIVED], n[b + C_DONE]
-    row[7], row[8] = f[HELD_SECONDS], n[b + C_CAPACITY]
-    if stage > 0:
-        before = b - n[N_INTEGERS]
-        row[10] = n[before + C_TAIL] - n[before + C_HEAD]
-        row[11], row[12] = n[before + C_BUSY], n[before + C_DONE]
-        row[13], row[14] = memory[stage - 1, SERVICE], memory[stage - 1, RATE]
-
-
-def _execute(f: Floats, n: Integers, stage: int, wanted: int, idle_first: bool, now: float) -> None:
-    if wanted != n[TOTALS + stage * n[N_INTEGERS] + C_ON]:
-        n[T_DECISIONS] += 1
-        n[T_SWITCHED] += set_workers(f, n, stage, wanted, idle_first, now)
-        arm_pickup(f, n, stage, now)
-
-
-def _hold(f: Floats, n: Integers, samples: Floats, queues_before: Floats, now: float) -> None:
-    held = must_hold(f[HELD] > 0.0, samples, queues_before)
-    if held != (f[HELD] > 0.0):
-        f[HELD] = 1.0 if held else 0.0
-        arm_source(f, n, now)
-    for stage in range(len(queues_before)):
-        queues_before[stage] = samples[stage, QUEUE]
-
-
-_SNAPSHOTS = 2_000  # of a run that is drawn
+from levada.lab.parallel import Progress, on_all_cores
+from levada.lab.pictures import blank_figure, save_picture
+from levada.lab.stages.figures import StageFigures, figures_of, scores
+from levada.lab.stages.machine import build_machine, run_samples
+from levada.lab.stages.model import Model, mean_time
+from levada.stages.rule import SizingRule
+from levada.stages.rules import rule_named
+from levada.stages.sample import FIELDS
 
 
 class Course(msgspec.Struct, frozen=True):
@@ -158,15 +35,11 @@ class Course(msgspec.Struct, frozen=True):
 
 def simulate(model: Model, rules: tuple[SizingRule, ...]) -> StageFigures:
     """Run the model; one rule per stage, all of one kind and with one period."""
-    return _simulate(model, rules, 0).figures
+    return follow(model, rules, 0).figures
 
 
-def follow(model: Model, rules: tuple[SizingRule, ...]) -> Course:
+def follow(model: Model, rules: tuple[SizingRule, ...], snapshots: int = 2_000) -> Course:
     """Run the model, and keep snapshots of it."""
-    return _simulate(model, rules, _SNAPSHOTS)
-
-
-def _simulate(model: Model, rules: tuple[SizingRule, ...], snapshots: int) -> Course:
     if len(rules) != len(model.stages) or len({(rule.step, rule.period) for rule in rules}) != 1:
         raise UsageError("each stage needs a rule, all of one kind and with one period")
     machine, period = build_machine(model, rules), rules[0].period
@@ -187,3 +60,137 @@ def _simulate(model: Model, rules: tuple[SizingRule, ...], snapshots: int) -> Co
     at = period * every * np.arange(seen)
     figures = figures_of(machine, model.seconds)
     return Course(figures, at, course[:seen, :, 0], course[:seen, :, 1], course[:seen, :, 2])
+
+
+Options = tuple[tuple[str, tuple[float, ...]], ...]  # a value for all stages, or one for each
+
+
+class StageJob(msgspec.Struct, frozen=True):
+    """A run: `most` workers per stage, which a static controller has from the start."""
+
+    model: Model
+    controller: str
+    most: tuple[int, ...]
+    options: Options = ()
+
+    @property
+    def name(self) -> str:
+        chosen = (f"{key}={'/'.join(f'{value:g}' for value in values)}" for key, values in self.options)
+        return " ".join((self.controller, *chosen))
+
+
+def begun(model: Model, first: Sequence[int]) -> Model:
+    """The model with these numbers of workers at the start."""
+    pairs = zip(model.stages, first, strict=True)
+    return msgspec.structs.replace(
+        model, stages=tuple(msgspec.structs.replace(stage, first=count) for stage, count in pairs)
+    )
+
+
+def rules_of(job: StageJob) -> tuple[SizingRule, ...]:
+    """The rules of a job. Drain time needs the service times; by default they are the model's."""
+    for key, values in job.options:
+        if len(values) not in (1, len(job.most)):
+            raise UsageError(f"{key}: one value for all {len(job.most)} stages or one for each, not {len(values)}")
+    rules = []
+    for place, (most, stage) in enumerate(zip(job.most, job.model.stages, strict=True)):
+        own: dict[str, float] = {"startup": stage.startup}
+        if job.controller.startswith("drain-time"):
+            own["service"] = mean_time(stage)
+        own |= {key: values[place] if len(values) > 1 else values[0] for key, values in job.options}
+        rules.append(rule_named(job.controller, min(1, most), most, own))
+    return tuple(rules)
+
+
+def run_jobs(
+    jobs: Sequence[StageJob], progress: Progress | None = None, processes: int | None = None
+) -> list[StageFigures]:
+    """The figures, in the order of the jobs."""
+    for job in jobs[:1]:
+        rules_of(job)  # a wrong option fails at once, and in this process
+    return on_all_cores(_run, jobs, lambda job: job.name, progress, processes)
+
+
+def run_groups(
+    groups: Sequence[Sequence[StageJob]], progress: Progress | None = None, processes: int | None = None
+) -> list[list[StageFigures]]:
+    """As `run_jobs`, for all groups together: the figures of each group."""
+    found = iter(run_jobs([job for group in groups for job in group], progress, processes))
+    return [[next(found) for _ in group] for group in groups]
+
+
+def _run(job: StageJob) -> StageFigures:
+    model = begun(job.model, job.most) if job.controller == "static" else job.model
+    return simulate(model, rules_of(job))
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """A setting and its means over the seeds; the score is relative to the other settings."""
+
+    name: str
+    score: float
+    on_workers: list[float]
+    paid_workers: float
+    latency_mean_s: float
+    wait_mean_s: float
+    drop_rate: float
+    decisions: float
+    throughput_per_min: float
+
+
+def sweep(
+    model: Model,
+    controller: str,
+    most: tuple[int, ...],
+    grid: Sequence[Options],
+    seeds: Sequence[int],
+    progress: Progress | None = None,
+    processes: int | None = None,
+) -> list[Setting]:
+    """Run every setting on every seed; in the order of the grid."""
+    models = [msgspec.structs.replace(model, seed=seed) for seed in seeds]
+    groups = [[StageJob(each, controller, most, options) for each in models] for options in grid]
+    runs = run_groups(groups, progress, processes)
+    names = [group[0].name for group in groups]
+    return [_setting(*each) for each in zip(names, scores(runs), runs, strict=True)]
+
+
+def _setting(name: str, score: float, runs: Sequence[StageFigures]) -> Setting:
+    return Setting(
+        name=name,
+        score=score,
+        on_workers=[fmean(each) for each in zip(*(run.on_workers for run in runs), strict=True)],
+        paid_workers=fmean(sum(run.paid_workers) for run in runs),
+        latency_mean_s=fmean(run.latency_mean_s for run in runs),
+        wait_mean_s=fmean(sum(run.queue_latency_mean_s) for run in runs),
+        drop_rate=fmean(run.drop_rate for run in runs),
+        decisions=fmean(run.decisions for run in runs),
+        throughput_per_min=fmean(run.throughput_per_min for run in runs),
+    )
+
+
+def draw_course(course: Course, path: Path) -> None:
+    """Queues over time above, workers on and paid below."""
+    figure = blank_figure(10, 6)
+    above, below = figure.subplots(2, 1, sharex=True)
+    for stage in range(course.queue.shape[1]):
+        above.plot(course.at, course.queue[:, stage], label=f"queue {stage + 1}", linewidth=0.8)
+        (line,) = below.plot(course.at, course.on[:, stage], label=f"stage {stage + 1}, on", linewidth=0.8)
+        below.plot(course.at, course.paid[:, stage], color=line.get_color(), linewidth=0.8, alpha=0.4)
+    above.set_ylabel("jobs waiting")
+    below.set_ylabel("workers (pale: paid)")
+    below.set_xlabel("seconds")
+    for axes in (above, below):
+        axes.legend(frameon=False)
+    save_picture(figure, path)
+
+
+def draw_sweep(rows: Sequence[str], columns: Sequence[str], values: Any, label: str, path: Path) -> None:
+    """A heat map; settings that were not run are white."""
+    figure = blank_figure(2 + 0.9 * len(columns), 1.5 + 0.5 * len(rows))
+    axes = figure.subplots()
+    image = axes.imshow(values, aspect="auto", cmap="viridis")
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_yticks(range(len(rows)), rows)
+    figure.colorbar(image, label=label)
+    save_picture(figure, path)

@@ -9,8 +9,8 @@ import msgspec
 
 from levada.core.errors import LevadaError, UsageError
 from levada.lab.stages.figures import StageFigures
-from levada.lab.stages.jobs import StageJob, run_jobs
 from levada.lab.stages.model import Model, StageModel, constant
+from levada.lab.stages.runs import StageJob, run_jobs
 
 _MOST = 20_000
 _TRIES = 40
@@ -70,49 +70,38 @@ def size(rate: float, times: Sequence[float], latency: float, seconds: float = 1
     less anywhere would not be enough.
     """
     formula = fewest_workers(rate, times, latency)
-    found = _grown(formula, rate, times, latency, seconds, runs)
-    for place in range(len(times)):
-        while found.workers[place] > formula[place]:
-            fewer = [count - (each == place) for each, count in enumerate(found.workers)]
-            tried, fits = _tried(fewer, rate, times, latency, seconds, runs)
-            if not fits:
-                break
-            found = tried
-    return msgspec.structs.replace(found, formula=formula)
-
-
-def _grown(
-    formula: Sequence[int], rate: float, times: Sequence[float], latency: float, seconds: float, runs: int
-) -> Sizing:
-    workers = list(formula)
-    for _ in range(_TRIES):
-        found, fits = _tried(workers, rate, times, latency, seconds, runs)
-        if fits:
-            return found
-        worst = max(range(len(times)), key=lambda place: found.queue_max[place])
-        workers[worst] += max(1, workers[worst] // 200)
-    raise LevadaError(f"no size was found within {_TRIES} tries; the last was {workers}")
-
-
-def _tried(
-    workers: Sequence[int], rate: float, times: Sequence[float], latency: float, seconds: float, runs: int
-) -> tuple[Sizing, bool]:
-    """How these workers fare, and whether that is enough."""
     stages = tuple(StageModel(service=time) for time in times)
     models = [
         Model(stages=stages, load=constant(1.0), interval=1.0 / rate, seconds=seconds, seed=seed)
         for seed in range(1, runs + 1)
     ]
-    found = run_jobs([StageJob(model, "static", tuple(workers)) for model in models], processes=1)
-    full = [max(each.queue_max[place] for each in found) for place in range(len(times))]
-    mean = _mean_latency(found, sum(times))
-    sizing = Sizing(list(workers), [], mean, full, sum(each.dropped for each in found), runs)
-    fits = max(full) <= _HALF * stages[0].capacity and sizing.dropped == 0 and mean <= latency + _chance(found)
-    return sizing, fits
 
+    def tried(workers: list[int]) -> tuple[Sizing, bool]:
+        """How these workers fare, and whether that is enough."""
+        found = run_jobs([StageJob(model, "static", tuple(workers)) for model in models], processes=1)
+        full = [max(each.queue_max[place] for each in found) for place in range(len(times))]
+        mean = sum(times) + sum(sum(each.queue_latency_mean_s) for each in found) / runs
+        sizing = Sizing(list(workers), formula, mean, full, sum(each.dropped for each in found), runs)
+        fits = max(full) <= _HALF * stages[0].capacity and sizing.dropped == 0 and mean <= latency + _chance(found)
+        return sizing, fits
 
-def _mean_latency(found: Sequence[StageFigures], service: float) -> float:
-    return service + sum(sum(each.queue_latency_mean_s) for each in found) / len(found)
+    workers = list(formula)
+    for _ in range(_TRIES):
+        found, fits = tried(workers)
+        if fits:
+            break
+        worst = max(range(len(times)), key=found.queue_max.__getitem__)
+        workers[worst] += max(1, workers[worst] // 200)
+    else:
+        raise LevadaError(f"no size was found within {_TRIES} tries; the last was {workers}")
+    for place in range(len(times)):
+        while found.workers[place] > formula[place]:
+            fewer = [count - (each == place) for each, count in enumerate(found.workers)]
+            smaller, fits = tried(fewer)
+            if not fits:
+                break
+            found = smaller
+    return found
 
 
 def _chance(found: Sequence[StageFigures]) -> float:
