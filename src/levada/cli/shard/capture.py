@@ -90,7 +90,7 @@ def mongo(
     )
 
 
-def pcap(
+def pcap(  # options are repeated because Typer reads them from the signature
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What tshark, dumpcap or tcpdump wrote.")],
     port: Annotated[int, typer.Option(metavar="P", min=1, max=65_535, help="The MongoDB's.")] = 27_017,
     out: OutOption = STDOUT,
@@ -128,7 +128,7 @@ def pcap(
         )
 
 
-def log(  # Typer reads options from the signature: commands with the same options list them each
+def log(  # options are repeated because Typer reads them from the signature
     file: Annotated[Path, typer.Argument(metavar="FILE", help="An export of system.profile, or a mongod log.")],
     out: OutOption = STDOUT,
     values: ValuesOption = "keep",
