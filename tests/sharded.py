@@ -12,9 +12,10 @@ from levada.core.protocols import Faults
 from levada.sharding.page_keys import page_placement
 from levada.store.base import Shard, StoreLimits
 from levada.store.opening import open_shard
-from levada.store.sharded import FixedPlan, ShardedStore, ShardPlan
+from levada.store.sharded import ShardedStore, ShardPlan
 from levada.store.sharded.plan import ShardPlace
 from levada.store.sqlite import SqliteStore
+from tests.in_memory import FixedPlan
 
 __all__ = ["everything", "open_places", "open_shards", "places", "sharded_sqlite", "urls_by_shard"]
 

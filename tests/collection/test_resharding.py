@@ -12,12 +12,12 @@ from levada.core.errors import LevadaError, StoreError, UsageError
 from levada.core.folder import DataFolder
 from levada.core.settings import Settings, StoreSettings
 from levada.store.base import StoreLimits
-from levada.store.faults import FaultAt
 from levada.store.opening import open_store, plan_of
 from levada.store.reading import open_collection
 from levada.store.sharded.plan import PlacementRecord
 from levada.testing.store.visits import links
 from tests.cli.typed_shard import refused
+from tests.faults import FaultAt
 
 pytest_plugins = ["tests.servers.fixtures"]
 

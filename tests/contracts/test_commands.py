@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from levada.core.commands import AddSeeds, ChangeBudget, ControlCommand, DesiredState, DropSite, Pause, Resume
 from levada.core.errors import StoreDamaged, StoreError
 from levada.core.protocols import CommandQueue
-from levada.store.commands import MemoryCommandQueue, SqliteCommandQueue
+from levada.store.commands import SqliteCommandQueue
+from tests.in_memory import MemoryCommandQueue
 
 EVERY: tuple[ControlCommand, ...] = (
     Pause(),

@@ -13,11 +13,12 @@ from levada.sharding.page_keys import page_placement
 from levada.store.base import Capability, Shard, Store, StoreLimits
 from levada.store.memory import MemoryStore
 from levada.store.postgresql import PostgresqlStore
-from levada.store.sharded import FixedPlan, ShardedStore, ShardPlan
+from levada.store.sharded import ShardedStore, ShardPlan
 from levada.store.sqlite import SqliteStore
 from levada.testing import StoreContract
 from levada.testing.store.visits import OpenStore
 from tests.contracts.conftest import OpenShard
+from tests.in_memory import FixedPlan
 from tests.schemas import Schemas
 from tests.sharded import sharded_sqlite
 

@@ -23,9 +23,9 @@ from levada.core.search_records import (
     packed_terms,
     unpacked_terms,
 )
-from levada.search.term_counts.memory import MemoryTrends
-from levada.search.term_counts.sqlite import TREND_POINTS, SqliteTrends
-from levada.store.faults import FaultAt, PointLog
+from levada.search.term_counts.sqlite import SqliteTrends
+from tests.faults import TREND_POINTS, FaultAt, PointLog
+from tests.in_memory import MemoryTrends
 
 DAY = 86_400
 HOUR = 3_600

@@ -13,8 +13,8 @@ from levada.core.errors import StoreError
 from levada.core.reports import Report
 from levada.crawl.commands import desired_state_after
 from levada.freshness import LearnedRevisit, PageEstimates, Scale
-from levada.store.commands import MemoryCommandQueue
 from tests.crawl.simulated_crawl import DAY, World, page, run_simulated
+from tests.in_memory import MemoryCommandQueue
 
 A, B = "http://a.test/", "http://b.test/"
 QUICK = "[politeness]\ndelay = 1\n[crawl]\nsitemaps = false\n"

@@ -43,8 +43,8 @@ from levada.crawl.messages import (
 from levada.crawl.rabbitmq_transport import CatalogWorker, FetchWorker, RabbitmqTransport
 from levada.crawl.visits import Fetched, Visited, Visitor
 from levada.pages.urls import site_of
-from levada.store.commands import MemoryCommandQueue
 from tests.crawl.simulated_crawl import START, World, _InlineKeeper, ema_policy, page, run_simulated, status
+from tests.in_memory import MemoryCommandQueue
 
 NAMES = QueueNames("0123456789abcdef")
 LONG = 3_000.0  # seconds of the simulated world

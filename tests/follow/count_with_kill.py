@@ -7,8 +7,8 @@ from pathlib import Path
 
 from levada.core.settings import TrendsSettings
 from levada.follow.counter import count_up
-from levada.store.faults import KillAt
 from levada.store.sqlite import SqliteStore
+from tests.faults import KillAt
 
 if __name__ == "__main__":
     data, point, nth = sys.argv[1:]

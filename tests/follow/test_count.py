@@ -23,12 +23,13 @@ from levada.follow.trends import LEAST, surprise, trend_query, trending
 from levada.grouping import METHODS, KeyedHash, grouping_named
 from levada.grouping.routing import Routing
 from levada.pages.folding import words
-from levada.search.term_counts.memory import MemoryTrends
-from levada.search.term_counts.sqlite import TREND_POINTS, SqliteTrends
+from levada.search.term_counts.sqlite import SqliteTrends
 from levada.store.base import Store, StoreLimits
 from levada.store.memory import MemoryStore
 from levada.store.sqlite import SqliteStore
 from levada.testing.store.visits import changed, first, gone, links, new_version, unchanged
+from tests.faults import TREND_POINTS
+from tests.in_memory import MemoryTrends
 
 ROOT = Path(__file__).parents[2]
 HOUR = 3600.0

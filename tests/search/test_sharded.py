@@ -19,8 +19,9 @@ from levada.search.sharded import ShardedIndex
 from levada.search.tantivy.index import TantivyIndex
 from levada.search.tantivy.reader import TantivyShard
 from levada.sharding.page_keys import page_placement, page_values
-from levada.store.sharded import FixedPlan, ShardPlan
+from levada.store.sharded import ShardPlan
 from levada.testing.index import change
+from tests.in_memory import FixedPlan
 
 SITES = (*(f"s{n}.org" for n in range(9)), "www.s1.org", "s2.org:8080")
 WORDS = ("alpha", "beta", "gamma", "delta", "rare", "of", "the", "ferry", "ferries", "pier")

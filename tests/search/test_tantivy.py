@@ -24,8 +24,8 @@ from levada.search.stemming import word_forms
 from levada.search.tantivy.folder import IndexFolder, IndexLinks, translated
 from levada.search.tantivy.index import TantivyIndex
 from levada.search.tantivy.schema import FORMAT, KnownForms
-from levada.store.faults import FaultAt
 from levada.testing.index import change, removed, urls
+from tests.faults import FaultAt
 
 BATCH = [change(1, "ferry to the pier"), change(2, "old bridge", site="b.org")]
 FULL = OSError(errno.ENOSPC, "No space left on device")
@@ -130,7 +130,7 @@ def test_a_process_killed_at_any_step_repeats_the_batch_and_doubles_nothing(tmp_
 
 KILLED = """
 import sys
-from levada.store.faults import KillAt
+from tests.faults import KillAt
 from tests.search.test_tantivy import BATCH, writer
 writer(sys.argv[1], KillAt(sys.argv[2])).apply(BATCH)
 """

@@ -10,8 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from levada.store.faults import WRITE_POINTS, KillAt
 from levada.store.sqlite import SqliteStore
+from tests.faults import WRITE_POINTS, KillAt
 from tests.store.scenario import STORY_LIMITS, tell
 
 

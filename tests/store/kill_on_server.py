@@ -11,9 +11,9 @@ import os
 import sys
 from contextlib import closing
 
-from levada.store.faults import KillAt
 from levada.store.postgresql import PostgresqlStore
 from levada.testing.store.visits import links
+from tests.faults import KillAt
 from tests.invariants import check_invariants
 from tests.schemas import Schemas
 from tests.store.scenario import STORY_LIMITS, tell

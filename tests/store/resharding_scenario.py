@@ -18,12 +18,12 @@ from levada.core.protocols import Faults
 from levada.core.records import Lease, SiteRecord, VisitResult
 from levada.sharding.page_keys import page_placement
 from levada.store.base import Shard, StoreLimits
-from levada.store.faults import MOVING_POINTS, KillAt
 from levada.store.opening import open_shard
 from levada.store.sharded import ShardedStore, ShardPlan
 from levada.store.sharded.plan import PlacementRecord, PlanFile, new_record
 from levada.store.sharded.resharding import begin_move, finish_move, move_pages, turn_back
 from levada.testing.store.visits import changed, first, gone, links, unchanged
+from tests.faults import MOVING_POINTS, KillAt
 from tests.sharded import open_places, places
 
 __all__ = ["LIMITS", "POINTS", "close_all", "fill", "open_collection", "reshard", "take_back"]

@@ -33,13 +33,13 @@ from levada.core.errors import (
 from levada.core.hashing import drawn
 from levada.core.records import ChangeHint, FoundUrl, Signals, SiteRecord
 from levada.store.base import StoreLimits
-from levada.store.faults import WRITE_POINTS, FaultAt, PointLog
 from levada.store.postgresql import PostgresqlStore
 from levada.store.postgresql.connection import translated
 from levada.store.postgresql.dialect import restored, storable
 from levada.store.postgresql.schema import SCHEMA_VERSION, URL_INDEXED
 from levada.store.sql.statements import DRAWN
 from levada.testing.store.visits import first, links, visited
+from tests.faults import WRITE_POINTS, FaultAt, PointLog
 from tests.invariants import check_invariants
 from tests.schemas import Schemas
 from tests.store.scenario import STORY_LIMITS, tell

@@ -16,11 +16,11 @@ from levada.core.errors import StoreDamaged, StoreError, StoreTooNew, UsageError
 from levada.core.records import FoundUrl
 from levada.follow.feed import Feed, Place
 from levada.sharding.page_keys import page_placement, page_values
-from levada.store.faults import FaultAt
 from levada.store.sharded import ShardedStore
 from levada.store.sharded.plan import PlanFile
 from levada.store.sqlite import SqliteStore
 from levada.testing.store.visits import changed, unchanged
+from tests.faults import FaultAt
 from tests.invariants import check_invariants
 from tests.sharded import everything, open_places, places, urls_by_shard
 from tests.store.resharding_scenario import POINTS, close_all, fill, open_collection, reshard, take_back

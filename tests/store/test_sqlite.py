@@ -21,7 +21,6 @@ from levada.core.errors import StoreDamaged, StoreError, StoreFull, StoreLocked,
 from levada.core.hashing import drawn
 from levada.core.records import ChangeHint, DiscoveredBy, Outcome, PageKind, PageState, Signals
 from levada.store.base import StoreLimits
-from levada.store.faults import WRITE_POINTS, FaultAt, PointLog
 from levada.store.rows import HOWS, KINDS, STATES
 from levada.store.sql.base import KnownUrls
 from levada.store.sql.statements import DRAWN
@@ -29,6 +28,7 @@ from levada.store.sqlite import SqliteStore
 from levada.store.sqlite import connection as opening
 from levada.store.sqlite.schema import SCHEMA_VERSION
 from levada.testing.store.visits import first, links, visited
+from tests.faults import WRITE_POINTS, FaultAt, PointLog
 from tests.invariants import check_invariants
 from tests.store.scenario import STORY_LIMITS, tell
 

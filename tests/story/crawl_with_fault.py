@@ -18,7 +18,7 @@ from levada.core.folder import DataFolder
 from levada.core.protocols import Faults
 from levada.core.reports import Report
 from levada.core.settings import load_settings
-from levada.store.faults import FaultAt, KillAt
+from tests.faults import FaultAt, KillAt
 
 
 async def crawl(data: str, config: str, faults: Faults, urls: list[str]) -> Report:

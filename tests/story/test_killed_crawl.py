@@ -14,7 +14,7 @@ import pytest
 
 from levada.demo.child import Web, serving
 from levada.demo.world import DemoWorld
-from levada.store.faults import WRITE_POINTS
+from tests.faults import WRITE_POINTS
 from tests.story.collections import check_whole
 
 ROOT = Path(__file__).parents[2]

@@ -48,7 +48,7 @@ from levada.grouping.keys import Hasher, KeyedHash
 from levada.grouping.methods import grouping_named
 from levada.grouping.routing import Routing
 from levada.pages.folding import is_indexed, words
-from levada.search.term_counts.memory import ForgottenTrends
+from levada.search.term_counts.sharded import ForgottenTrends, ShardedTrends
 from levada.search.term_counts.sqlite import SqliteTrends
 from levada.store.opening import collection_folder, open_shard_reader, shard_folders
 from levada.store.reading import OpenedCollection, open_collection
@@ -336,12 +336,7 @@ def open_trends(
     with open_collection(folder) as collection, ExitStack() as opened:
         shards = [_shard_trends(shard, collection.settings, on_progress, opened) for shard in shard_folders(folder)]
         report = max(map(_kept_report, shards), key=lambda report: report.records)
-        together: Trends = shards[0]
-        if len(shards) > 1:
-            from levada.search.term_counts.sharded import ShardedTrends
-
-            together = ShardedTrends(shards)
-        yield collection, together, report
+        yield collection, shards[0] if len(shards) == 1 else ShardedTrends(shards), report
 
 
 def _shard_trends(

@@ -77,30 +77,3 @@ class SqliteCommandQueue:
             return decode(body)
         except msgspec.MsgspecError as error:
             raise StoreDamaged(f"{self._file.path} holds a command that cannot be read ({error}): delete it") from error
-
-
-class MemoryCommandQueue:
-    """The reference command queue, in memory."""
-
-    def __init__(self) -> None:
-        self._given = 0
-        self._pending: list[tuple[int, ControlCommand]] = []
-        self._desired_state = DesiredState()
-
-    def submit(self, command: ControlCommand) -> int:
-        self._given += 1
-        self._pending.append((self._given, command))
-        return self._given
-
-    def pending(self) -> list[tuple[int, ControlCommand]]:
-        return list(self._pending)
-
-    def mark_done(self, number: int, desired_state: DesiredState) -> None:
-        self._pending = [(each, command) for each, command in self._pending if each > number]
-        self._desired_state = desired_state
-
-    def desired_state(self) -> DesiredState:
-        return self._desired_state
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to close."""

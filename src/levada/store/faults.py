@@ -1,85 +1,10 @@
-"""Fault injection: the points that every write of a store passes, and the faults that a test can inject there."""
+"""Fault injection outside tests: there is none."""
 
 from __future__ import annotations
 
-import os
-import signal
-
-_STEPS = {
-    "add": ("links", "sites"),
-    "lease": ("lapse", "leases", "turns"),
-    "settle": ("fence", "page", "version", "links", "sites"),
-    "release": ("leases", "sites"),
-    "forget": ("lapse",),
-    "save-site": ("site",),
-    "bring-forward": ("pages", "sites"),
-    "limit-waits": ("pages", "sites"),
-}
-_MOVING_STEPS = {
-    "receive": ("links", "sites"),
-    "delivered": ("outbox",),
-    "fence": ("pages",),
-    "take-in": ("pages", "sites"),
-    "let-go": ("pages", "sites"),
-    "open-up": ("pages",),
-}
-
-
-def _points(steps_of: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(
-        f"{operation}.{step}"
-        for operation, steps in steps_of.items()
-        for step in ("begin", "begun", *steps, "before-commit", "after-commit")
-    )
-
-
-WRITE_POINTS = _points(_STEPS)
-"""Every point that a write passes, in order. `begin` is before BEGIN, `begun` after it."""
-MOVING_POINTS = _points(_MOVING_STEPS)
-"""The same points for what only shards do: delivering links and moving pages."""
-
 
 class NoFaults:
-    """Injects nothing."""
+    """Injects nothing (`levada.core.protocols.Faults`)."""
 
     def reach(self, point: str) -> None:
         pass
-
-
-class FaultAt:
-    """Raises `error` once, when `point` is reached for the `nth` time."""
-
-    def __init__(self, point: str, error: Exception, nth: int = 1) -> None:
-        self.point = point
-        self.error = error
-        self._left = nth
-
-    def reach(self, point: str) -> None:
-        if point == self.point:
-            self._left -= 1
-            if self._left == 0:
-                raise self.error
-
-
-class KillAt:
-    """Kills this process, as `kill -9` does, when `point` is reached for the `nth` time."""
-
-    def __init__(self, point: str, nth: int = 1) -> None:
-        self.point = point
-        self._left = nth
-
-    def reach(self, point: str) -> None:
-        if point == self.point:
-            self._left -= 1
-            if self._left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-
-class PointLog:
-    """Records every point that is reached."""
-
-    def __init__(self) -> None:
-        self.points: list[str] = []
-
-    def reach(self, point: str) -> None:
-        self.points.append(point)

@@ -1,4 +1,4 @@
-"""Term counts of several shards, read as one."""
+"""Term counts that hold nothing themselves: those of several shards, read as one, and those of a repeated reading."""
 
 from __future__ import annotations
 
@@ -47,3 +47,29 @@ class ShardedTrends:
 
 def _added(one: TermGrowth, other: TermGrowth) -> TermGrowth:
     return TermGrowth(one.term, one.language, one.now + other.now, one.past + other.past, one.sites + other.sites)
+
+
+class ForgottenTrends:
+    """Takes every round and keeps only the position, to read the stream once more."""
+
+    def __init__(self, position: int = 0) -> None:
+        self._position = position
+
+    def position(self) -> int:
+        return self._position
+
+    def counted(self, page_ids: Sequence[int]) -> dict[int, PageTerms]:
+        return {}
+
+    def commit(self, round: CountedRound) -> bool:
+        self._position = round.position
+        return True
+
+    def frequency(self, term: str, language: str | None = None) -> int:
+        return 0
+
+    def growth(self, query: TrendQuery) -> list[TermGrowth]:
+        return []
+
+    def tidy(self, oldest: float, rare_before: float, rare: int) -> None:
+        pass

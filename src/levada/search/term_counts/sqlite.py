@@ -107,21 +107,6 @@ def _create_if_empty(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
-TREND_POINTS = tuple(
-    f"count.{step}"
-    for step in (
-        "begin",
-        "begun",
-        "words",
-        "frequencies",
-        "news",
-        "pages",
-        "position",
-        "before-commit",
-        "after-commit",
-    )
-)
-"""Every point that the commit of a round passes, in order."""
 _DAY = 86_400
 _AT_ONCE = 500
 _ADD_FREQUENCY = """INSERT INTO frequencies VALUES (?, ?, ?)

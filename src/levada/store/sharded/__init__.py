@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from levada.store.sharded.plan import FixedPlan, ShardPlan
+from levada.store.sharded.plan import ShardPlan
 from levada.store.sharded.store import ShardedStore
 
-__all__ = ["FixedPlan", "ShardPlan", "ShardedStore"]
+__all__ = ["ShardPlan", "ShardedStore"]

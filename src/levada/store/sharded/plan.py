@@ -88,20 +88,6 @@ class PlanSource(Protocol):
     def close(self) -> None: ...
 
 
-class FixedPlan:
-    """A plan that never changes."""
-
-    def __init__(self, plan: ShardPlan) -> None:
-        self._plan = plan
-
-    @contextmanager
-    def steady(self) -> Iterator[ShardPlan]:
-        yield self._plan
-
-    def close(self) -> None:
-        pass
-
-
 class ShardPlace(msgspec.Struct, frozen=True, omit_defaults=True):
     """A shard's folder in the data folder (always used for its index and term counts), and its server if it has
     one."""

@@ -1,41 +1,59 @@
-"""Term counts in memory: the reference that other stores of term counts must match."""
+"""Parts in memory that only tests use: references that the stored ones must match, and a plan that stays."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+from levada.core.commands import ControlCommand, DesiredState
 from levada.core.hashing import term_number
 from levada.core.search_records import EVERY, CountedRound, FrequencyKey, NewsKey, PageTerms, TermGrowth, TrendQuery
 from levada.search.query import site_names
+from levada.store.sharded import ShardPlan
 
 _DAY = 86_400
 
 
-class ForgottenTrends:
-    """Takes every round and keeps only the position, to read the stream once more."""
+class FixedPlan:
+    """A plan that never changes."""
 
-    def __init__(self, position: int = 0) -> None:
-        self._position = position
+    def __init__(self, plan: ShardPlan) -> None:
+        self._plan = plan
 
-    def position(self) -> int:
-        return self._position
+    @contextmanager
+    def steady(self) -> Iterator[ShardPlan]:
+        yield self._plan
 
-    def counted(self, page_ids: Sequence[int]) -> dict[int, PageTerms]:
-        return {}
-
-    def commit(self, round: CountedRound) -> bool:
-        self._position = round.position
-        return True
-
-    def frequency(self, term: str, language: str | None = None) -> int:
-        return 0
-
-    def growth(self, query: TrendQuery) -> list[TermGrowth]:
-        return []
-
-    def tidy(self, oldest: float, rare_before: float, rare: int) -> None:
+    def close(self) -> None:
         pass
+
+
+class MemoryCommandQueue:
+    """The reference command queue, in memory."""
+
+    def __init__(self) -> None:
+        self._given = 0
+        self._pending: list[tuple[int, ControlCommand]] = []
+        self._desired_state = DesiredState()
+
+    def submit(self, command: ControlCommand) -> int:
+        self._given += 1
+        self._pending.append((self._given, command))
+        return self._given
+
+    def pending(self) -> list[tuple[int, ControlCommand]]:
+        return list(self._pending)
+
+    def mark_done(self, number: int, desired_state: DesiredState) -> None:
+        self._pending = [(each, command) for each, command in self._pending if each > number]
+        self._desired_state = desired_state
+
+    def desired_state(self) -> DesiredState:
+        return self._desired_state
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to close."""
 
 
 class MemoryTrends:
