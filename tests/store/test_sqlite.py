@@ -26,7 +26,7 @@ from levada.store.sql.base import KnownUrls
 from levada.store.sql.statements import DRAWN
 from levada.store.sqlite import SqliteStore
 from levada.store.sqlite import connection as opening
-from levada.store.sqlite.schema import SCHEMA_VERSION
+from levada.store.sqlite.connection import SCHEMA_VERSION
 from levada.testing.store.visits import first, links, visited
 from tests.faults import WRITE_POINTS, FaultAt, PointLog
 from tests.invariants import check_invariants
@@ -409,14 +409,14 @@ def test_a_store_that_another_process_makes_meanwhile_is_opened(
     path = tmp_path / "levada.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("PRAGMA journal_mode = WAL")
-        read_marks = opening._marks
+        read_marks = opening.marks
 
         def made_just_then(connection: sqlite3.Connection) -> tuple[int, int]:
             marks = read_marks(connection)
-            monkeypatch.setattr(opening, "_marks", read_marks)
+            monkeypatch.setattr(opening, "marks", read_marks)
             opening._create(other)
             return marks
 
-        monkeypatch.setattr(opening, "_marks", made_just_then)
+        monkeypatch.setattr(opening, "marks", made_just_then)
         with closing(SqliteStore(path)) as store:
             assert store.stats(0.0).known == 0

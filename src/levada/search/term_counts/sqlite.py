@@ -8,11 +8,8 @@ position.
 from __future__ import annotations
 
 import sqlite3
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from levada.core.errors import StoreDamaged, StoreError
 from levada.core.hashing import term_number
@@ -21,91 +18,7 @@ from levada.core.search_records import CountedRound, PageTerms, TermGrowth, Tren
 from levada.search.query import site_names
 from levada.store.faults import NoFaults
 from levada.store.rules import plain_text
-from levada.store.sqlite.connection import translated, write_ahead
-
-_APPLICATION_ID = 0x4C765472  # "LvTr"
-_VERSION = 1
-_BUSY_SECONDS = 20.0
-_WAL_BYTES_KEPT = 16 << 20
-_SCHEMA = (
-    "CREATE TABLE numbers (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE words (term INTEGER PRIMARY KEY, word TEXT NOT NULL)",
-    "CREATE TABLE sites (id INTEGER PRIMARY KEY, site TEXT NOT NULL UNIQUE)",
-    """CREATE TABLE frequencies (
-        term INTEGER NOT NULL,
-        language TEXT NOT NULL,
-        documents INTEGER NOT NULL,
-        PRIMARY KEY (term, language)
-    ) WITHOUT ROWID""",
-    # By window first: queries and deletions are ranges of it.
-    """CREATE TABLE news (
-        window INTEGER NOT NULL,
-        language TEXT NOT NULL,
-        term INTEGER NOT NULL,
-        site_id INTEGER NOT NULL,
-        changes INTEGER NOT NULL,
-        PRIMARY KEY (window, language, term, site_id)
-    ) WITHOUT ROWID""",
-    """CREATE TABLE pages (
-        page_id INTEGER PRIMARY KEY,
-        version INTEGER NOT NULL,
-        language TEXT NOT NULL,
-        terms BLOB
-    )""",
-    "CREATE TABLE reports (id INTEGER PRIMARY KEY, report BLOB NOT NULL)",
-    "INSERT INTO words VALUES (0, '')",
-    f"PRAGMA application_id = {_APPLICATION_ID}",
-    f"PRAGMA user_version = {_VERSION}",
-)
-
-
-def open_trends_file(path: Path, *, read_only: bool) -> sqlite3.Connection:
-    """Open the file; raise `StoreDamaged` if it should be deleted and counted again."""
-    mode = "mode=rwc" if not read_only else "mode=ro" if _has_log(path) else "mode=ro&immutable=1"
-    try:
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?{mode}",
-            uri=True,
-            timeout=_BUSY_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        try:
-            _prepare(connection, path, read_only)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-    except (sqlite3.Error, OSError) as error:
-        raise translated(error, path) from error
-
-
-def _has_log(path: Path) -> bool:
-    log = path.with_name(f"{path.name}-wal")
-    return log.exists() and log.stat().st_size > 0
-
-
-def _prepare(connection: sqlite3.Connection, path: Path, read_only: bool) -> None:
-    if not read_only:
-        write_ahead(connection, _BUSY_SECONDS)
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_KEPT}")
-        _create_if_empty(connection)
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if application != _APPLICATION_ID:
-        raise StoreError(f"{path} is a database, but not one of term counts: move it away")
-    if version != _VERSION:
-        raise StoreDamaged(f"{path} is of another format ({version}, ours is {_VERSION}): delete it")
-
-
-def _create_if_empty(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
-        for statement in _SCHEMA:
-            connection.execute(statement)
-    connection.execute("COMMIT")
-
+from levada.store.sqlite.small_file import SmallFile
 
 _DAY = 86_400
 _AT_ONCE = 500
@@ -132,19 +45,45 @@ _DROP_WORDS = """DELETE FROM words WHERE term != 0
     AND term NOT IN (SELECT term FROM frequencies) AND term NOT IN (SELECT term FROM news)"""
 
 
-class SqliteTrends:
+class SqliteTrends(SmallFile):
     """Each round is one transaction: all of it, or an error and nothing. Several processes may count; one is
-    first."""
+    first. A `StoreDamaged` when it is opened says that it should be deleted and counted again."""
+
+    application_id = 0x4C765472  # "LvTr"
+    schema = (
+        "CREATE TABLE numbers (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID",
+        "CREATE TABLE words (term INTEGER PRIMARY KEY, word TEXT NOT NULL)",
+        "CREATE TABLE sites (id INTEGER PRIMARY KEY, site TEXT NOT NULL UNIQUE)",
+        """CREATE TABLE frequencies (
+            term INTEGER NOT NULL,
+            language TEXT NOT NULL,
+            documents INTEGER NOT NULL,
+            PRIMARY KEY (term, language)
+        ) WITHOUT ROWID""",
+        # By window first: queries and deletions are ranges of it.
+        """CREATE TABLE news (
+            window INTEGER NOT NULL,
+            language TEXT NOT NULL,
+            term INTEGER NOT NULL,
+            site_id INTEGER NOT NULL,
+            changes INTEGER NOT NULL,
+            PRIMARY KEY (window, language, term, site_id)
+        ) WITHOUT ROWID""",
+        """CREATE TABLE pages (
+            page_id INTEGER PRIMARY KEY,
+            version INTEGER NOT NULL,
+            language TEXT NOT NULL,
+            terms BLOB
+        )""",
+        "CREATE TABLE reports (id INTEGER PRIMARY KEY, report BLOB NOT NULL)",
+        "INSERT INTO words VALUES (0, '')",
+    )
+    durable = False
+    busy_seconds = 20.0
 
     def __init__(self, path: Path, *, faults: Faults | None = None, read_only: bool = False) -> None:
-        self.path = path
         self._faults = faults or NoFaults()
-        self._lock = threading.RLock()
-        self._connection = open_trends_file(path, read_only=read_only)
-
-    def close(self) -> None:
-        with self._lock:
-            self._connection.close()
+        super().__init__(path, read_only=read_only)
 
     def position(self) -> int:
         return self._number("position")
@@ -205,23 +144,22 @@ class SqliteTrends:
         return bytes(rows[0][0]) if rows else b""
 
     def _write(self, run: sqlite3.Connection, round: CountedRound) -> None:
-        reach = self._faults.reach
         words = ((number, plain_text(word)) for number, word in sorted(round.words.items()))
         run.executemany("INSERT OR IGNORE INTO words VALUES (?, ?)", words)
-        reach("count.words")
+        self._reach("words")
         frequencies = sorted((term, language, n) for (language, term), n in round.frequencies.items())
         run.executemany(_ADD_FREQUENCY, frequencies)
         run.executemany(_DROP_FREQUENCY, [(term, language) for term, language, n in frequencies if n < 0])
-        reach("count.frequencies")
+        self._reach("frequencies")
         sites = self._site_ids(run, {site for _, site, _, _ in round.news})
         news = ((window, language, term, sites[site], n) for (window, site, language, term), n in round.news.items())
         run.executemany(_ADD_NEWS, sorted(news))
-        reach("count.news")
+        self._reach("news")
         pages = ((id, page.version, page.language, page.terms) for id, page in sorted(round.pages.items()))
         run.executemany("INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?)", pages)
-        reach("count.pages")
+        self._reach("pages")
         run.execute("INSERT OR REPLACE INTO numbers VALUES ('position', ?)", (round.position,))
-        reach("count.position")
+        self._reach("position")
 
     def _site_ids(self, run: sqlite3.Connection, sites: set[str]) -> dict[str, int]:
         run.executemany("INSERT OR IGNORE INTO sites (site) VALUES (?)", ((site,) for site in sorted(sites)))
@@ -232,31 +170,11 @@ class SqliteTrends:
         rows = self._rows("SELECT n FROM numbers WHERE name = ?", (name,))
         return int(rows[0][0]) if rows else 0
 
-    def _rows(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
-        with self._lock:
-            try:
-                return self._connection.execute(sql, parameters).fetchall()
-            except sqlite3.Error as error:
-                raise translated(error, self.path) from error
+    def _reach(self, step: str) -> None:
+        self._faults.reach(f"count.{step}")
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            try:
-                self._faults.reach("count.begin")
-                self._connection.execute("BEGIN IMMEDIATE")
-                self._faults.reach("count.begun")
-                yield self._connection
-                self._faults.reach("count.before-commit")
-                self._connection.execute("COMMIT")
-                self._faults.reach("count.after-commit")
-            except (sqlite3.Error, OSError) as error:
-                self._roll_back()
-                raise translated(error, self.path) from error
-            except BaseException:
-                self._roll_back()
-                raise
-
-    def _roll_back(self) -> None:
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
+    def _check(self, application_id: int, version: int) -> None:
+        if application_id != self.application_id:
+            raise StoreError(f"{self.path} is a database, but not one of term counts: move it away")
+        if version != self.version:
+            raise StoreDamaged(f"{self.path} is of another format ({version}, ours is {self.version}): delete it")

@@ -6,14 +6,16 @@ import errno
 import os
 import sqlite3
 import time
+from collections.abc import Iterable
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 from levada.core.errors import StoreDamaged, StoreError, StoreLocked
 from levada.store.base import StoreLimits
 from levada.store.sql.base import check_format, no_space
-from levada.store.sqlite.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
 
+APPLICATION_ID = 0x4C764461  # "LvDa"
+SCHEMA_VERSION = 6
 CHECKED_ON_OPENING = 64 << 20
 CHECKPOINT_PAGES = 4000
 WAL_BYTES_KEPT = 64 << 20
@@ -63,6 +65,31 @@ def write_ahead(connection: sqlite3.Connection, seconds: float) -> None:
             return
 
 
+def has_log(path: Path) -> bool:
+    """Whether a writer of this file has left anything in its log."""
+    log = path.with_name(f"{path.name}-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
+def marks(connection: sqlite3.Connection) -> tuple[int, int]:
+    """The application id and the version of a file."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    return application, connection.execute("PRAGMA user_version").fetchone()[0]
+
+
+def is_empty(connection: sqlite3.Connection) -> bool:
+    return not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+
+
+def create_if_empty(connection: sqlite3.Connection, schema: Iterable[str], application_id: int, version: int) -> None:
+    """Create these tables, unless another process did so while we waited for it."""
+    connection.execute("BEGIN IMMEDIATE")
+    if is_empty(connection):
+        for statement in (*schema, f"PRAGMA application_id = {application_id}", f"PRAGMA user_version = {version}"):
+            connection.execute(statement)
+    connection.execute("COMMIT")
+
+
 def translated(error: sqlite3.Error | OSError, path: Path) -> StoreError:
     """One sentence that says what happened and what to do. Nothing of the failed batch was written."""
     if isinstance(error, OSError):
@@ -106,8 +133,7 @@ def _connection(path: Path, limits: StoreLimits, read_only: bool) -> sqlite3.Con
 def _reading_modes(path: Path) -> tuple[str, ...]:
     """A reader opens for writing where it can, because only then can it recover the log of a killed writer. Where
     it may not write and no log is left, nothing can change."""
-    log = path.with_name(f"{path.name}-wal")
-    if os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size):
+    if os.access(path.parent, os.W_OK) or has_log(path):
         return "mode=rw", "mode=ro"
     return ("mode=ro&immutable=1",)
 
@@ -117,8 +143,8 @@ def _prepare(connection: sqlite3.Connection, path: Path, limits: StoreLimits, re
     if read_only:
         connection.execute("PRAGMA query_only = ON")
     connection.execute("BEGIN")  # one snapshot: another process may be creating the store
-    application, version = _marks(connection)
-    empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    application, version = marks(connection)
+    empty = is_empty(connection)
     connection.execute("COMMIT")
     if application != APPLICATION_ID and not (empty and application == 0):
         raise StoreDamaged(f"{path} is a database, but not of Levada: name another folder")
@@ -138,15 +164,8 @@ def _prepare(connection: sqlite3.Connection, path: Path, limits: StoreLimits, re
         check(connection, path)
 
 
-def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    return application, connection.execute("PRAGMA user_version").fetchone()[0]
-
-
 def _create(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    # Another process may have been first while we waited.
-    if _marks(connection)[0] != APPLICATION_ID:
-        for statement in SCHEMA:
-            connection.execute(statement)
-    connection.execute("COMMIT")
+    from importlib.resources import files  # imported here: a store is created once
+
+    schema = files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
+    create_if_empty(connection, schema.split(";\n"), APPLICATION_ID, SCHEMA_VERSION)

@@ -4,65 +4,89 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar
 
 from levada.core.errors import StoreError
-from levada.store.sqlite.connection import translated, write_ahead
+from levada.store.rows import Row
+from levada.store.sql.base import Parameters
+from levada.store.sqlite.connection import create_if_empty, has_log, marks, translated, write_ahead
 
-T = TypeVar("T")
-
-_BUSY_SECONDS = 5.0
+_WAL_BYTES_KEPT = 16 << 20
 
 
 class SmallFile:
-    """A database of one application id and version. With `durable`, a commit waits for the disk. `holds` names its
-    content in the message about a file that is something else."""
+    """A database of one application id and version. Every failure of it is a `StoreError`."""
 
-    def __init__(
-        self, path: Path, schema: Sequence[str], *, application_id: int, version: int, holds: str, durable: bool
-    ) -> None:
+    application_id: ClassVar[int]
+    version: ClassVar[int] = 1
+    schema: ClassVar[Sequence[str]]
+    holds: ClassVar[str]  # its content, in the message about a file that is something else
+    durable: ClassVar[bool]  # whether a commit waits for the disk
+    busy_seconds: ClassVar[float] = 5.0
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
-        self._lock = threading.Lock()
-        try:
-            self.connection = sqlite3.connect(
-                path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        self._lock = threading.RLock()
+        mode = "mode=rwc" if not read_only else "mode=ro" if has_log(path) else "mode=ro&immutable=1"
+        with self._translated():
+            self._connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?{mode}",
+                uri=True,
+                timeout=self.busy_seconds,
+                isolation_level=None,
+                check_same_thread=False,
             )
-        except sqlite3.Error as error:
-            raise translated(error, path) from error
-        try:
-            self.run(lambda: self._prepare(schema, durable))
-            self._check((application_id, version), holds)
-        except BaseException:
-            self.close()
-            raise
-
-    def run(self, operation: Callable[[], T]) -> T:
-        """Run an operation alone. A failure leaves no transaction open."""
-        with self._lock:
             try:
-                return operation()
-            except sqlite3.Error as error:
-                if self.connection.in_transaction:
-                    self.connection.execute("ROLLBACK")
-                raise translated(error, self.path) from error
+                if not read_only:
+                    self._prepare()
+                self._check(*marks(self._connection))
+            except BaseException:
+                self._connection.close()
+                raise
 
     def close(self) -> None:
         with self._lock:
-            self.connection.close()
+            self._connection.close()
 
-    def _prepare(self, schema: Sequence[str], durable: bool) -> None:
-        write_ahead(self.connection, _BUSY_SECONDS)
-        self.connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-        self.connection.execute("BEGIN IMMEDIATE")
-        if not self.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            for statement in schema:
-                self.connection.execute(statement)
-        self.connection.execute("COMMIT")
+    def _rows(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        with self._lock, self._translated():
+            return self._connection.execute(sql, parameters).fetchall()
 
-    def _check(self, expected: tuple[int, int], holds: str) -> None:
-        names = ("application_id", "user_version")
-        found = self.run(lambda: tuple(self.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names))
-        if found != expected:
-            raise StoreError(f"{self.path} holds no {holds} that this Levada can read: move it away")
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """All that the block writes, or an error and nothing."""
+        with self._lock, self._translated():
+            try:
+                self._reach("begin")
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._reach("begun")
+                yield self._connection
+                self._reach("before-commit")
+                self._connection.execute("COMMIT")
+                self._reach("after-commit")
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+    def _reach(self, step: str) -> None:
+        """Pass a point at which a test may inject a fault."""
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise translated(error, self.path) from error
+
+    def _prepare(self) -> None:
+        write_ahead(self._connection, self.busy_seconds)
+        self._connection.execute(f"PRAGMA synchronous = {'FULL' if self.durable else 'NORMAL'}")
+        self._connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_KEPT}")
+        create_if_empty(self._connection, self.schema, self.application_id, self.version)
+
+    def _check(self, application_id: int, version: int) -> None:
+        if (application_id, version) != (self.application_id, self.version):
+            raise StoreError(f"{self.path} holds no {self.holds} that this Levada can read: move it away")
