@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -16,7 +13,7 @@ from levada.store.base import StoreLimits
 from levada.store.postgresql.connection import Address, connect, is_away, translated
 from levada.store.postgresql.schema import prepare
 from levada.store.rows import Row
-from levada.store.sql.base import Parameters
+from levada.store.sql.base import Database, Parameters, Write
 
 if TYPE_CHECKING:
     import psycopg
@@ -30,20 +27,18 @@ _TRIES = 6
 
 _COUNT = """INSERT INTO counters (name, n) SELECT * FROM unnest(%s::text[], %s::bigint[])
     ON CONFLICT (name) DO UPDATE SET n = counters.n + excluded.n"""
-_STEPS = """INSERT INTO counters (name, n) VALUES ('seq', %(base)s + %(count)s)
-    ON CONFLICT (name) DO UPDATE SET n = greatest(counters.n, %(base)s) + %(count)s RETURNING n"""
 
 
-class PostgresqlWrite:
+class PostgresqlWrite(Write):
     """A transaction in progress."""
 
+    _take = """INSERT INTO counters (name, n) VALUES (%(name)s, %(base)s + %(count)s)
+        ON CONFLICT (name) DO UPDATE SET n = greatest(counters.n, %(base)s) + %(count)s RETURNING n"""
+
     def __init__(self, connection: psycopg.Connection[Any], operation: str, faults: Faults, seq_base: int) -> None:
+        super().__init__(operation, faults, seq_base)
         self._connection = connection
-        self._operation = operation
-        self._faults = faults
-        self._seq_base = seq_base
-        self._counted: Counter[str] = Counter()
-        self.pipeline = connection.pipeline  # sends what is written within it together
+        self.pipeline = connection.pipeline
 
     def rows(self, sql: str, parameters: Parameters = (), /) -> list[Row]:
         return self._connection.execute(sql.encode(), parameters, binary=True).fetchall()
@@ -55,68 +50,23 @@ class PostgresqlWrite:
         if rows:
             self._connection.cursor().executemany(sql.encode(), rows)
 
-    def count(self, name: str, n: int = 1) -> None:
-        self._counted[name] += n
-
     def write_counts(self) -> None:
         """Write the counters last: from here to the commit no other transaction can write them."""
-        changed = sorted((name, n) for name, n in self._counted.items() if n)
-        self._counted.clear()
-        if changed:
+        if changed := self.changed_counts():
             self.execute(_COUNT, [list(column) for column in zip(*changed, strict=True)])
 
-    def take_steps(self, count: int) -> range:
-        """Take `count` numbers for changes, as the last step: others wait for it until the commit."""
-        if not count:
-            return range(0)
-        self.write_counts()
-        ((last,),) = self.rows(_STEPS, {"base": self._seq_base, "count": count})
-        return range(last - count + 1, last + 1)
 
-    def reach(self, step: str) -> None:
-        self._faults.reach(f"{self._operation}.{step}")
-
-
-class PostgresqlDatabase:
-    """One connection with one transaction at a time. Every failure of the server becomes a `StoreError`.
-
-    A lost connection is reopened once where that repeats nothing: before a transaction begins, and for a query that
-    only reads.
-    """
+class PostgresqlDatabase(Database[PostgresqlWrite]):
+    """One connection to a server. A lost one is reopened once where that repeats nothing: before a transaction
+    begins, and for a query that only reads."""
 
     def __init__(self, address: Address, limits: StoreLimits, faults: Faults, *, read_only: bool) -> None:
-        self.place = address.place
-        self.seq_base = 0  # changes are numbered from here at least
+        super().__init__(address.place, faults)
         self._address = address
         self._limits = limits
-        self._faults = faults
         self._read_only = read_only
-        self._lock = threading.RLock()
         self._closed = False
         self._connection = self._connect(make=not read_only)
-
-    @contextmanager
-    def write(self, operation: str) -> Iterator[PostgresqlWrite]:
-        """A transaction: committed if the block ends normally, otherwise rolled back and the failure raised."""
-        import psycopg
-
-        with self._lock:
-            try:
-                self._faults.reach(f"{operation}.begin")
-                self._begin()
-                self._faults.reach(f"{operation}.begun")
-                write = PostgresqlWrite(self._connection, operation, self._faults, self.seq_base)
-                yield write
-                write.write_counts()
-                write.reach("before-commit")
-                self._commit()
-                write.reach("after-commit")
-            except (psycopg.Error, OSError) as error:
-                self._roll_back()
-                raise translated(error, self.place) from error
-            except BaseException:
-                self._roll_back()
-                raise
 
     def rows(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         import psycopg
@@ -137,9 +87,6 @@ class PostgresqlDatabase:
         ((version,),) = self.rows("SELECT format FROM levada_store")
         return int(version)
 
-    def mark(self) -> int | None:
-        return None
-
     def close(self) -> None:
         with self._lock:
             self._closed = True
@@ -149,10 +96,9 @@ class PostgresqlDatabase:
         self._usable()
         return self._connection.execute(sql.encode(), parameters, binary=True).fetchall()
 
-    def _begin(self) -> None:
+    def _begin(self, operation: str) -> PostgresqlWrite:
         import psycopg
 
-        self._usable()
         try:
             self._connection.execute("BEGIN")
         except psycopg.Error as error:
@@ -160,6 +106,7 @@ class PostgresqlDatabase:
                 raise
             self._reconnect()
             self._connection.execute("BEGIN")
+        return PostgresqlWrite(self._connection, operation, self._faults, self.seq_base)
 
     def _commit(self) -> None:
         """Commit. The server answers a commit of a failed transaction with a rollback, and reports no error."""
@@ -171,6 +118,11 @@ class PostgresqlDatabase:
             raise StoreError(f"{self.place} is closed")
         if self._connection.closed:
             self._reconnect()
+
+    def _translated(self, error: BaseException) -> StoreError | None:
+        import psycopg
+
+        return translated(error, self.place) if isinstance(error, psycopg.Error | OSError) else None
 
     def _is_lost(self, error: psycopg.Error) -> bool:
         return self._connection.closed or is_away(error)

@@ -1,56 +1,129 @@
-"""What the shared SQL store needs from a database: transactions, a dialect, and locked site rows."""
+"""What both databases of the SQL store share: transactions, a dialect, and locked site rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from levada.core.errors import StoreError, StoreFull, StoreTooNew
+from levada.core.protocols import Faults
 from levada.store.rows import Row
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 
 
-class Write(Protocol):
-    """A transaction in progress."""
+class Write:
+    """A transaction in progress. Each database adds how it runs a statement."""
 
-    def rows(self, sql: str, parameters: Parameters = (), /) -> list[Row]: ...
-    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> object: ...
-    def executemany(self, sql: str, rows: Sequence[Row], /) -> object: ...
+    execute: Callable[..., Any]
+    executemany: Callable[..., Any]
+    pipeline: Callable[[], AbstractContextManager[object]]  # sends what is written within it together
+    _take: ClassVar[str]  # name, base, count: adds to a counter that begins with base, and gives the new value
+
+    def __init__(self, operation: str, faults: Faults, seq_base: int) -> None:
+        self._operation = operation
+        self._faults = faults
+        self._seq_base = seq_base
+        self._counted: Counter[str] = Counter()
+
+    def rows(self, sql: str, parameters: Parameters = (), /) -> list[Row]:
+        raise NotImplementedError
+
+    def write_counts(self) -> None:
+        """Write the counters."""
+        raise NotImplementedError
 
     def count(self, name: str, n: int = 1) -> None:
         """Add to a counter. Counters are written at the end of the transaction."""
+        self._counted[name] += n
+
+    def changed_counts(self) -> list[tuple[str, int]]:
+        """What was added to counters since they were last written."""
+        changed = sorted((name, n) for name, n in self._counted.items() if n)
+        self._counted.clear()
+        return changed
+
+    def take(self, name: str, base: int, count: int) -> range:
+        """Take the next `count` numbers of a counter, all above `base`."""
+        ((last,),) = self.rows(self._take, {"name": name, "base": base, "count": count})
+        return range(last - count + 1, last + 1)
 
     def take_steps(self, count: int) -> range:
         """Take `count` numbers for changes, as the last step: on a server, others wait for it until the commit."""
+        if not count:
+            return range(0)
+        self.write_counts()
+        return self.take("seq", self._seq_base, count)
 
-    def reach(self, step: str) -> None: ...
-
-    def pipeline(self) -> AbstractContextManager[object]:
-        """Sends what is written within it together."""
+    def reach(self, step: str) -> None:
+        self._faults.reach(f"{self._operation}.{step}")
 
 
 WriteT = TypeVar("WriteT", bound=Write)
-WriteT_co = TypeVar("WriteT_co", bound=Write, covariant=True)
 
 
-class Database(Protocol[WriteT_co]):
-    """One connection with one transaction at a time. Every failure is a `StoreError`."""
+class Database(Generic[WriteT]):
+    """One connection with one transaction at a time. Every failure of the database is a `StoreError`."""
 
-    seq_base: int  # changes are numbered from here at least
+    def __init__(self, place: str, faults: Faults) -> None:
+        self.place = place
+        self.seq_base = 0  # changes are numbered from here at least
+        self._faults = faults
+        self._lock = threading.RLock()
 
-    @property
-    def place(self) -> str: ...
-    def write(self, operation: str) -> AbstractContextManager[WriteT_co]: ...
-    def rows(self, sql: str, parameters: Parameters = ()) -> list[Row]: ...
-    def format(self) -> int: ...
+    def rows(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        raise NotImplementedError
+
+    def format(self) -> int:
+        raise NotImplementedError
 
     def mark(self) -> int | None:
         """Changes with every commit of another connection; None where finding out costs as much as a query."""
+        return None
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        raise NotImplementedError
+
+    @contextmanager
+    def write(self, operation: str) -> Iterator[WriteT]:
+        """A transaction: committed if the block ends normally, otherwise rolled back and the failure raised."""
+        with self._lock:
+            self._usable()
+            try:
+                self._faults.reach(f"{operation}.begin")
+                write = self._begin(operation)
+                write.reach("begun")
+                yield write
+                write.write_counts()
+                write.reach("before-commit")
+                self._commit()
+                write.reach("after-commit")
+            except BaseException as error:
+                self._roll_back()
+                if (translation := self._translated(error)) is None:
+                    raise
+                raise translation from error
+
+    def _usable(self) -> None:
+        """Raise if the database was closed."""
+        raise NotImplementedError
+
+    def _begin(self, operation: str) -> WriteT:
+        raise NotImplementedError
+
+    def _commit(self) -> None:
+        raise NotImplementedError
+
+    def _roll_back(self) -> None:
+        raise NotImplementedError
+
+    def _translated(self, error: BaseException) -> StoreError | None:
+        """The failure of the database that this error is; None if it is another error."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -121,9 +194,22 @@ class HeldSite:
         if due != self.due_at:
             self.due_at, self.changed = due, True
 
+    def pass_turn(self, turn_at: float, taken: int) -> None:
+        """So many pages were leased; the next may be from `turn_at` on."""
+        self.turn_at = turn_at
+        self.taken += taken
+        self.changed = True
+
     def admit(self) -> None:
         if not self.admitted:
             self.admitted = self.changed = True
+
+    def add_page(self, at: float) -> None:
+        """Count a new page, due at `at`."""
+        self.pages += 1
+        self.numbered += 1
+        self.changed = True
+        self.pull(at)
 
 
 class HeldSites(Generic[WriteT]):

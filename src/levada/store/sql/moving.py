@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from levada.core.records import OutboxLink, PageState
 from levada.store.base import Capability, MovedPage, MovedVersion
@@ -31,6 +31,12 @@ class SqlStore(SqlFrontier[WriteT]):
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.SHARD})
     away: ClassVar[Mapping[int, str]] = {}
+
+    @property
+    def shards(self) -> tuple[Self]:
+        return (self,)
+
+    logs = shards
 
     def _fence_off(self, write: WriteT, ids: Sequence[int]) -> None:
         """Give these pages a lease that never expires."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, Generic
+from typing import Any, ClassVar, Generic
 
 from levada.core.records import Change, ChangeEvent, CollectionStats, Document, PageRecord, SiteRecord, VersionInfo
 from levada.store.base import StoreLimits
 from levada.store.rows import CHANGE_KINDS, Row, change_record, document_record, page_record, site_record
 from levada.store.rules import DUE_COUNTED, checked_one_in, plain_text
-from levada.store.sql.base import Database, KnownUrls, Parameters, Write, WriteT
+from levada.store.sql.base import Database, KnownUrls, Parameters, WriteT
 from levada.store.sql.statements import Statements
 from levada.store.summaries import PageSummary, SummaryVersion, summary_of
 
@@ -140,7 +140,7 @@ class SqlReader(Generic[WriteT]):
 class PageSummaries:
     """The summaries of the visited pages of the shard `name`, by URL, from `low` to before `high`."""
 
-    def __init__(self, database: Database[Write], sql: Statements, name: str) -> None:
+    def __init__(self, database: Database[Any], sql: Statements, name: str) -> None:
         self._database = database
         self._sql = sql
         self._name = name

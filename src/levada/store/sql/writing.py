@@ -68,12 +68,15 @@ _LOOKED_UP_AT_ONCE = 1_000
 class Intake(Generic[WriteT]):
     """What one transaction found, refused and changed; `finish` writes it."""
 
+    _sites: HeldSites[WriteT]
+
     def __init__(self, write: WriteT, sql: Statements, limits: StoreLimits, known: KnownUrls) -> None:
         self.held: list[str] = []  # certainly stored once this transaction is committed
         self._write = write
         self._sql = sql
         self._limits = limits
         self._known = known
+        self._pages: list[Row] = []  # new ones
         self._forwarded: list[Row] = []
         self._refused: dict[tuple[int, Reason], list[int | str]] = {}
 
@@ -98,8 +101,24 @@ class Intake(Generic[WriteT]):
         """Note that a page of this site becomes due at `at`."""
         raise NotImplementedError
 
-    def finish(self) -> None:
+    def _write_pages(self) -> None:
+        """Write what was held back of the new pages."""
         raise NotImplementedError
+
+    def finish(self) -> None:
+        """Write refusals last: on a server, other transactions wait for those of unknown sites."""
+        if self._pages:
+            self._write_pages()
+            self._write.count("unvisited", len(self._pages))
+            self._write.count(f"state.{PageState.NEW}", len(self._pages))
+        if self._forwarded:
+            self._write.executemany(self._sql.forward, self._forwarded)
+        self._sites.save()
+        refused = sorted(self._refused.items())
+        if refused:
+            self._write.executemany(self._sql.count_refusal, [(*key, *count) for key, count in refused])
+        for (_, reason), (n, _) in refused:
+            self._write.count(f"refused.{reason}", int(n))
 
     def take_links(self, result: VisitResult) -> None:
         """Take in what a visit found, and when its page is due again."""
@@ -119,17 +138,6 @@ class Intake(Generic[WriteT]):
             self._refused[key][0] += 1  # type: ignore[operator]
         else:
             self._refused[key] = [1, example_of(refusal)]
-
-    def _write_links(self) -> None:
-        if self._forwarded:
-            self._write.executemany(self._sql.forward, self._forwarded)
-
-    def _write_refusals(self) -> None:
-        refused = sorted(self._refused.items())
-        if refused:
-            self._write.executemany(self._sql.count_refusal, [(*key, *count) for key, count in refused])
-        for (_, reason), (n, _) in refused:
-            self._write.count(f"refused.{reason}", int(n))
 
 
 @dataclass
@@ -159,8 +167,9 @@ class SqlFrontier(SqlReader[WriteT]):
         """Lease these pages (their numbers, and those of their sites)."""
         raise NotImplementedError
 
-    def _lapse_all(self, write: WriteT) -> None:
-        """End every lease except those of moving pages."""
+    def _lapse(self, write: WriteT, now: float, *, wait: bool) -> None:
+        """End expired leases, except those of moving pages. Those of sites that another process holds end with the
+        next lease, unless we `wait`."""
         raise NotImplementedError
 
     def _earliest_due(self, write: WriteT, sites: Sequence[int], after: float = EVER) -> dict[int, float]:
@@ -200,9 +209,7 @@ class SqlFrontier(SqlReader[WriteT]):
             write.reach("leases")
             (lease,) = self._grant(write, [(page.id, site.id)], now + seconds)
             write.reach("turns")
-            site.turn_at = now + (self._limits.delay if site.delay is None else site.delay)
-            site.taken += 1
-            site.changed = True
+            site.pass_turn(now + (self._limits.delay if site.delay is None else site.delay), 1)
             site.set_turn(self._earliest_due(write, [site.id]).get(site.id))
             sites.save()
         return lease
@@ -260,7 +267,7 @@ class SqlFrontier(SqlReader[WriteT]):
     def forget_leases(self) -> None:
         with self._database.write("forget") as write:
             write.reach("lapse")
-            self._lapse_all(write)
+            self._lapse(write, float("inf"), wait=True)
 
     def limit_waits(self, now: float, latest: float) -> int:
         rows = self._rows(self.sql.waiting_beyond, {"latest": latest, "forever": FOREVER})

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -12,87 +11,41 @@ from levada.core.errors import StoreError
 from levada.core.protocols import Faults
 from levada.store.base import StoreLimits
 from levada.store.rows import Row
-from levada.store.sql.base import Parameters
+from levada.store.sql.base import Database, Parameters, Write
 from levada.store.sqlite.connection import connect, translated
 
-_TOGETHER: nullcontext[None] = nullcontext()
-_WRITE_COUNTERS = "INSERT INTO counters (name, n) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET n = excluded.n"
+_COUNT = "INSERT INTO counters (name, n) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET n = n + excluded.n"
 
 
-class SqliteWrite:
-    """A transaction in progress. Counters are read at its beginning and written once, at its end."""
+class SqliteWrite(Write):
+    """A transaction in progress."""
+
+    execute: Callable[..., sqlite3.Cursor]
+    executemany: Callable[..., sqlite3.Cursor]
+    _take = """INSERT INTO counters (name, n) VALUES (:name, :base + :count)
+        ON CONFLICT (name) DO UPDATE SET n = max(n, :base) + :count RETURNING n"""
 
     def __init__(self, connection: sqlite3.Connection, operation: str, faults: Faults, seq_base: int) -> None:
+        super().__init__(operation, faults, seq_base)
         self.execute = connection.execute
         self.executemany = connection.executemany
-        self.counts: dict[str, int] = dict(connection.execute("SELECT name, n FROM counters"))
-        self._changed: set[str] = set()
-        self._operation = operation
-        self._faults = faults
-        self._seq_base = seq_base
+        self.pipeline = nullcontext  # statements cost no round trip here
 
     def rows(self, sql: str, parameters: Parameters = (), /) -> list[Row]:
         return self.execute(sql, parameters).fetchall()
 
-    def count(self, name: str, n: int = 1) -> None:
-        if n:
-            self.count_from(0, name, n)
-
-    def count_from(self, base: int, name: str, n: int) -> int:
-        """Count `n` more, from `base` at least; return the new total."""
-        total = self.counts[name] = max(self.counts.get(name, 0), base) + n
-        self._changed.add(name)
-        return total
-
-    def take_steps(self, count: int) -> range:
-        if not count:
-            return range(0)
-        last = self.count_from(self._seq_base, "seq", count)
-        return range(last - count + 1, last + 1)
-
-    def pipeline(self) -> nullcontext[None]:
-        """Does nothing: statements cost no round trip here."""
-        return _TOGETHER
-
     def write_counts(self) -> None:
-        self.executemany(_WRITE_COUNTERS, [(name, self.counts[name]) for name in sorted(self._changed)])
-
-    def reach(self, step: str) -> None:
-        self._faults.reach(f"{self._operation}.{step}")
+        self.executemany(_COUNT, self.changed_counts())
 
 
-class SqliteDatabase:
-    """One connection with one transaction at a time. Every failure of the engine becomes a `StoreError`."""
+class SqliteDatabase(Database[SqliteWrite]):
+    """One connection to a file."""
 
     def __init__(self, path: Path, limits: StoreLimits, faults: Faults, *, read_only: bool = False) -> None:
+        super().__init__(str(path), faults)
         self.path = path
-        self.place = str(path)
-        self.seq_base = 0  # changes are numbered from here at least
-        self._faults = faults
-        self._lock = threading.RLock()
         self._connection = connect(path, limits, read_only=read_only)
         self._broken = ""
-
-    @contextmanager
-    def write(self, operation: str) -> Iterator[SqliteWrite]:
-        """A transaction: committed if the block ends normally, otherwise rolled back and the failure raised."""
-        with self._lock:
-            self._usable()
-            try:
-                self._faults.reach(f"{operation}.begin")
-                self._connection.execute("BEGIN IMMEDIATE")
-                self._faults.reach(f"{operation}.begun")
-                write = SqliteWrite(self._connection, operation, self._faults, self.seq_base)
-                yield write
-                write.write_counts()
-                write.reach("before-commit")
-                self._connection.execute("COMMIT")
-                write.reach("after-commit")
-            except BaseException as error:
-                self._roll_back()
-                if isinstance(error, sqlite3.Error | OSError):
-                    raise translated(error, self.path) from error
-                raise
 
     @contextmanager
     def unchecked(self) -> Iterator[None]:
@@ -129,7 +82,6 @@ class SqliteDatabase:
         return int(version)
 
     def mark(self) -> int | None:
-        """A number that changes with every commit of another connection."""
         ((found,),) = self.rows("PRAGMA data_version")
         return int(found)
 
@@ -141,6 +93,16 @@ class SqliteDatabase:
     def _usable(self) -> None:
         if self._broken:
             raise StoreError(self._broken)
+
+    def _begin(self, operation: str) -> SqliteWrite:
+        self._connection.execute("BEGIN IMMEDIATE")
+        return SqliteWrite(self._connection, operation, self._faults, self.seq_base)
+
+    def _commit(self) -> None:
+        self._connection.execute("COMMIT")
+
+    def _translated(self, error: BaseException) -> StoreError | None:
+        return translated(error, self.path) if isinstance(error, sqlite3.Error | OSError) else None
 
     def _roll_back(self) -> None:
         try:
