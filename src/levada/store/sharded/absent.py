@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn
 
 from levada.core.errors import StoreError
-from levada.core.records import FoundUrl, OutboxLink, Refusal, SiteRecord
-from levada.store.base import Capability, MovedPage
+from levada.store.base import Capability
 from levada.store.memory import MemoryStore
 
 
@@ -35,49 +34,18 @@ class EmptyShard(MemoryStore):
         super().__init__()
         self._number = number
 
-    @property
-    def shards(self) -> tuple[EmptyShard]:
-        return (self,)
+    def _refuse_write(self, *given: Any, **named: Any) -> NoReturn:
+        raise StoreError(f"shard {self._number} is in the data folder of another machine: nothing is stored there")
 
-    logs = shards
+    add = save = receive = fence = import_pages = let_go = unfence = _refuse_write
 
-    def add(self, found: Sequence[FoundUrl], refused: Sequence[Refusal], now: float) -> int:
-        self._refuse_write()
-
-    def save(self, record: SiteRecord) -> None:
-        self._refuse_write()
-
-    def undelivered(self, limit: int) -> list[OutboxLink]:
+    def _nothing(self, *given: Any, **named: Any) -> list[Any]:
         return []
+
+    undelivered = fenced = urls_after = waiting = _nothing
 
     def delivered(self, ids: Sequence[int]) -> None:
         pass
 
-    def receive(self, links: Sequence[OutboxLink]) -> int:
-        self._refuse_write()
-
-    def fence(self, urls: Sequence[str]) -> list[MovedPage]:
-        self._refuse_write()
-
-    def import_pages(self, pages: Sequence[MovedPage]) -> None:
-        self._refuse_write()
-
-    def let_go(self, page_ids: Sequence[int]) -> None:
-        self._refuse_write()
-
-    unfence = let_go
-
-    def fenced(self) -> list[tuple[int, str]]:
-        return []
-
-    def urls_after(self, page_id: int, limit: int) -> list[tuple[int, str]]:
-        return []
-
-    def waiting(self, now: float, limit: int) -> list[tuple[float, int]]:
-        return []
-
     def follow_seq(self, seq: int) -> None:
         pass
-
-    def _refuse_write(self) -> NoReturn:
-        raise StoreError(f"shard {self._number} is in the data folder of another machine: nothing is stored there")
