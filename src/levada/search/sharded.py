@@ -12,11 +12,9 @@ from heapq import heappop, heappush, merge
 
 from levada.core.errors import StoreError
 from levada.core.records import Change
-from levada.core.search_records import Hit, Hits, Posting, Query
+from levada.core.search_records import Hits, Posting, Query
 from levada.search.query import Ask, SiteFilter, one_word, parse_page_of_hits, site_names
-from levada.search.snippets import snippet
-from levada.search.stemming import same_stem
-from levada.search.tantivy.reader import Candidate, ScoredHit, TantivyShard
+from levada.search.tantivy.reader import Candidate, ScoredHit, TantivyShard, hit_of
 from levada.search.tantivy.statistics import FIELDS, Forms, GlobalWeights, IndexTotals, TermStatistics
 from levada.sharding.page_keys import search_filter
 from levada.store.sharded.plan import PlanSource
@@ -53,8 +51,12 @@ class ShardedIndex:
         ]
         best, twice = _best([candidates for _, candidates in answers], wanted)
         total = sum(count for count, _ in answers) - twice
-        hits = best[query.offset : wanted]
-        return Hits(total, tuple(self._hit(each, ask) for each in hits))
+        ranked = bool(ask.words())
+        hits = (
+            hit_of(each.summary, ask, each.score if ranked else 0.0, self._text_of)
+            for each in best[query.offset : wanted]
+        )
+        return Hits(total, tuple(hits))
 
     def postings(self, word: str, limit: int) -> list[Posting]:
         """A site has the number that its first shard gives it; its pages take numbers from each shard in turn."""
@@ -128,13 +130,6 @@ class ShardedIndex:
         with self._plan.steady() as plan:
             whole = plan.keeps_sites_whole
         return page if whole else (page - 1) * len(self._shards) + place + 1
-
-    def _hit(self, found: ScoredHit, ask: Ask) -> Hit:
-        summary = found.summary
-        score = found.score if ask.words() else 0.0
-        text = self._text_of(summary.url) if self._text_of else ""
-        pieces = snippet(text, ask.words(), same_stem(summary.language)) if self._text_of else ()
-        return Hit(summary.url, summary.site, summary.title, score, summary.language, summary.changed_at, pieces)
 
 
 def _best(answers: list[Iterator[Candidate]], wanted: int) -> tuple[list[ScoredHit], int]:

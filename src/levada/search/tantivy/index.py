@@ -12,13 +12,12 @@ import tantivy
 from levada.core.errors import StoreDamaged, StoreError, StoreTooNew
 from levada.core.protocols import Faults
 from levada.core.records import Change, Document
-from levada.core.search_records import Hit, Hits, Posting, Query
-from levada.search.query import Ask, one_word, parse_page_of_hits
-from levada.search.snippets import Pieces, snippet
-from levada.search.stemming import LANGUAGES, same_stem
+from levada.core.search_records import Hits, Posting, Query
+from levada.search.query import one_word, parse_page_of_hits
+from levada.search.stemming import LANGUAGES
 from levada.search.tantivy.folder import IndexFolder, translated
-from levada.search.tantivy.reader import TantivyReader, open_index
-from levada.search.tantivy.schema import FORMAT, HitSummary, KnownForms, document_of, forms_entry
+from levada.search.tantivy.reader import TantivyReader, hit_of, open_index
+from levada.search.tantivy.schema import FORMAT, KnownForms, document_of, forms_entry
 
 # documents: with fewer tantivy's thread wakes and sleeps often, with more their texts leave the cache
 _TOGETHER = 256
@@ -75,25 +74,20 @@ class TantivyIndex:
         return taken
 
     def position(self) -> int:
-        with translated(self._folder.path):
-            self._reader.searcher()
-            return self._folder.read_position()
+        return self._reader.position()
 
     def search(self, query: Query) -> Hits:
         ask = parse_page_of_hits(query)
-        with translated(self._folder.path):
-            total, found = self._reader.search(ask, query.limit, query.offset)
-        return Hits(total, tuple(self._hit(summary, ask, score) for score, summary in found))
+        total, found = self._reader.search(ask, query.limit, query.offset)
+        return Hits(total, tuple(hit_of(summary, ask, score, self._text_of) for score, summary in found))
 
     def postings(self, word: str, limit: int) -> list[Posting]:
-        folded = one_word(word)
-        with translated(self._folder.path):
-            return self._reader.postings(folded, limit)
+        return self._reader.postings(one_word(word), limit)
 
     def clear(self) -> None:
         self._check_may_write()
         self._close_writer()
-        self._reader.forget()
+        self._reader.close()
         self._forms.forget()
         with translated(self._folder.path):
             self._folder.wipe()
@@ -101,13 +95,7 @@ class TantivyIndex:
 
     def close(self) -> None:
         self._close_writer()
-        self._reader.forget()
-
-    def _hit(self, summary: HitSummary, ask: Ask, score: float) -> Hit:
-        pieces: Pieces = ()
-        if self._text_of:
-            pieces = snippet(self._text_of(summary.url), ask.words(), same_stem(summary.language))
-        return Hit(summary.url, summary.site, summary.title, score, summary.language, summary.changed_at, pieces)
+        self._reader.close()
 
     def _check_may_write(self) -> None:
         if not self._may_write:

@@ -6,7 +6,6 @@ So it needs no watching thread and never answers from before an existing commit.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,9 +13,10 @@ from pathlib import Path
 import msgspec
 import tantivy
 
-from levada.core.search_records import Posting
+from levada.core.search_records import Hit, Posting
 from levada.search.query import Ask
-from levada.search.stemming import LANGUAGES
+from levada.search.snippets import snippet
+from levada.search.stemming import LANGUAGES, same_stem
 from levada.search.tantivy.folder import IndexFolder, IndexLinks, damaged, may_write, translated
 from levada.search.tantivy.queries import tantivy_query, term
 from levada.search.tantivy.schema import FORMAT, HitSummary, register_analyzers, schema, summary_of
@@ -25,14 +25,14 @@ from levada.search.tantivy.statistics import (
     GlobalWeights,
     IndexTotals,
     TermStatistics,
+    explained,
+    frequency,
     global_score,
     query_forms,
     statistics,
     totals_of,
 )
 from levada.store.rules import PAGE_BITS, nth_of
-
-_FREQUENCY = re.compile(r'"value": ([\d.]+),\s*"description": "freq, occurrences')
 
 
 def open_index(segments: Path) -> tantivy.Index:
@@ -44,7 +44,7 @@ def open_index(segments: Path) -> tantivy.Index:
 
 
 class TantivyReader:
-    """The newest commit of an index."""
+    """The newest commit of the index in a folder. Every failure is a `StoreError` about it."""
 
     def __init__(self, folder: IndexFolder) -> None:
         self._folder = folder
@@ -56,33 +56,44 @@ class TantivyReader:
 
     def search(self, ask: Ask, limit: int, offset: int) -> tuple[int, list[tuple[float, HitSummary]]]:
         """The number of matching pages, and `limit` of them with their scores."""
-        searcher = self.searcher()
-        if searcher is None:
-            return 0, []
-        # Without words there is nothing to rank by: the newest come first.
-        order = None if ask.words() else "changed_at"
-        query = tantivy_query(ask, searcher, self._languages)
-        found = searcher.search(query, max(limit, 1), offset=offset, order_by_field=order)
-        total: int = found.count  # type: ignore[attr-defined]  # tantivy's own stubs leave it out
-        hits = found.hits[:limit]
-        return total, [(0.0 if order else score, summary_of(searcher.doc(address))) for score, address in hits]
+        with translated(self._folder.path):
+            searcher = self.searcher()
+            if searcher is None:
+                return 0, []
+            # Without words there is nothing to rank by: the newest come first.
+            order = None if ask.words() else "changed_at"
+            query = tantivy_query(ask, searcher, self._languages)
+            found = searcher.search(query, max(limit, 1), offset=offset, order_by_field=order)
+            total: int = found.count  # type: ignore[attr-defined]  # tantivy's own stubs leave it out
+            hits = found.hits[:limit]
+            return total, [(0.0 if order else score, summary_of(searcher.doc(address))) for score, address in hits]
 
     def postings(self, word: str, limit: int) -> list[Posting]:
-        searcher = self.searcher()
-        if searcher is None or limit < 1 or not searcher.num_docs:
-            return []
-        fields = [term("text", word), term("title", word)]
-        either = tantivy.Query.boolean_query([(tantivy.Occur.Should, field) for field in fields])
-        limit = min(limit, searcher.num_docs)  # tantivy allocates as many as the limit
-        found = searcher.search(either, limit, count=False, order_by_field="place", order=tantivy.Order.Asc)
-        return [_posting(searcher, fields, place, address) for place, address in found.hits]
+        with translated(self._folder.path):
+            searcher = self.searcher()
+            if searcher is None or limit < 1 or not searcher.num_docs:
+                return []
+            fields = [term("text", word), term("title", word)]
+            either = tantivy.Query.boolean_query([(tantivy.Occur.Should, field) for field in fields])
+            limit = min(limit, searcher.num_docs)  # tantivy allocates as many as the limit
+            found = searcher.search(either, limit, count=False, order_by_field="place", order=tantivy.Order.Asc)
+            return [
+                Posting(
+                    site=place >> PAGE_BITS,
+                    page=nth_of(place),
+                    count=sum(frequency(explained(field, searcher, address)) for field in fields),
+                    url=summary_of(searcher.doc(address)).url,
+                )
+                for place, address in found.hits
+            ]
 
-    def present(self) -> list[str]:
-        """The languages of the pages, of those whose forms are known."""
-        self.searcher()
-        return self._languages
+    def position(self) -> int:
+        with translated(self._folder.path):
+            self.searcher()
+            return self._folder.read_position()
 
-    def forget(self) -> None:
+    def close(self) -> None:
+        """Release everything. The next search opens it again."""
         self._index = self._searcher = self._seen = None
         if self._links is not None:
             self._links.close()
@@ -95,7 +106,7 @@ class TantivyReader:
         except FileNotFoundError:
             if self._folder.read_position():
                 raise damaged(self._folder.path, "has lost its segments") from None
-            self.forget()
+            self.close()
             return None
         if (meta.st_ino, meta.st_mtime_ns) != self._seen:
             self._load()
@@ -115,7 +126,7 @@ class TantivyReader:
         return self._index.searcher()
 
     def _linked_searcher(self, tries: int = 3) -> tantivy.Searcher:
-        self.forget()
+        self.close()
         self._links = IndexLinks(self._folder.segments)
         try:
             return open_index(self._links.path).searcher()
@@ -123,26 +134,6 @@ class TantivyReader:
             if tries == 1:
                 raise
             return self._linked_searcher(tries - 1)
-
-
-def _posting(
-    searcher: tantivy.Searcher, fields: list[tantivy.Query], place: int, address: tantivy.DocAddress
-) -> Posting:
-    return Posting(
-        site=place >> PAGE_BITS,
-        page=nth_of(place),
-        count=sum(_frequency(searcher, field, address) for field in fields),
-        url=summary_of(searcher.doc(address)).url,
-    )
-
-
-def _frequency(searcher: tantivy.Searcher, query: tantivy.Query, address: tantivy.DocAddress) -> int:
-    """How often the term occurs in the page. tantivy-py shows it only in the explanation of a score."""
-    try:
-        found = _FREQUENCY.search(query.explain(searcher, address).to_json())
-    except ValueError:  # this field of the page does not have it
-        return 0
-    return int(float(found[1])) if found else 0
 
 
 class ScoredHit(msgspec.Struct, frozen=True):
@@ -156,21 +147,12 @@ Candidate = tuple[float, Callable[[], ScoredHit]]
 """The highest score that a hit can have, and a function for its exact score, which costs more."""
 
 
-class TantivyShard:
-    """The index in a folder, for reading."""
+class TantivyShard(TantivyReader):
+    """The index in a folder, as one of several."""
 
     def __init__(self, path: Path) -> None:
-        self._folder = IndexFolder(path, FORMAT)
-        self._reader = TantivyReader(self._folder)
+        super().__init__(IndexFolder(path, FORMAT))
         self._totals: tuple[tantivy.Searcher | None, IndexTotals] = None, IndexTotals()
-
-    def close(self) -> None:
-        self._reader.forget()
-
-    def position(self) -> int:
-        with translated(self._folder.path):
-            self._reader.searcher()
-            return self._folder.read_position()
 
     def sites(self) -> dict[str, int]:
         """The number of each site that it ever held a page of."""
@@ -179,26 +161,27 @@ class TantivyShard:
 
     def forms(self, ask: Ask) -> Forms:
         with translated(self._folder.path):
-            return query_forms(self._reader.searcher(), ask, self._reader.present())
+            return query_forms(self.searcher(), ask, self._languages)
 
     def statistics(self, ask: Ask, forms: Forms) -> TermStatistics:
         """The word statistics; `forms` are those that any index knows."""
         with translated(self._folder.path):
-            searcher = self._reader.searcher()
+            searcher = self.searcher()
             if searcher is not self._totals[0]:
                 self._totals = searcher, totals_of(searcher)
             return statistics(searcher, self._totals[1], ask, forms)
 
     def candidates(self, ask: Ask, wanted: int, weights: GlobalWeights) -> tuple[int, Iterator[Candidate]]:
         """The number of matching pages, and lazily the pages, those with the highest possible score first."""
+        if not ask.words():
+            total, newest = self.search(ask, wanted, 0)
+            return total, ((each.changed_at, partial(ScoredHit, each.changed_at, each)) for _, each in newest)
         with translated(self._folder.path):
-            searcher = self._reader.searcher()
+            searcher = self.searcher()
             if searcher is None:
                 return 0, iter(())
-            if not ask.words():
-                return self._newest(searcher, ask, wanted)
-            query = tantivy_query(ask, searcher, self._reader.present(), weights)
-            own = query_forms(searcher, ask, self._reader.present())
+            query = tantivy_query(ask, searcher, self._languages, weights)
+            own = query_forms(searcher, ask, self._languages)
             hits = _Hits(searcher, query, wanted + 1)
 
             def weigh(address: tantivy.DocAddress) -> ScoredHit:
@@ -206,18 +189,6 @@ class TantivyShard:
 
             slack = weights.slack()
             return hits.total, ((score * slack, partial(weigh, address)) for score, address in hits)
-
-    def postings(self, word: str, limit: int) -> list[Posting]:
-        with translated(self._folder.path):
-            return self._reader.postings(word, limit)
-
-    def _newest(self, searcher: tantivy.Searcher, ask: Ask, wanted: int) -> tuple[int, Iterator[Candidate]]:
-        query = tantivy_query(ask, searcher, self._reader.present())
-        result = searcher.search(query, max(1, wanted), order_by_field="changed_at")
-        summaries = [summary_of(searcher.doc(address)) for _, address in result.hits[:wanted]]
-        total: int = result.count  # type: ignore[attr-defined]  # tantivy's own stubs leave it out
-        found = [ScoredHit(summary.changed_at, summary) for summary in summaries]
-        return total, ((each.score, partial(_same, each)) for each in found)
 
 
 class _Hits:
@@ -240,5 +211,7 @@ class _Hits:
             place += 1
 
 
-def _same(found: ScoredHit) -> ScoredHit:
-    return found
+def hit_of(summary: HitSummary, ask: Ask, score: float, text_of: Callable[[str], str] | None) -> Hit:
+    """The hit as it is shown; without `text_of`, which gives the main text of a URL, it has no snippet."""
+    pieces = snippet(text_of(summary.url), ask.words(), same_stem(summary.language)) if text_of else ()
+    return Hit(summary.url, summary.site, summary.title, score, summary.language, summary.changed_at, pieces)

@@ -12,6 +12,7 @@ from all indexes together. The formula is tantivy's (BM25, k1 = 1.2, b = 0.75), 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from math import log
 
@@ -60,10 +61,8 @@ class TermStatistics(msgspec.Struct, frozen=True):
 
     def idf(self, field: str, words: tuple[str, ...]) -> float:
         """The inverse document frequency as tantivy computes it: for a phrase the sum over its words."""
-        return sum(self._idf(self.holders.get((field, word), 0)) for word in words)
-
-    def _idf(self, holders: int) -> float:
-        return log(1 + (self.totals.documents - holders + 0.5) / (holders + 0.5))
+        holders = [self.holders.get((field, word), 0) for word in words]
+        return sum(log(1 + (self.totals.documents - n + 0.5) / (n + 0.5)) for n in holders)
 
 
 def totals_of(searcher: tantivy.Searcher | None) -> IndexTotals:
@@ -72,15 +71,15 @@ def totals_of(searcher: tantivy.Searcher | None) -> IndexTotals:
         return IndexTotals()
     documents, words = 0, {}
     for field in FIELDS:
-        explained = _explained(searcher, field)
-        if found := _DOCUMENTS.search(explained):
+        shown = _any_explanation(searcher, field)
+        if found := _DOCUMENTS.search(shown):
             documents = int(float(found[1]))
-            average = _AVERAGE.search(explained)
+            average = _AVERAGE.search(shown)
             words[field] = float(average[1]) * documents if average else 0.0
     return IndexTotals(documents or searcher.num_docs, searcher.num_docs, words)
 
 
-def _explained(searcher: tantivy.Searcher, field: str) -> str:
+def _any_explanation(searcher: tantivy.Searcher, field: str) -> str:
     for word, _ in searcher.terms_with_prefix(field, "", limit=64):
         query = term(field, word)
         if hits := searcher.search(query, 1, count=False).hits:  # none if all its pages are deleted
@@ -125,9 +124,6 @@ class GlobalWeights:
     def form_weight(self, language: str, typed: str) -> float:
         return rarity(self.all.totals.alive, self.all.form_holders.get((language, typed), 0))
 
-    def form_score(self, language: str, typed: str) -> float:
-        return FORM_BOOST * self.form_weight(language, typed)
-
     def slack(self) -> float:
         """How much higher than here a page can score over all indexes: only the average lengths differ."""
         ratios = [
@@ -145,10 +141,9 @@ def _together(every: list[TermStatistics]) -> TermStatistics:
 
 
 def _sums(counts: list[dict[tuple[str, str], int]]) -> dict[tuple[str, str], int]:
-    total: dict[tuple[str, str], int] = {}
+    total: Counter[tuple[str, str]] = Counter()
     for each in counts:
-        for key, n in each.items():
-            total[key] = total.get(key, 0) + n
+        total.update(each)
     return total
 
 
@@ -173,7 +168,7 @@ def _words_score(
     if not each.quoted and len(each.folded) == 1:
         for (language, typed), known in forms.items():
             if typed == each.typed and known and _has_form(language, known, searcher, address):
-                scores.append(weights.form_score(language, typed))
+                scores.append(FORM_BOOST * weights.form_weight(language, typed))
     best = max(scores)
     return best + OTHERS * (sum(scores) - best)
 
@@ -185,27 +180,32 @@ def _field_score(
     address: tantivy.DocAddress,
     weights: GlobalWeights,
 ) -> float:
-    explained = _explains(words_query(field, words), searcher, address)
-    often, length = _OFTEN.search(explained), _LENGTH.search(explained)
-    average = weights.all.totals.average(field)
-    if not (often and length and average):
+    shown = explained(words_query(field, words), searcher, address)
+    f, length, average = frequency(shown), _LENGTH.search(shown), weights.all.totals.average(field)
+    if not (f and length and average):
         return 0.0
-    f = float(often[1])
     share = f / (f + _K1 * (1 - _B + _B * float(length[1]) / average))
     return _BOOSTS[field] * weights.all.idf(field, words) * (_K1 + 1) * share
 
 
 def _has_form(language: str, forms: frozenset[str], searcher: tantivy.Searcher, address: tantivy.DocAddress) -> bool:
     """Test few forms one by one: that is ten times as fast as a set of terms."""
-    if not _explains(term("language", language, "basic"), searcher, address):
+    if not explained(term("language", language, "basic"), searcher, address):
         return False
     if len(forms) > _FEW:
-        return bool(_explains(other_forms(language, list(forms)), searcher, address))
-    return any(_explains(term(field, form), searcher, address) for field in FIELDS for form in forms)
+        return bool(explained(other_forms(language, list(forms)), searcher, address))
+    return any(explained(term(field, form), searcher, address) for field in FIELDS for form in forms)
 
 
-def _explains(query: tantivy.Query, searcher: tantivy.Searcher, address: tantivy.DocAddress) -> str:
+def explained(query: tantivy.Query, searcher: tantivy.Searcher, address: tantivy.DocAddress) -> str:
+    """How tantivy explains the score of a page; "" if the page does not match."""
     try:
         return query.explain(searcher, address).to_json()
-    except ValueError:  # the page does not match
+    except ValueError:
         return ""
+
+
+def frequency(explanation: str) -> int:
+    """How often the words occur in the page, which tantivy-py shows nowhere else."""
+    found = _OFTEN.search(explanation)
+    return int(float(found[1])) if found else 0
