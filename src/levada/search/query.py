@@ -202,33 +202,29 @@ def _alternatives(term: Term) -> tuple[Term, ...]:
 
 
 def _filter(field: str, value: str, column: int, now: float) -> Term:
-    if not value:
-        raise BadQuery(f"column {column}: {field}: needs a value, such as {_EXAMPLES[field]}")
-    if field == "site":
-        return SiteFilter(_host(value, column))
-    if field == "lang":
-        return Language(_language(value, column))
-    return Since(_moment(value, column, now))
+    try:
+        if not value:
+            raise BadQuery(f"{field}: needs a value, such as {_EXAMPLES[field]}")
+        if field == "site":
+            return SiteFilter(host_named(value))
+        if field == "lang":
+            return Language(_language(value))
+        return Since(_moment(value, now))
+    except BadQuery as error:
+        raise BadQuery(f"column {column}: {error}") from error
 
 
 _EXAMPLES = {"site": "site:example.org", "lang": "lang:tr", "since": "since:7d, since:24h or since:2026-01-31"}
 
 
-def _host(value: str, column: int) -> str:
-    try:
-        return host_named(value)
-    except BadQuery as error:
-        raise BadQuery(f"column {column}: {error}") from error
-
-
-def _language(value: str, column: int) -> str:
+def _language(value: str) -> str:
     match = _LANGUAGE.fullmatch(value)
     if not match:
-        raise BadQuery(f"column {column}: {value!r} is not a language code, such as {_EXAMPLES['lang']}")
+        raise BadQuery(f"{value!r} is not a language code, such as {_EXAMPLES['lang']}")
     return match[1].lower()
 
 
-def _moment(value: str, column: int, now: float) -> float:
+def _moment(value: str, now: float) -> float:
     if ago := _AGO.fullmatch(value):
         return now - int(ago[1]) * _SECONDS[ago[2].lower()]
     try:
@@ -236,7 +232,7 @@ def _moment(value: str, column: int, now: float) -> float:
             return datetime.fromisoformat(value).replace(tzinfo=UTC).timestamp()
     except ValueError:
         pass
-    raise BadQuery(f"column {column}: {value!r} is not a time, such as {_EXAMPLES['since']}")
+    raise BadQuery(f"{value!r} is not a time, such as {_EXAMPLES['since']}")
 
 
 def since_moment(typed: str, now: float) -> float:

@@ -1,4 +1,4 @@
-"""Store protocols: one per kind of user, and the limits and capabilities that a store declares.
+"""Store protocols, and the limits and capabilities that a store declares.
 
 The crawl engine needs only `levada.core.protocols` (frontier, sites, documents, page sample, change hints). A whole
 collection is a `Store`. A store that can hold one part of a larger collection is a `Shard`.
@@ -52,45 +52,17 @@ class Capability(StrEnum):
     SHARD = "shard"  # the store is a `Shard`: one of several, and its pages can move to another
 
 
-class LeaseRecovery(Protocol):
-    """For the process that starts a crawl."""
+class Store(Frontier, Sites, Documents, PageSample, ChangeHints, Protocol):
+    """A whole collection, on any number of shards."""
 
-    def forget_leases(self) -> None:
-        """End the leases of dead processes. Only the one process that leases pages may call it."""
-
-    def limit_waits(self, now: float, latest: float) -> int:
-        """Make due now what would wait beyond `latest` because the clock was wrong. Returns the number of sites
-        changed. Leased pages and dropped sites stay as they are."""
-
-
-class Lookup(Protocol):
-    """For commands and web pages that name a page."""
-
-    def url_of(self, page_id: int) -> str | None:
-        """The URL of the page with this id."""
-
-    def urls_like(self, start: str, limit: int) -> list[str]:
-        """The first URLs, in order, that begin with `start`."""
-
-    def newest_seq(self) -> int:
-        """The sequence number of the newest change; 0 if nothing was ever stored."""
-
-
-class Integrity(Protocol):
-    """For `levada doctor`, and for a process that ends."""
+    @property
+    def capabilities(self) -> frozenset[Capability]: ...
 
     @property
     def format(self) -> int:
         """The version of the layout that this store is written in."""
 
-    def check(self) -> None:
-        """Read everything once; raise `StoreDamaged` if the store is damaged."""
-
-    def close(self) -> None: ...
-
-
-class Topology(Protocol):
-    """For readers that follow a collection shard by shard. A store in one place is its own only shard."""
+    # For readers that follow a collection shard by shard. A store in one place is its own only shard.
 
     @property
     def shards(self) -> Sequence[Store]: ...
@@ -103,12 +75,32 @@ class Topology(Protocol):
     def away(self) -> Mapping[int, str]:
         """The shards that cannot be reached, by number, each with the reason."""
 
+    # For the process that starts a crawl.
 
-class Store(Frontier, Sites, Documents, PageSample, ChangeHints, LeaseRecovery, Lookup, Integrity, Topology, Protocol):
-    """A whole collection, on any number of shards."""
+    def forget_leases(self) -> None:
+        """End the leases of dead processes. Only the one process that leases pages may call it."""
 
-    @property
-    def capabilities(self) -> frozenset[Capability]: ...
+    def limit_waits(self, now: float, latest: float) -> int:
+        """Make due now what would wait beyond `latest` because the clock was wrong. Returns the number of sites
+        changed. Leased pages and dropped sites stay as they are."""
+
+    # For commands and web pages that name a page.
+
+    def url_of(self, page_id: int) -> str | None:
+        """The URL of the page with this id."""
+
+    def urls_like(self, start: str, limit: int) -> list[str]:
+        """The first URLs, in order, that begin with `start`."""
+
+    def newest_seq(self) -> int:
+        """The sequence number of the newest change; 0 if nothing was ever stored."""
+
+    # For `levada doctor`, and for a process that ends.
+
+    def check(self) -> None:
+        """Read everything once; raise `StoreDamaged` if the store is damaged."""
+
+    def close(self) -> None: ...
 
 
 class MovedVersion(msgspec.Struct, frozen=True):
@@ -136,26 +128,27 @@ class MovedPage(msgspec.Struct, frozen=True):
     versions: tuple[MovedVersion, ...]  # oldest first
 
 
-class Outbox(Protocol):
-    """Links to pages of other shards: written with the visit that found them, deleted when their shard has them."""
+class Shard(Store, Protocol):
+    """A store that can be one of several. `StoreLimits.shard` is its number: page ids and lease tokens of different
+    shards never collide.
+
+    Links to pages of other shards wait in an outbox: written with the visit that found them, deleted when their
+    shard has them.
+
+    Pages move between shards in four steps: `fence` at the source, `import_pages` at the target, `let_go` at the
+    source, `unfence` at the target. Each is one transaction and harmless if repeated. A fenced page can be read, but
+    is neither leased nor brought forward, and its fence outlives `forget_leases`. After a crash, the fences show how
+    far a move had come.
+    """
 
     def undelivered(self, limit: int) -> list[OutboxLink]:
-        """The oldest links."""
+        """The oldest links of the outbox."""
 
     def delivered(self, ids: Sequence[int]) -> None: ...
 
     def receive(self, links: Sequence[OutboxLink]) -> int:
         """Add these URLs, with where and when they were found. Returns how many were new; repeating it changes
         nothing."""
-
-
-class PageTransfer(Protocol):
-    """Moving pages between shards, in four steps. Each is one transaction and harmless if repeated.
-
-    `fence` at the source, `import_pages` at the target, `let_go` at the source, `unfence` at the target. A fenced
-    page can be read, but is neither leased nor brought forward, and its fence outlives `forget_leases`. After a
-    crash, the fences show how far a move had come.
-    """
 
     def fence(self, urls: Sequence[str]) -> list[MovedPage]:
         """Fence and pack those of these pages that nobody has leased. Pages fenced before are packed again."""
@@ -175,17 +168,8 @@ class PageTransfer(Protocol):
     def urls_after(self, page_id: int, limit: int) -> list[tuple[int, str]]:
         """Id and URL of the next pages by id, to walk over all of them."""
 
-
-class ShardOrder(Protocol):
-    """What shards need to share out leases and to number changes as one store."""
-
     def waiting(self, now: float, limit: int) -> list[tuple[float, int]]:
         """For the first sites whose turn has come: since when, and how many pages each has given so far."""
 
     def follow_seq(self, seq: int) -> None:
         """Number the next change after `seq`, which another shard has used."""
-
-
-class Shard(Store, Outbox, PageTransfer, ShardOrder, Protocol):
-    """A store that can be one of several. `StoreLimits.shard` is its number: page ids and lease tokens of different
-    shards never collide."""

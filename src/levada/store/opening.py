@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from math import ceil
 from typing import TYPE_CHECKING, Any, cast
 
@@ -91,9 +91,16 @@ def open_reading_store(folder: DataFolder) -> Store:
     if file is None:
         return SqliteStore.open_reader(folder.database)
     from levada.store.sharded import ShardedStore
+    from levada.store.sharded.absent import UnreachableShard
 
     def open_numbered(number: int) -> Shard:
-        return _open_or_away(folder, file.read().shards[number], number)
+        place = file.read().shards[number]
+        try:
+            return open_shard(folder, place, StoreLimits(), read_only=True)
+        except StoreError as error:
+            if not place.server:
+                raise
+            return cast("Shard", UnreachableShard(number, error))
 
     opened = [open_numbered(number) for number in range(len(file.read().shards))]
     return ShardedStore(opened, file, more=open_numbered)
@@ -112,17 +119,6 @@ def unreachable(store: Store) -> list[str]:
 def reachable_folders(folder: DataFolder, store: Store) -> list[DataFolder]:
     """The `shard_folders` of the shards that can be reached."""
     return [shard for number, shard in enumerate(shard_folders(folder)) if number not in store.away]
-
-
-def _open_or_away(folder: DataFolder, place: ShardPlace, number: int) -> Shard:
-    from levada.store.sharded.absent import UnreachableShard
-
-    try:
-        return open_shard(folder, place, StoreLimits(), read_only=True)
-    except StoreError as error:
-        if not place.server:
-            raise
-        return cast("Shard", UnreachableShard(number, error))
 
 
 def open_shard(
@@ -178,10 +174,8 @@ def shard_places(folder: DataFolder) -> Sequence[ShardPlace]:
     file = plan_of(folder)
     if file is None:
         return ()
-    try:
+    with closing(file):
         return file.read().shards
-    finally:
-        file.close()
 
 
 def shard_folders(folder: DataFolder) -> list[DataFolder]:
@@ -210,10 +204,12 @@ def sharded_store(
     from levada.store.sharded import ShardedStore
 
     plan = file.read().plan
+    if not plan.keeps_sites_whole:  # each shard holds and leases only its share of a site
+        most, delay = ceil(limits.max_pages_per_site / plan.used), limits.delay * plan.used
+        limits = replace(limits, max_pages_per_site=most, delay=delay)
 
     def open_numbered(number: int) -> Shard:
-        own = replace(_shared_out(limits, plan.used, whole=plan.keeps_sites_whole), shard=number)
-        return open_place(file.read().shards[number], own)
+        return open_place(file.read().shards[number], replace(limits, shard=number))
 
     opened: list[Shard] = []
     try:
@@ -228,14 +224,6 @@ def sharded_store(
     return store
 
 
-def _shared_out(limits: StoreLimits, shards: int, *, whole: bool) -> StoreLimits:
-    """Limits of one shard: where a site's pages lie on every shard, each holds and leases only its share of
-    them."""
-    if whole:
-        return limits
-    return replace(limits, max_pages_per_site=ceil(limits.max_pages_per_site / shards), delay=limits.delay * shards)
-
-
 def place_if_new(folder: DataFolder, settings: StoreSettings) -> None:
     """Write the placement of a new collection, unless it is one file."""
     if folder.exists() or (settings.shards == 1 and not settings.servers):
@@ -248,11 +236,8 @@ def place_if_new(folder: DataFolder, settings: StoreSettings) -> None:
     shards = _wanted_shards(settings)
     plan = ShardPlan(page_placement(settings.key, shards, token_bytes(16)))
     name = make_collection_name(folder) if settings.servers else ""
-    file = PlanFile(folder.placement)
-    try:
+    with closing(PlanFile(folder.placement)) as file:
         file.replace(new_record(plan, places_for(shards, settings.servers, name=name)))
-    finally:
-        file.close()
 
 
 def places_for(shards: int, servers: Sequence[str] = (), first: int = 0, *, name: str = "") -> tuple[ShardPlace, ...]:
