@@ -43,7 +43,7 @@ def open_collection(folder: Path, shards: int, key: str = "site") -> tuple[Shard
     """Opened anew, or made with so many shards."""
     folder.mkdir(parents=True, exist_ok=True)
     file = PlanFile(folder / "placement.json")
-    if not file.exists():
+    if not file.path.exists():
         file.replace(new_record(ShardPlan(page_placement(key, shards)), places(folder, shards)))
     opened = open_places(folder, file.read().shards, LIMITS)
 

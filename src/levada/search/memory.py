@@ -66,7 +66,8 @@ class MemoryIndex:
 
     def search(self, query: Query) -> Hits:
         ask = parse_page_of_hits(query)
-        found = [(self._score(ask, page), page) for page in self._pages.values() if self._answers(page, ask)]
+        answers = (page for page in self._pages.values() if self._answers(page, ask))
+        found = [(sum(self._weight(each, page) for each in ask.words()), page) for page in answers]
         if ask.words():
             found.sort(key=lambda scored: (-scored[0], scored[1].document.page_id))
         else:
@@ -91,9 +92,6 @@ class MemoryIndex:
 
     def close(self) -> None:
         pass
-
-    def _score(self, ask: Ask, page: _Page) -> float:
-        return sum(self._weight(each, page) for each in ask.words())
 
     def _weight(self, words: Words, page: _Page) -> float:
         """How rare the words are, times how much the page uses them."""

@@ -68,12 +68,15 @@ class ShardedIndex:
             names.append({number: site for site, number in sites.items()})
             for site, number in sites.items():
                 numbers.setdefault(site, (number - 1) * len(self._shards) + place + 1)
+        with self._plan.steady() as plan:
+            whole = plan.keeps_sites_whole
         found: dict[str, Posting] = {}
         for place, shard in enumerate(self._shards):
             # A shard's own order of sites is not the order over all: it gives everything it has.
             for each in shard.postings(folded, _MOST_POSTINGS):
                 number = numbers[names[place][each.site]]
-                found.setdefault(each.url, Posting(number, self._nth(each.page, place), each.count, each.url))
+                nth = each.page if whole else (each.page - 1) * len(self._shards) + place + 1
+                found.setdefault(each.url, Posting(number, nth, each.count, each.url))
         return sorted(found.values(), key=lambda each: (each.site, each.page))[: max(0, limit)]
 
     def position(self) -> int:
@@ -125,11 +128,6 @@ class ShardedIndex:
             return []
         others = [place for place in range(len(self._shards)) if place not in touched]
         return [_estimate(ask, own, place, self._counted) for place in others]
-
-    def _nth(self, page: int, place: int) -> int:
-        with self._plan.steady() as plan:
-            whole = plan.keeps_sites_whole
-        return page if whole else (page - 1) * len(self._shards) + place + 1
 
 
 def _best(answers: list[Iterator[Candidate]], wanted: int) -> tuple[list[ScoredHit], int]:

@@ -32,7 +32,7 @@ from levada.core.records import (
     Visit,
     VisitResult,
 )
-from levada.store.base import MovedPage
+from levada.store.base import MovedPage, MovedVersion
 from levada.store.rules import met_content, plain_text, remember, unpacked, unpacked_text
 
 Row = tuple[Any, ...]
@@ -174,11 +174,12 @@ def amended_row(page_id: int, number: int, version: NewVersion) -> Row:
     return (*row[3:9], *row[10:], page_id, number)
 
 
-def stored_version(row: Row, sketch: bytes) -> NewVersion:
-    """Read title, language, charset, status, headers, content, words, distinct words, similarity, searchable."""
-    title, language, charset, status, headers, content_zstd, *counts = row
+def moved_version(row: Row, sketch: bytes) -> MovedVersion:
+    """Read number, fetched_at, title, language, charset, status, headers, content, words, distinct words,
+    similarity, searchable."""
+    number, fetched_at, title, language, charset, status, headers, content_zstd, *counts = row
     words, distinct_words, similarity, searchable = counts
-    return NewVersion(
+    content = NewVersion(
         title=title,
         language=language,
         charset=charset,
@@ -191,6 +192,7 @@ def stored_version(row: Row, sketch: bytes) -> NewVersion:
         similarity=similarity,
         searchable=bool(searchable),
     )
+    return MovedVersion(number, fetched_at, content)
 
 
 def change_record(row: Row) -> Change:

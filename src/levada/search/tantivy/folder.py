@@ -63,12 +63,10 @@ def _is_full(error: Exception, text: str, path: Path) -> bool:
     if any(sign in text for sign in _FULL):
         return True
     # A writer's thread that meets the full disk dies, and the caller learns only that it died.
-    return "killed" in text and _room(path) < _ROOM_TO_WORK
-
-
-def _room(path: Path) -> int:
+    if "killed" not in text:
+        return False
     disk = os.statvfs(path)
-    return disk.f_bavail * disk.f_frsize
+    return disk.f_bavail * disk.f_frsize < _ROOM_TO_WORK
 
 
 class _Position(msgspec.Struct):

@@ -18,6 +18,7 @@ from levada.search.stemming import LANGUAGES
 from levada.search.tantivy.folder import IndexFolder, translated
 from levada.search.tantivy.reader import TantivyReader, hit_of, open_index
 from levada.search.tantivy.schema import FORMAT, KnownForms, document_of, forms_entry
+from levada.store.faults import NoFaults
 
 # documents: with fewer tantivy's thread wakes and sleeps often, with more their texts leave the cache
 _TOGETHER = 256
@@ -45,7 +46,7 @@ class TantivyIndex:
         self._text_of = text_of
         self._may_write = writer
         self._heap_bytes = heap_bytes
-        self._faults = faults
+        self._faults = faults or NoFaults()
         self._writer: tantivy.IndexWriter | None = None
         self._sites: dict[str, int] = {}
         self._forms = KnownForms()
@@ -66,10 +67,10 @@ class TantivyIndex:
                 return 0
             if terms:
                 writer.add_document(forms_entry(terms))
-            self._reach("index.commit")
+            self._faults.reach("index.commit")
             writer.commit()
             # The position comes last: a crash before this line repeats the batch, it never skips it.
-            self._reach("index.position")
+            self._faults.reach("index.position")
             self._folder.write_position(position)
         return taken
 
@@ -147,7 +148,7 @@ class TantivyIndex:
         sites = dict.fromkeys(change.document.site for change in changes if change.document)
         new = [site for site in sites if site not in self._sites]
         if new:
-            self._reach("index.sites")
+            self._faults.reach("index.sites")
             self._folder.append_sites(new)
             self._sites |= {site: number for number, site in enumerate(new, len(self._sites) + 1)}
 
@@ -160,10 +161,6 @@ class TantivyIndex:
         return [
             term for language, of_one in texts.items() for term in self._forms.new_terms(language, of_one, searcher)
         ]
-
-    def _reach(self, point: str) -> None:
-        if self._faults is not None:
-            self._faults.reach(point)
 
 
 def _portions(changes: Iterable[Change]) -> Iterator[list[Change]]:

@@ -12,7 +12,7 @@ from levada.store.postgresql.dialect import POSTGRESQL, url_rest, urls_listed
 from levada.store.postgresql.site_locks import LockedSites
 from levada.store.rows import HOW_CODE, KIND_CODE
 from levada.store.rules import holdable, is_full, page_number, refused_for
-from levada.store.sql.base import HeldSite, KnownUrls
+from levada.store.sql.base import KnownUrls
 from levada.store.sql.writing import ELSEWHERE_ID, Intake
 
 _NUMBERED = "SELECT site, id FROM sites WHERE site = ANY(%s::text[])"
@@ -66,14 +66,22 @@ class PostgresqlIntake(Intake[PostgresqlWrite]):
         if not holdable(found):
             self.refuse(refused_for(found, Reason.BAD_URL))
             return False
-        site = self._admitting_site(found)
+        site = self._sites.by_name[found.site]
+        site.is_new = False
+        if found.admit:
+            site.admit()
         if found.url in self._there:
             self.held.append(found.url)
             return False
         if is_full(site.pages, self._limits.max_pages_per_site):
             self.refuse(refused_for(found, Reason.SITE_FULL))
             return False
-        self._insert(site, found, found_on, now)
+        self.held.append(found.url)
+        self._there.add(found.url)
+        site.add_page(now)
+        id = page_number(site.id, site.numbered)
+        what = (KIND_CODE[found.kind], HOW_CODE[found.how], found.depth, found.hops, found.priority)
+        self._pages.append((id, site.id, found.url, *what, float(now), found_on, url_rest(found.url)))
         return True
 
     def refuse(self, refusal: Refusal) -> None:
@@ -96,18 +104,3 @@ class PostgresqlIntake(Intake[PostgresqlWrite]):
 
     def _is_fresh(self, found: FoundUrl) -> bool:
         return found.admit or found.url not in self._passed_over
-
-    def _admitting_site(self, found: FoundUrl) -> HeldSite:
-        site = self._sites.by_name[found.site]
-        site.is_new = False
-        if found.admit:
-            site.admit()
-        return site
-
-    def _insert(self, site: HeldSite, found: FoundUrl, found_on: int | None, now: float) -> None:
-        self.held.append(found.url)
-        self._there.add(found.url)
-        site.add_page(now)
-        id = page_number(site.id, site.numbered)
-        what = (KIND_CODE[found.kind], HOW_CODE[found.how], found.depth, found.hops, found.priority)
-        self._pages.append((id, site.id, found.url, *what, float(now), found_on, url_rest(found.url)))

@@ -126,9 +126,6 @@ class PlanFile:
         self._seen: tuple[int, int, int] | None = None
         self._record: PlacementRecord | None = None
 
-    def exists(self) -> bool:
-        return self.path.exists()
-
     def close(self) -> None:
         with self._turn:
             if self._lock is not None:
@@ -157,7 +154,9 @@ class PlanFile:
         with self._held(fcntl.LOCK_EX):
             fresh = self.path.with_suffix(".new")
             try:
-                _write_privately(fresh, msgspec.json.format(msgspec.json.encode(record)))
+                fresh.unlink(missing_ok=True)
+                # Readable only by this user: server addresses may hold passwords.
+                write_durably(fresh, msgspec.json.format(msgspec.json.encode(record)), os.O_EXCL, 0o600)
                 fresh.replace(self.path)
                 sync_folder(self.path.parent)
             except OSError as error:
@@ -239,9 +238,3 @@ def read_record(content: bytes, path: str) -> PlacementRecord:
     if len(record.shards) < record.plan.shards:
         raise StoreDamaged(f"{path} names {len(record.shards)} of {record.plan.shards} shards: restore a copy of it")
     return record
-
-
-def _write_privately(path: Path, content: bytes) -> None:
-    """Write durably, readable only by this user: server addresses may hold passwords."""
-    path.unlink(missing_ok=True)
-    write_durably(path, content, os.O_EXCL, 0o600)

@@ -74,7 +74,7 @@ class Mover:
             while some := list(islice(leaving, self._batch)):
                 held_back += len(some) - self._move(place, some)
             self._looked_at += len(walked)
-            self._report()
+            self._on_progress(Moved(self._looked_at, self._moved))
         deliver(self._plan, self._shards)
         return held_back
 
@@ -95,9 +95,6 @@ class Mover:
             self._faults.reach("move.opened")
         self._moved += len(pages)
         return len(pages)
-
-    def _report(self) -> None:
-        self._on_progress(Moved(self._looked_at, self._moved))
 
 
 def begin_move(file: PlanStore, wanted: Placement, places: Sequence[ShardPlace]) -> PlacementRecord:

@@ -170,7 +170,9 @@ class ShardedStore:
 
     def site(self, site: str) -> SiteRecord | None:
         with self._plan.steady() as plan:
-            records = self._site_records(plan, site)
+            shards = self._open(plan)
+            known = (shards[place].site(site) for place in plan.shards_of_site(site))
+            records = [record for record in known if record is not None]
             return one_site(records) if records else None
 
     def save(self, record: SiteRecord) -> None:
@@ -261,11 +263,6 @@ class ShardedStore:
             shards = self._open(plan)
             answers = (ask(shards[place]) for place in plan.places(url))
             return next((answer for answer in answers if answer is not None), None)
-
-    def _site_records(self, plan: ShardPlan, site: str) -> list[SiteRecord]:
-        shards = self._open(plan)
-        known = (shards[place].site(site) for place in plan.shards_of_site(site))
-        return [record for record in known if record is not None]
 
     def _is_copy(self, place: int, url: str) -> bool:
         """Whether this page is moving, and counted at its target."""

@@ -8,18 +8,18 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar, Self
 
 from levada.core.records import OutboxLink, PageState
-from levada.store.base import Capability, MovedPage, MovedVersion
+from levada.store.base import Capability, MovedPage
 from levada.store.rows import (
     HOW_CODE,
     KIND_CODE,
     STATES,
     Row,
     forwarded_link,
+    moved_version,
     moved_visit_row,
     packed_robots,
     page_record,
     site_record,
-    stored_version,
     version_row,
 )
 from levada.store.sql.base import HeldSites, WriteT
@@ -139,7 +139,7 @@ class SqlStore(SqlFrontier[WriteT]):
         moved = []
         for site_id, priority, met_at, gone, *facts in rows:
             page = page_record(tuple(facts))
-            contents = tuple(_version(row, page.sketch or b"") for row in versions[page.id])
+            contents = tuple(moved_version(row, page.sketch or b"") for row in versions[page.id])
             moved.append(MovedPage(page, *sites[site_id], priority, met_at, bool(gone), contents))
         return moved
 
@@ -217,11 +217,6 @@ def _count_page(write: WriteT, state: PageState, one: int, *, is_new: bool, vers
     write.count("unvisited", one * is_new)
     write.count("versions", one * versions)
     write.count("stored", one * stored)
-
-
-def _version(row: Row, sketch: bytes) -> MovedVersion:
-    number, fetched_at, *content = row
-    return MovedVersion(number, fetched_at, stored_version(tuple(content), sketch))
 
 
 def _found_row(moved: MovedPage, site_id: int) -> Row:

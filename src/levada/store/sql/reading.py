@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, ClassVar, Generic
 
 from levada.core.records import Change, ChangeEvent, CollectionStats, Document, PageRecord, SiteRecord, VersionInfo
 from levada.store.base import StoreLimits
 from levada.store.rows import CHANGE_KINDS, Row, change_record, document_record, page_record, site_record
 from levada.store.rules import DUE_COUNTED, checked_one_in, plain_text
-from levada.store.sql.base import Database, KnownUrls, Parameters, WriteT
+from levada.store.sql.base import Database, KnownUrls, WriteT
 from levada.store.sql.statements import Statements
 from levada.store.summaries import PageSummary, SummaryVersion, summary_of
 
@@ -27,6 +27,7 @@ class SqlReader(Generic[WriteT]):
 
     def __init__(self, database: Database[WriteT], limits: StoreLimits) -> None:
         self._database = database
+        self._rows = database.rows
         self._limits = limits
         self._known = KnownUrls(limits.known_urls)
 
@@ -97,7 +98,10 @@ class SqlReader(Generic[WriteT]):
         last = 0
         while rows := self._rows(self.sql.sites, (last, _SITES_AT_ONCE)):
             last = rows[-1][0]
-            yield from self._sites(rows)
+            refused: dict[int, list[Row]] = {row[0]: [] for row in rows}
+            for site_id, *refusal in self._rows(self.sql.refused, (self.sql.dialect.id_list(refused),)):
+                refused[site_id].append(tuple(refusal))
+            yield from [site_record(row, sorted(refused[row[0]])) for row in rows]
 
     def waiting(self, now: float, limit: int) -> list[tuple[float, int]]:
         return [(due, taken) for due, taken in self._rows(self.sql.waiting, (now, max(0, limit)))]
@@ -125,16 +129,6 @@ class SqlReader(Generic[WriteT]):
 
     def follow_seq(self, seq: int) -> None:
         self._database.seq_base = max(self._database.seq_base, seq)
-
-    def _rows(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        return self._database.rows(sql, parameters)
-
-    def _sites(self, rows: Sequence[Row]) -> list[SiteRecord]:
-        refused: dict[int, list[Row]] = {row[0]: [] for row in rows}
-        if rows:
-            for site_id, *refusal in self._rows(self.sql.refused, (self.sql.dialect.id_list(refused),)):
-                refused[site_id].append(tuple(refusal))
-        return [site_record(row, sorted(refused[row[0]])) for row in rows]
 
 
 class PageSummaries:
