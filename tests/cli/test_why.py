@@ -12,7 +12,7 @@ from levada.core.folder import DataFolder
 from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, Outcome, PageKind, PageRecord, PageState, Visit
 from levada.core.settings import RevisitSettings
-from levada.freshness.rules import ema
+from levada.freshness.paper import ema
 from tests.cli.collection import BLOCKED, DOWN, FRONT, GONE, NEW, NOW, PLAIN, VAPUR, build, command, drop
 
 why = command("why")

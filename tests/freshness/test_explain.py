@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from levada.core.records import DiscoveredBy, Outcome, PageKind, PageRecord, PageState, Visit
 from levada.freshness import LearnedRevisit, PageEstimates, Scale
 from levada.freshness.explain import RateEstimate, freshness_at_budgets, paper_interval
+from levada.freshness.paper import ema
 from levada.freshness.rates import RATES, posterior
-from levada.freshness.rules import ema
 from tests.house.tree import HOUSE
 
 HOUR = 3600.0

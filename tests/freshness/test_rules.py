@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.freshness import RULES, Rule, revisit_rule
-from levada.freshness.rules import cho, ema, fixed, nutch, nutch_22, real_time, stormcrawler
+from levada.freshness.crawlers import cho, nutch, nutch_22, stormcrawler
+from levada.freshness.paper import ema, real_time
+from levada.freshness.rules import fixed
 from levada.freshness.value import visit_rate
 from tests.freshness.allocation import allocate
 from tests.needs import package

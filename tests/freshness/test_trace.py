@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from levada.freshness.rules import ema
+from levada.freshness.paper import ema
 from levada.lab.reference import reference_rows
 
 MINUTE = 60.0

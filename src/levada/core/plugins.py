@@ -74,7 +74,9 @@ GROUPS: dict[str, Group] = {
         (),  # a policy has `plan`, a rule has `step`: `levada.freshness.rules` tells them apart
         {
             "learned": "levada.freshness.learned:LearnedRevisit",
-            **_functions("freshness.rules", "ema real-time fixed nutch nutch-22 stormcrawler cho"),
+            **_functions("freshness.paper", "ema real-time"),
+            **_functions("freshness.rules", "fixed"),
+            **_functions("freshness.crawlers", "nutch nutch-22 stormcrawler cho"),
         },
         ("first", "floor", "ceiling", "estimates", "per_hour", "per_page_per_day", "per_site"),
     ),

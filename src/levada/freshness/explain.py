@@ -15,8 +15,9 @@ import msgspec
 
 from levada.core.records import Outcome, Visit
 from levada.freshness.estimates import PageEstimates
+from levada.freshness.paper import ema
 from levada.freshness.rates import RATES, chance_unchanged
-from levada.freshness.rules import LEAST, ema, within
+from levada.freshness.rules import LEAST, within
 from levada.freshness.value import mean_at
 
 
