@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from levada.bulk.protocols import Away
-from levada.bulk.targets.redis import RedisMaps
+from levada.bulk.targets.redis import RedisMaps, fence_key
 from levada.bulk.targets.redis_client import RedisLine, RedisNodes, command
 from tests.servers.private import Child, free_ports
 
@@ -33,6 +33,7 @@ class LiveSource:
         settings.write_text(f"port {sentinel}\nbind 127.0.0.1\nsentinel monitor maps 127.0.0.1 {master} 1\n")
         self.children.append(Child(["redis-server", str(settings), "--sentinel"], os.environ))
         self.children[2].wait_for("monitor master", 30.0)
+        self.replica = f"redis://127.0.0.1:{replica}/0"
         self.sentinel = f"redis://127.0.0.1:{sentinel}/0"
         self.url = f"redis+sentinel://127.0.0.1:{free_ports(1)[0]},127.0.0.1:{sentinel}/maps/0"
 
@@ -58,6 +59,8 @@ def test_the_master_is_found_again_after_a_failover(watched: LiveSource) -> None
         target = RedisMaps(nodes)
         before = target.fingerprint()
         assert target.fence("m", 1, "open") == 1
+        with closing(RedisLine.at(watched.replica)) as replica:  # a failover loses what has not got there
+            _until(lambda: replica.ask("GET", fence_key("m", 1, 0, 1)) == b"1")
         watched.fail_over()
         _until(lambda: _moved(target, before))
         _until(lambda: _wrote(target))
