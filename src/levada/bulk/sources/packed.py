@@ -85,7 +85,7 @@ class PackedEntries:
     def strings(self, prefix: bytes, buckets: int) -> Iterator[tuple[int, int, bytes]]:
         """The entries as Redis strings."""
         places = self._buckets(buckets)
-        for count in np.unique(self._counts).tolist():
+        for count in np.flatnonzero(np.bincount(self._counts)).tolist():  # np.unique would import numpy.ma
             chosen = np.flatnonzero(self._counts == count)
             of = places[chosen]
             if buckets > 1:
