@@ -125,7 +125,7 @@ _PARTS = {"bulk": "levada.bulk", "errors": "levada.core.errors"} | {
 def open(
     folder: str | PathLike[str] = "levada-data", settings: Settings | None = None, *, create: bool = True
 ) -> Collection:
-    """Open the collection in `folder`, and make one if there is none; with `create=False` that is `NotFound`.
+    """Open the collection in `folder`, or create one; with `create=False` a missing one raises `NotFound`.
 
     Without `settings` those kept with the collection hold.
 

@@ -1,4 +1,4 @@
-"""A collection: the public class that crawls, checks and controls, and is read like any other."""
+"""The public class `Collection`: adds crawling, checking and control commands to read access."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ T = TypeVar("T")
 class Collection(CollectionReader):
     """The pages of one folder: crawl them, search them, ask what changed.
 
-    Opens the collection in `folder`, and makes one if there is none (with `create=False` that is `NotFound`).
-    Without `settings` those kept with the collection hold. Several threads may ask one collection; a crawl and
-    other processes may work on the same folder at the same time.
+    Opens the collection in `folder`, or creates one; with `create=False` a missing one raises `NotFound`. Without
+    `settings`, those stored with the collection are used. Several threads may share an instance; a crawl and other
+    processes may use the same folder at the same time.
 
     >>> with levada.Collection("news", settings) as news:
     ...     news.stats().stored > 0
@@ -62,7 +62,7 @@ class Collection(CollectionReader):
 
     @property
     def settings(self) -> Settings:
-        """The settings of the collection; assigning keeps others with it, unless a crawl runs (`StoreLocked`).
+        """The settings stored with the collection. Assigning replaces them; while a crawl runs it raises `StoreLocked`.
 
         >>> news.settings = news.settings.replace({"budget.per_hour": 100})
         >>> news.settings.budget.per_hour
@@ -78,11 +78,11 @@ class Collection(CollectionReader):
             self._keep(settings)
 
     def add(self, *urls: str, **rules: Any) -> int:
-        """Add start URLs, and their sites; how many were new.
+        """Add start URLs and admit their sites; returns how many URLs were new.
 
-        `rules` are settings of the section [crawl] (`scope`, `max_depth`, `max_pages_per_site`...), kept with the
-        collection. A site that was dropped is taken up again. While a crawl runs, it takes the URLs up within a
-        second; rules cannot change then.
+        `rules` are settings of the section [crawl] (`scope`, `max_depth`, `max_pages_per_site`...), stored with the
+        collection. A dropped site is admitted again. A running crawl picks up the URLs within a second, but the
+        rules cannot change while it runs.
 
         >>> news.add(start, scope="sites", max_depth=5)
         0
@@ -124,7 +124,7 @@ class Collection(CollectionReader):
     # Crawling
 
     def crawl(self, *, once: bool = False, seconds: float | None = None, max_pages: int | None = None) -> Report:
-        """Crawl until Ctrl-C; `once`, for `seconds`, or for `max_pages` visits. What was done, in numbers.
+        """Crawl until Ctrl-C, until nothing is due (`once`), for `seconds`, or for `max_pages` visits.
 
         >>> report = news.crawl(once=True)
         >>> report.stopped
@@ -133,7 +133,7 @@ class Collection(CollectionReader):
         return self._run(lambda: self._crawled(once, seconds, max_pages, interruptible=True), "acrawl")
 
     async def acrawl(self, *, once: bool = False, seconds: float | None = None, max_pages: int | None = None) -> Report:
-        """As `crawl`, in the event loop that runs; cancelling it stops the crawl in good order.
+        """Like `crawl`, in a running event loop. Cancelling it stops the crawl cleanly.
 
         >>> asyncio.run(news.acrawl(once=True)).stopped
         'done'
@@ -143,9 +143,9 @@ class Collection(CollectionReader):
     def events(
         self, *, once: bool = False, seconds: float | None = None, max_pages: int | None = None
     ) -> Generator[PageEvent, None, Report]:
-        """Crawl, and tell of each visit as it is stored; leaving the loop stops the crawl in good order.
+        """Crawl, and yield an event for each visit after it is stored. Leaving the loop stops the crawl cleanly.
 
-        The crawl goes on only while the next event is waited for, in the thread that waits.
+        The crawl runs in the calling thread, and only while the caller waits for the next event.
 
         >>> count = news.add(other)
         >>> for event in news.events():
@@ -171,7 +171,7 @@ class Collection(CollectionReader):
     async def aevents(
         self, *, once: bool = False, seconds: float | None = None, max_pages: int | None = None
     ) -> AsyncGenerator[PageEvent, None]:
-        """As `events`, in the event loop that runs. Close it (`contextlib.aclosing`) if you leave the loop early.
+        """Like `events`, in a running event loop. Use `contextlib.aclosing` if you leave the loop early.
 
         >>> async def watch():
         ...     return [event.outcome.value async for event in news.aevents(once=True)]
@@ -215,7 +215,7 @@ class Collection(CollectionReader):
         only: str | None = None,
         on_committed: Callable[[Sequence[VisitResult]], None] = lambda visits: None,
     ) -> AsyncIterator[Crawl]:
-        """A crawl that is ready to `run()`, for those who show its progress; on leaving, everything is searchable.
+        """A crawl that is ready to `run()`, for example to show its progress. On exit, all pages are searchable.
 
         >>> async def crawl():
         ...     async with news.crawling(once=True) as work:
@@ -249,7 +249,7 @@ class Collection(CollectionReader):
                 return await run_to_end(work, seconds)
 
     def check(self, url: str) -> CheckResult:
-        """Visit one page now, whatever the plan says, within politeness and robots.txt; a new one is added first.
+        """Visit one page now, whatever its plan says, within politeness and robots.txt. A new URL is added first.
 
         >>> check = news.check(start)
         >>> print(check.outcome)
@@ -258,7 +258,7 @@ class Collection(CollectionReader):
         return self._run(lambda: self.acheck(url), "acheck")
 
     async def acheck(self, url: str) -> CheckResult:
-        """As `check`, in the event loop that runs.
+        """Like `check`, in a running event loop.
 
         >>> asyncio.run(news.acheck(start)).changed
         False
@@ -286,7 +286,7 @@ class Collection(CollectionReader):
         return CheckResult(address, event.outcome, event.reason, changed, diff, event)
 
     def _must_be_askable(self, address: str) -> None:
-        """Within politeness: a site that rests, or that nobody wants any more, is not asked."""
+        """Raise if the site is dropped or in backoff, or if the crawl is paused."""
         reader = self._reader()
         site, now = reader.store.site(site_of(address)), reader.clock.now()
         if site is not None and site.dropped:
@@ -310,7 +310,7 @@ class Collection(CollectionReader):
     # Control commands
 
     def pause(self) -> Receipt:
-        """Fetch nothing more until `resume`; what is under way is finished.
+        """Stop fetching until `resume`; visits in progress are finished.
 
         >>> news.pause().waiting
         1
@@ -318,7 +318,7 @@ class Collection(CollectionReader):
         return self._view().submit(Pause())
 
     def resume(self) -> Receipt:
-        """Go on after `pause`.
+        """Continue after `pause`.
 
         >>> news.resume().crawling
         False
@@ -326,7 +326,7 @@ class Collection(CollectionReader):
         return self._view().submit(Resume())
 
     def set_budget(self, per_hour: int | None) -> Receipt:
-        """Make so many fetches per hour from now on; 0: no limit, None: as the settings say.
+        """Set the fetches per hour from now on. 0: no limit; None: as in the settings.
 
         >>> news.set_budget(None).number > 0
         True
@@ -336,7 +336,7 @@ class Collection(CollectionReader):
         return self._view().submit(ChangeBudget(per_hour))
 
     def drop_site(self, site: str) -> Receipt:
-        """Visit this site (host, and port if it has one) no more; what is stored of it stays.
+        """Stop visiting a site (host, and port if it has one). Its stored pages stay.
 
         >>> news.drop_site("nowhere.example")
         Traceback (most recent call last):
@@ -365,7 +365,7 @@ async def _next(events: AsyncGenerator[PageEvent, None]) -> PageEvent | None:
 
 @contextmanager
 def _stopped_by_signal(work: Crawl) -> Iterator[None]:
-    """Ctrl-C ends the crawl in good order; only the main thread may say what a signal does."""
+    """Let Ctrl-C stop the crawl cleanly. Only the main thread may handle signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

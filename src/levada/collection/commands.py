@@ -14,7 +14,7 @@ from levada.store.commands import SqliteCommandQueue
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """A control command is kept; the crawl that runs, or the next one, carries it out.
+    """Confirms that a control command is queued; the running crawl, or the next one, executes it.
 
     >>> news.pause().crawling
     False

@@ -28,7 +28,7 @@ class PageOutcome(StrEnum):
 
 
 class PageEvent(msgspec.Struct, frozen=True):
-    """One visit of a crawl, told once it is stored.
+    """One visit of a crawl, reported after it is stored.
 
     >>> count = news.add(other)
     >>> for event in news.events(once=True):
@@ -50,7 +50,7 @@ class PageEvent(msgspec.Struct, frozen=True):
 
 
 class CheckResult(msgspec.Struct, frozen=True):
-    """What one visit, made at once, met and changed.
+    """The result of checking one page: the outcome of the visit, and what changed.
 
     >>> check = news.check(start)
     >>> check.changed

@@ -129,7 +129,7 @@ def _heard(policy: LearnedRevisit, page: PageRecord, signal_source: SignalSource
 
 
 class Why(msgspec.Struct, frozen=True):
-    """When a page is visited next, and why then; `str` says it in one sentence.
+    """When a page is visited next, and why; `str` gives one sentence.
 
     >>> why = news.why(start)
     >>> str(why).startswith("Visited once")
@@ -398,7 +398,7 @@ def _next(page: PageRecord, now: float) -> str:
 
 
 class Forecast(msgspec.Struct, frozen=True):
-    """What the budgets around the present one are believed to buy.
+    """The freshness that other budgets are estimated to buy.
 
     >>> forecast = news.forecast()
     >>> forecast.points[0].fresh <= forecast.present.fresh <= forecast.points[-1].fresh

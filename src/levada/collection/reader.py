@@ -32,7 +32,7 @@ _AT_ONCE = 500  # changes
 
 
 class CollectionReader:
-    """A folder's collection as readers see it; what is open follows the folder, whatever crawls there."""
+    """Read access to the collection in a folder, also while another process crawls there."""
 
     def __init__(self, folder: DataFolder) -> None:
         self._folder = folder
@@ -57,7 +57,7 @@ class CollectionReader:
         return self._folder.path
 
     def close(self) -> None:
-        """Close what is open; after that every call is a `UsageError`. Closing twice is harmless.
+        """Close the collection. Every later call raises `UsageError`; closing twice is harmless.
 
         >>> news.close()
         """
@@ -86,7 +86,7 @@ class CollectionReader:
         raise NotFound(f"no version {version} of {page.url} is kept: {kept}")
 
     def versions(self, url: str) -> list[VersionInfo]:
-        """The versions that are kept of a page, newest first.
+        """The stored versions of a page, newest first.
 
         >>> [each.version for each in news.versions(start)]
         [1]
@@ -106,7 +106,7 @@ class CollectionReader:
         return diff_of(reader.store, known_page(reader, spellings(url)), old, new, context)
 
     def why(self, url: str) -> Why:
-        """When a page is visited next, and why then.
+        """When a page is visited next, and why.
 
         >>> news.why(start).page.visits > 0
         True
@@ -129,7 +129,7 @@ class CollectionReader:
     # Search and changes
 
     def search(self, query: str, *, limit: int = 10, offset: int = 0) -> Hits:
-        """The stored pages that match, the best first; words, "phrases", site:, lang:, since:, -word.
+        """Search the stored pages: words, "phrases", site:, lang:, since:, -word. The best hit comes first.
 
         >>> for hit in news.search("termos", limit=1):
         ...     print(hit.title)
@@ -144,10 +144,10 @@ class CollectionReader:
     def changes(
         self, since: Since = None, *, site: str = "", words: str = "", least: float = 0.0
     ) -> Iterator[ChangeEvent]:
-        """What happened to the stored pages since then, oldest first: new, changed, gone, back.
+        """The changes of stored pages since then, oldest first: new, changed, gone, back.
 
-        Only of `site` and hosts below it, of pages with all of these `words`, of changes of at least this share of
-        a page's words.
+        `site` selects a host and the hosts below it, `words` selects pages that contain all of them, and `least`
+        selects changes of at least this share of a page's words.
 
         >>> {change.what.value for change in news.changes(since="1d")} <= {"new", "changed"}
         True
@@ -167,7 +167,7 @@ class CollectionReader:
         return read()
 
     def feed(self) -> Feed:
-        """The log of changes by position, for those who read on where they were: each change exactly once.
+        """The change log by position: continue where you stopped, and get each change exactly once.
 
         >>> feed = news.feed()
         >>> feed.read(feed.newest(), limit=10).changes
@@ -178,7 +178,7 @@ class CollectionReader:
         return Feed(self._reader().store.logs)
 
     def postings(self, word: str, *, limit: int = 1_000) -> list[Posting]:
-        """The pages in which a word stands, and how often.
+        """The pages that contain a word, and how often.
 
         >>> all(posting.count > 0 for posting in news.postings("a", limit=3))
         True
@@ -186,7 +186,7 @@ class CollectionReader:
         return self._view().index().postings(word, limit)
 
     def unreachable(self) -> list[str]:
-        """Sentences about shards whose servers are away: answers are then only a part.
+        """Messages about shards that cannot be reached; results are then incomplete.
 
         >>> news.unreachable()
         []
@@ -202,7 +202,7 @@ class CollectionReader:
         return self._reader().clock.now()
 
     def trends(self, window: str = "24h", *, site: str = "", language: str = "", limit: int = 10) -> list[Trend]:
-        """The terms that pages gained lately, and more often than before.
+        """The terms that were added to pages more often than before.
 
         >>> len(news.trends("24h", limit=5)) <= 5
         True
@@ -257,7 +257,7 @@ class CollectionReader:
     # The whole collection
 
     def stats(self) -> CollectionStats:
-        """Where the whole collection stands.
+        """The statistics of the whole collection.
 
         >>> news.stats().sites > 0
         True
@@ -266,7 +266,7 @@ class CollectionReader:
         return reader.store.stats(reader.clock.now())
 
     def sites(self) -> Iterator[SiteRecord]:
-        """What is known of each site.
+        """The record of each site.
 
         >>> all(site.pages >= 0 for site in news.sites())
         True
@@ -274,7 +274,7 @@ class CollectionReader:
         return self._reader().store.sites()
 
     def live(self) -> LiveStatus | None:
-        """How the crawl that runs in the folder stands, in this process or another; None if none does.
+        """The live status of the crawl that runs in the folder, in this process or another; None if none runs.
 
         >>> news.live() is None
         True

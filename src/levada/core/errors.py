@@ -49,7 +49,7 @@ class LevadaError(Exception):
 
 
 class Refused(LevadaError):
-    """Asked for, but not allowed, or nothing there.
+    """Not allowed, or nothing to do.
 
     >>> receipt = news.pause()
     >>> news.check(start)
@@ -74,7 +74,7 @@ class AddressRefused(Refused):
 
 
 class TooMany(Refused):
-    """More is asked for than can be taken now.
+    """Too many requests at the same time.
 
     >>> issubclass(levada.TooMany, levada.Refused)
     True
@@ -82,7 +82,7 @@ class TooMany(Refused):
 
 
 class UsageError(LevadaError):
-    """What was asked makes no sense; says what to write instead.
+    """A wrong call, option or value; the message says what to write instead.
 
     >>> news.close()
     >>> news.stats()
@@ -142,7 +142,7 @@ class StoreError(LevadaError):
 
 
 class StoreLocked(StoreError):
-    """Another process, or another crawl of this one, writes in the folder.
+    """Another crawl, in this process or another one, writes to the folder.
 
     >>> count = news.add(other)
     >>> events = news.events()

@@ -23,7 +23,7 @@ class Query(msgspec.Struct, frozen=True):
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """One page that was found.
+    """One page that matches a search.
 
     >>> hit = news.search("termos").hits[0]
     >>> hit.url.startswith("http") and hit.score > 0
@@ -45,7 +45,7 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class Hits(msgspec.Struct, frozen=True):
-    """The answer to a search: how many pages match, and those that were asked for, the best first.
+    """The result of a search: how many pages match, and the requested ones, best first.
 
     >>> hits = news.search("termos", limit=2)
     >>> len(hits) == len(list(hits)) <= 2
@@ -128,7 +128,7 @@ def unpacked_terms(packed: bytes) -> set[int]:
 
 
 class Trend(msgspec.Struct, frozen=True):
-    """A term that pages gained more often than before.
+    """A term that was added to pages more often than before.
 
     >>> [trend.term for trend in news.trends("24h")]  # too little has changed yet
     []
