@@ -1,4 +1,4 @@
-"""The first edition's coined words are gone from names, docs and help texts.
+"""The first edition's coined words are gone from names, docstrings, docs, help texts and the dashboard.
 
 The glossary says which word stands in the place of each. A word that is also ordinary English (orders, book, turns)
 is looked for only where it was a name.
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.house.test_docs import COMMANDS, helps_of
-from tests.house.tree import HOUSE, TEXTS, module_name, modules, tree_of
+from tests.house.tree import HOUSE, SOURCE, TEXTS, docstrings_of, module_name, modules, tree_of
 
 # fmt: off
 OLD_PARTS = frozenset((
@@ -34,6 +34,7 @@ OLD_NAMES = frozenset((
 
 OLD_WORDS = (
     r"agendas?",
+    r"believ(?:e|es|ed|ing)",
     r"bells?",
     r"bookmarks?",
     r"census(?:es)?",
@@ -58,7 +59,7 @@ OLD_WORDS = (
 )
 """Words that docs and help texts no longer use, as regular expressions."""
 
-PERSISTED = ("believed_current", "`happenings`", '"hearsay"', "`hearsay`", "`wishes`")
+PERSISTED = ("`believed`", "`happenings`", '"hearsay"', "`hearsay`", "`wishes`")
 """Names that lie on disks and in answers, and stay as they are: they may be written about."""
 
 ALLOWED_NAMES: dict[str, str] = {
@@ -107,6 +108,16 @@ def test_names_are_the_fields_own_words(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [path for path in TEXTS if path.name not in ALLOWED_TEXTS], ids=lambda path: path.name)
 def test_docs_use_the_new_words_only(path: Path) -> None:
+    assert old_words(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", modules(), ids=module_name)
+def test_docstrings_use_the_new_words_only(path: Path) -> None:
+    assert old_words("\n".join(docstrings_of(path))) == []
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.glob("serve/**/*.[jh][st]*")), ids=lambda path: path.name)
+def test_the_dashboard_uses_the_new_words_only(path: Path) -> None:
     assert old_words(path.read_text(encoding="utf-8")) == []
 
 

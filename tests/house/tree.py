@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-__all__ = ["HOUSE", "SOURCE", "TEXTS", "fenced", "module_name", "modules", "tree_of"]
+__all__ = ["HOUSE", "SOURCE", "TEXTS", "docstrings_of", "fenced", "module_name", "modules", "tree_of"]
 
 HOUSE = Path(__file__).parents[2]
 SOURCE = HOUSE / "src" / "levada"
@@ -29,6 +29,13 @@ def module_name(path: Path) -> str:
 @cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def docstrings_of(path: Path) -> list[str]:
+    """The docstrings of a module and of everything in it, the module's first."""
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    nodes = (node for node in ast.walk(tree_of(path)) if isinstance(node, documented))
+    return [said for node in nodes if (said := ast.get_docstring(node))]
 
 
 def fenced(path: Path, language: str | None = None) -> Iterator[str]:

@@ -34,18 +34,18 @@ Match = tuple[int, int, int]  # where it begins in the one and in the other, and
 
 
 class Budget:
-    """How many steps are left for difflib?"""
+    """The steps that difflib may still take."""
 
     def __init__(self) -> None:
         self._in_all = MOST_STEPS_IN_ALL
         self._at_once = MOST_STEPS
 
     def begin(self) -> None:
-        """What comes is another text, or another part of it."""
+        """Start on another text, or another part of it."""
         self._at_once = MOST_STEPS
 
     def allows(self, steps: int) -> bool:
-        """May it take so many? They are taken off."""
+        """Take this many steps if they are left; returns whether they were."""
         if steps > min(self._in_all, self._at_once):
             return False
         self._in_all -= steps

@@ -1,9 +1,8 @@
 """Explanation of a page's next visit, for programs and people; and what other budgets would buy.
 
-It is reckoned anew from the stored pages, as a crawl does that starts again; a running one may have learnt a
-little more since.
+It is computed from the stored pages, as by a crawl that starts now; a running crawl may have learnt a little more.
 
-Ours weighs what is believed of a page's changes against a price. The paper's rule needs the interval before the
+Ours weighs the estimate of a page's changes against a price. The paper's rule needs the interval before the
 last visit to be explained; it is not stored, but the rule can be run backwards: only the oldest of the ten outcomes
 that it saw may have dropped out since.
 """
@@ -43,7 +42,7 @@ _WHO = {
 
 
 class SignalRecord(msgspec.Struct, frozen=True):
-    """What somebody else says of changes, and how far he is believed."""
+    """A source of signals about changes, and how far it is trusted."""
 
     who: str
     said: int  # at how many of the page's known visits
@@ -255,7 +254,7 @@ class IntervalStep(msgspec.Struct, frozen=True):
 
 
 def last_step(page: PageRecord, revisit: RevisitSettings) -> IntervalStep | None:
-    """None while there was no visit to reckon from."""
+    """The last step of the paper's rule; None before a visit has compared content."""
     compared = [visit for visit in page.history if visit.outcome in _COMPARED]
     if page.interval is None or not compared:
         return None
@@ -407,7 +406,7 @@ class Forecast(msgspec.Struct, frozen=True):
 
     settings: Settings
     pages: int
-    current: float | None  # share of pages believed to be current now
+    current: float | None  # estimated share of pages that are current now
     points: tuple[BudgetPoint, ...]  # from an eighth of the present budget to sixteen times it
 
     @property

@@ -170,7 +170,7 @@ async def _follow(store: Store, executor: StoreExecutor, following: Sequence[Fol
 
 
 async def _learn(store: Store, executor: StoreExecutor, policy: RevisitPolicy) -> None:
-    """What the workers stored meanwhile belongs to what is believed of all pages."""
+    """Keep the estimates over all pages up to date with what the workers store."""
     while True:
         await asyncio.sleep(_RELEARN)
         await executor.run(learn_from_sample, policy, store)

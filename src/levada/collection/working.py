@@ -138,7 +138,7 @@ async def _cataloguing(place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs) 
     step = CatalogWorker(ports, settings, names.collection, executor, hooks)
 
     async def learn() -> None:
-        """What others stored meanwhile belongs to what is believed of all pages."""
+        """Keep the estimates over all pages up to date with what others store."""
         while True:
             await executor.run(learn_from_sample, policy, store)
             await asyncio.sleep(_RELEARN)

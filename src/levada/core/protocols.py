@@ -1,9 +1,8 @@
-"""What the crawl engine asks of the world: one protocol per need.
+"""Protocols between the crawl engine and its stores, fetchers, parsers, policies and plug-ins.
 
-Every port has a reference in memory (of stores, `levada.store.memory`) that every other adapter must match; the
-suites in `tests/contracts` run each one's law on every adapter. What else a store offers is declared in
-`levada.store.base`. Stores answer synchronously (a call is one durable transaction; the engine keeps them on a
-thread of their own), the network and the parser asynchronously.
+Each has a contract suite, in `levada.testing` or `tests/contracts`, that every implementation runs. What else a
+store offers is declared in `levada.store.base`. Stores are synchronous (a call is one durable transaction; the
+engine calls them on a thread of their own), the network and the parser are asynchronous.
 """
 
 from __future__ import annotations
@@ -53,32 +52,32 @@ class Clock(Protocol):
 
 
 class Frontier(Protocol):
-    """Which URLs are there, and which may be visited now?"""
+    """All known URLs, and the leases to visit them."""
 
     def add(self, found: Sequence[FoundUrl], refused: Sequence[Refusal], now: float) -> int:
-        """Hold these URLs; how many were new. Over a site's page limit they are refused and counted."""
+        """Add URLs; returns how many were new. URLs over a site's page limit are refused and counted."""
         ...
 
     def lease(self, now: float, limit: int, seconds: float, due: float | None = None) -> list[Lease]:
-        """At most `limit` pages that are new or due, spread over sites, each the caller's for `seconds`.
+        """Lease at most `limit` new or due pages, spread over sites, for `seconds` each.
 
-        With `due`, pages visited before count only if they were due by then.
+        With `due`, pages that were visited before are leased only if they were due by then.
         """
         ...
 
     def lease_url(self, url: str, now: float, seconds: float) -> Lease | None:
-        """This page, whenever it is due; None if it is not known, is held, or its site's turn has not come.
+        """Lease one page, whenever it is due; None if it is unknown or leased, or if its site must wait.
 
-        The site's turn passes as with `lease`, so that whoever leases next stays polite.
+        The site's turn passes as with `lease`, so that the next lease stays polite.
         """
         ...
 
     def commit(self, visits: Sequence[VisitResult]) -> list[bool]:
-        """Commit these visits, all in one transaction; False where the lease was no longer the newest."""
+        """Commit visits in one transaction; False for each whose lease is no longer the newest of its page."""
         ...
 
     def release(self, leases: Sequence[Lease]) -> None:
-        """Give pages back unvisited: they are due as before."""
+        """Return leases of pages that were not visited; the pages are due as before."""
         ...
 
     def page(self, url: str) -> PageRecord | None: ...
@@ -87,33 +86,33 @@ class Frontier(Protocol):
 
 
 class Sites(Protocol):
-    """What is known of each site?"""
+    """The records of all sites."""
 
     def site(self, site: str) -> SiteRecord | None: ...
 
     def save(self, record: SiteRecord) -> None:
-        """Keep robots, delay, rest and failures (counts are the store's own); a site once admitted stays so."""
+        """Store robots, delay, backoff and failures; the store itself counts pages. An admitted site stays admitted."""
         ...
 
     def sites(self) -> Iterator[SiteRecord]: ...
 
 
 class Documents(Protocol):
-    """What was on a page, now and before?"""
+    """The stored content of pages, current and earlier, and its change log."""
 
     def document(self, url: str, version: int | None = None) -> Document | None: ...
 
     def versions(self, url: str) -> list[VersionInfo]:
-        """Newest first."""
+        """The stored versions, newest first."""
         ...
 
     def changes(self, after: int, limit: int) -> list[Change]:
-        """The current state of documents that changed after step `after`, in order, without their raw bodies."""
+        """The current state of the documents that changed after position `after`, in order, without raw bodies."""
         ...
 
     def change_log(self, after: int, limit: int) -> list[ChangeEvent]:
-        """Everything that happened to documents after step `after`, in order, each once and for ever the same; the
-        newest are kept (`StoreLimits.keep_events`)."""
+        """All change events after position `after`, in order. An event never changes; the newest are kept
+        (`StoreLimits.keep_events`)."""
         ...
 
     def scan(self) -> Iterator[Document]:
@@ -122,12 +121,12 @@ class Documents(Protocol):
 
 
 class Index(Protocol):
-    """Where do these words stand?"""
+    """An inverted index over the newest versions."""
 
     def apply(self, changes: Iterable[Change]) -> int:
-        """Take these changes in, durably and idempotently, and remember the last one's `seq`; how many there were.
+        """Apply changes durably and idempotently, and store the `seq` of the last; returns how many there were.
 
-        They need not all be in memory at once, and are none of them taken in if one cannot be had.
+        `changes` may be a stream; if it fails, none of them is applied.
         """
         ...
 
@@ -140,29 +139,29 @@ class Index(Protocol):
     def postings(self, word: str, limit: int) -> list[Posting]: ...
 
     def clear(self) -> None:
-        """Forget everything: position 0."""
+        """Delete everything; the position is 0 again."""
         ...
 
     def close(self) -> None: ...
 
 
 class Trends(Protocol):
-    """How often does a term stand in documents, and how often was it added to them, and when?"""
+    """Term counts: the documents that contain a term, and the changes that added it, by time."""
 
     def position(self) -> int:
         """The `seq` of the documents' change log up to which everything is counted."""
         ...
 
     def counted(self, page_ids: Sequence[int]) -> dict[int, PageTerms]:
-        """What was counted of these pages before, where anything was."""
+        """The terms that were counted before of those of these pages that have any."""
         ...
 
     def commit(self, round: CountedRound) -> bool:
-        """Add a round, in one transaction; False, and nothing is changed, if others counted on meanwhile."""
+        """Add a round in one transaction; False, and nothing changes, if another process has counted meanwhile."""
         ...
 
     def frequency(self, term: str, language: str | None = None) -> int:
-        """In how many documents a folded term stands, in one language or all; "": how many there are."""
+        """The number of documents that contain a folded term, in one language or all; "": of all documents."""
         ...
 
     def growth(self, query: TrendQuery) -> list[TermGrowth]:
@@ -170,8 +169,8 @@ class Trends(Protocol):
         ...
 
     def tidy(self, oldest: float, rare_before: float, rare: int) -> None:
-        """Forget windows that begin before `oldest`; of each whole day (UTC) before `rare_before` also the terms
-        that fewer than `rare` changes of that day added, in a language, on all sites together."""
+        """Delete windows that begin before `oldest`, and rare terms of each whole day (UTC) before `rare_before`:
+        those that fewer than `rare` changes of that day added, per language, on all sites together."""
         ...
 
 
@@ -295,18 +294,18 @@ class PageHook(Protocol):
 
 
 class RevisitPolicy(Protocol):
-    """When do we come back?"""
+    """Decides when a page is visited again."""
 
     @property
     def estimates(self) -> Estimates: ...
 
     def plan(self, page: PageRecord, visit: Visit, modified: float | None = None) -> Plan:
-        """Until the next visit, from what was known of the page before this one (that compared content, or is the
-        first) and what it met; `modified` is when the server says that the page last changed."""
+        """Plan the next visit. `page` is the record before this visit, and `visit` its outcome: the first visit,
+        or one that compared content. `modified` is the server's date of the last change."""
         ...
 
     def visit_after_hint(self, page: PageRecord, said: Signals) -> float | None:
-        """When to visit a page now that somebody told of a change since its last visit; None: as planned."""
+        """When to visit a page after a hint that it changed since its last visit; None: as planned."""
         ...
 
     def wants_full_fetch(self, page: PageRecord) -> bool:
@@ -314,73 +313,73 @@ class RevisitPolicy(Protocol):
         ...
 
     def limit_site(self, site: str, per_second: float) -> None:
-        """No more visits than these can be made to the site."""
+        """Set the most visits per second that the site allows."""
         ...
 
     def set_budget(self, per_hour: float) -> None:
-        """From now on so many fetches may be made per hour; 0: there is no limit."""
+        """Set the fetches per hour from now on; 0: no limit."""
         ...
 
     def price(self) -> float:
-        """What a visit must be worth now, in seconds; the less, the sooner. 0 for a policy that knows no price."""
+        """What a visit must be worth now, in seconds: the lower, the sooner. 0 for a policy without a price."""
         ...
 
 
 class Estimates(Protocol):
-    """What is believed of all pages together?"""
+    """Estimates over all stored pages."""
 
     def learn(self, pages: Iterable[PageRecord], one_in: int) -> None:
-        """Start from these pages, a sample of one in so many (`Census`)."""
+        """Start from a sample of the stored pages, one in `one_in` (`PageSample`)."""
         ...
 
     def forget(self, page: PageRecord) -> None:
-        """It is no longer among the pages held."""
+        """Remove a page that is no longer stored."""
         ...
 
     def share(self, now: float) -> float | None:
-        """The share of the pages held that is believed to be current; None while there are none."""
+        """The estimated share of stored pages that are current; None while there are none."""
         ...
 
 
 class PageSample(Protocol):
-    """What are the pages like that were visited before?"""
+    """A fixed sample of the stored pages."""
 
     def sample(self, one_in: int) -> Iterator[PageRecord]:
-        """Of the pages with a stored document those that are `drawn` (`levada.core.hashing`), in bounded memory."""
+        """The pages with a stored document that are `drawn` (`levada.core.hashing`), in bounded memory."""
         ...
 
     def live_pages(self) -> int:
-        """How many pages have a stored document."""
+        """The number of pages with a stored document."""
         ...
 
 
 class ChangeHints(Protocol):
-    """Which pages did somebody tell of, and when are they visited then?"""
+    """Pages that a sitemap or feed says have changed."""
 
     def outdated(self, hints: Sequence[ChangeHint]) -> list[PageRecord]:
-        """Those of the pages told of that have a stored document, were last met before the time told, and are not
-        known to have been told of by the same source already."""
+        """The hinted pages that have a stored document, were last fetched before the hint's time, and were not
+        hinted by the same source already."""
         ...
 
     def bring_forward(self, pages: Sequence[tuple[PageRecord, Signals, float | None]]) -> None:
-        """Note who told of a change, and visit at that time if it is before the one planned; the page's next
-        visit is never put off, and a page that was visited meanwhile is left alone."""
+        """Record the source of each hint, and visit at that time if it is earlier than planned. A visit is never
+        delayed, and a page that was visited meanwhile is not changed."""
         ...
 
 
 class CommandQueue(Protocol):
-    """What do people outside want of the crawl? Kept until it is obeyed; several processes may give orders."""
+    """Control commands that wait until the crawl executes them; several processes may submit."""
 
     def submit(self, command: ControlCommand) -> int:
-        """Durable when this returns; the order's number."""
+        """Add a command durably; returns its number."""
         ...
 
     def pending(self) -> list[tuple[int, ControlCommand]]:
-        """Those not obeyed yet, with their numbers, in the order in which they were given."""
+        """The commands that are not executed yet, with their numbers, in order."""
         ...
 
     def mark_done(self, number: int, desired_state: DesiredState) -> None:
-        """All up to this one are done, and leave these wishes."""
+        """Record that all commands up to this one are executed, and the desired state that they leave."""
         ...
 
     def desired_state(self) -> DesiredState: ...
@@ -389,14 +388,14 @@ class CommandQueue(Protocol):
 
 
 class Webhooks(Protocol):
-    """Who wants to be told of changes, and how far is each?"""
+    """The registered webhooks, and the position of each."""
 
     def hooks(self) -> list[Webhook]: ...
 
     def add(self, hook: Webhook) -> None: ...
 
     def update(self, hook: Webhook) -> bool:
-        """False if it was removed meanwhile."""
+        """Store a webhook's new state; False if it was removed meanwhile."""
         ...
 
     def remove(self, id: str) -> bool: ...
@@ -405,6 +404,6 @@ class Webhooks(Protocol):
 
 
 class Faults(Protocol):
-    """Where a test may make the disk fail or the process die; does nothing otherwise."""
+    """Points at which a test can make the disk fail or the process die."""
 
     def reach(self, point: str) -> None: ...

@@ -55,7 +55,7 @@ class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class CrawlSettings(_Section, frozen=True):
-    """How far does the crawl go?"""
+    """The extent of the crawl."""
 
     scope: Literal["sites", "any"] = "sites"  # the sites of the start URLs, or wherever links lead
     sitemaps: bool = True
@@ -68,7 +68,7 @@ class CrawlSettings(_Section, frozen=True):
 
 
 class BudgetSettings(_Section, frozen=True):
-    """How many fetches may be spent? 0: no limit."""
+    """The fetch budget. 0: no limit."""
 
     per_hour: CountOrNone = 0
     per_site_per_hour: CountOrNone = 0
@@ -76,7 +76,7 @@ class BudgetSettings(_Section, frozen=True):
 
 
 class PolitenessSettings(_Section, frozen=True):
-    """How gently is a site asked?"""
+    """Politeness towards sites."""
 
     agent: Annotated[str, Meta(min_length=1)] = "levada"  # the name that robots.txt is read for
     contact: str = ""  # an address that a site's owner may write to; goes into the User-Agent
@@ -90,7 +90,7 @@ class PolitenessSettings(_Section, frozen=True):
 
 
 class FetchSettings(_Section, frozen=True):
-    """What may one exchange cost?"""
+    """Limits of one exchange."""
 
     fetcher: Name = "curl"
     slots: Annotated[int, Meta(ge=1, le=10_000)] = 64  # exchanges at the same time
@@ -107,7 +107,7 @@ class FetchSettings(_Section, frozen=True):
 
 
 class GuardSettings(_Section, frozen=True):
-    """Which addresses that are not public may be dialled all the same? Exact `ip:port` pairs only."""
+    """Non-public addresses that may be connected to. Exact `ip:port` pairs only."""
 
     allow: tuple[str, ...] = ()
 
@@ -118,7 +118,7 @@ class GuardSettings(_Section, frozen=True):
 
 
 class ParseSettings(_Section, frozen=True):
-    """How are pages read?"""
+    """Reading of pages."""
 
     children: CountOrNone = 0  # processes; 0: one per core, less one
     memory: Count = 1024 * 1024 * 1024  # address space of a child
@@ -130,7 +130,7 @@ class ParseSettings(_Section, frozen=True):
 
 
 class StoreSettings(_Section, frozen=True):
-    """What is kept?"""
+    """The store, and what it keeps."""
 
     engine: Name = "sqlite"  # "postgresql" where there are servers
     keep_versions: Count = 10
@@ -144,7 +144,7 @@ class StoreSettings(_Section, frozen=True):
 
 
 class IndexSettings(_Section, frozen=True):
-    """How is the search index written?"""
+    """Writing of the search index."""
 
     engine: Name = "tantivy"
     batch: Count = 2_000  # documents that share a commit, at most
@@ -153,7 +153,7 @@ class IndexSettings(_Section, frozen=True):
 
 
 class RevisitSettings(_Section, frozen=True):
-    """When do we come back?"""
+    """The revisit policy."""
 
     policy: Name = "learned"
     first: Positive = HOUR
@@ -166,7 +166,7 @@ class RevisitSettings(_Section, frozen=True):
 
 
 class TrendsSettings(_Section, frozen=True):
-    """How are terms counted?"""
+    """Counting of terms."""
 
     live: bool = False  # while the crawl runs; else when somebody asks
     workers: Annotated[int, Meta(ge=1, le=1_000)] = 4  # that share the counting
@@ -179,7 +179,7 @@ class TrendsSettings(_Section, frozen=True):
 
 
 class StagesSettings(_Section, frozen=True):
-    """How many workers has each stage? At most `fetch.slots`, `parse.children`, and one that writes each index."""
+    """Workers of each stage: at most `fetch.slots`, `parse.children`, and one writer for each index."""
 
     controller: Name = "feed-forward"
     period: Annotated[float, Meta(ge=0.05, le=60)] = 0.25  # seconds of the wall between two looks
@@ -190,13 +190,13 @@ class StagesSettings(_Section, frozen=True):
 
 
 class NotifySettings(_Section, frozen=True):
-    """Which plug-ins are told of changes, by the server? Webhooks are asked for over its API."""
+    """Notifiers that the server calls with changes. Webhooks are set up over the API."""
 
     notifiers: tuple[Name, ...] = ()
 
 
 class ClockSettings(_Section, frozen=True):
-    """How fast does time go? Only the bundled web changes this."""
+    """The speed of the clock. Only the bundled web changes it."""
 
     speed: Positive = 1.0
     origin: NotNegative = 0.0  # world time at `started`

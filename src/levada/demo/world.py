@@ -2,8 +2,8 @@
 
 A `DemoWorld` follows from its seed alone. It has the sites, page counts and change classes of the EMACrawler experiment
 (`site_figures`), or the same in proportion for any other number of pages. Front and section pages have change processes
-of their own, like every other page: what they list is fixed, what they say about it changes. So the truth about
-each page is one list of change times, and version v is on show from its (v-1)th change on.
+of their own, like every other page: what they list is fixed, what they say about it changes. So all that is
+true of a page is one list of change times, and version v is on show from its (v-1)th change on.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def catch_up(
     try:
         return _follow(documents, index, batch, on_progress)
     except StoreDamaged:
-        index.clear()  # nothing is lost: the documents are the truth
+        index.clear()  # nothing is lost: the index is rebuilt from the documents
         return _follow(documents, index, batch, on_progress)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 READERS, EXTRACTORS, CHANGE_FILTERS = "levada.readers", "levada.extractors", "levada.change_filters"
 BUILTIN = "builtin"
-MAX_CHARACTERS = 10_000_000  # of a text that is believed
+MAX_CHARACTERS = 10_000_000  # of a text that is accepted
 MAX_LINKS = 1_000_000
 MAX_DATE = 1e11  # epoch seconds
 _SAID = 200  # characters kept of an error

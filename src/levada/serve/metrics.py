@@ -46,7 +46,7 @@ METRICS = (
     _gauge("levada_unvisited", "Addresses that were never visited", "stats.unvisited"),
     _gauge("levada_refused", "Addresses that were refused", "stats.refused", "reason"),
     _gauge(
-        "levada_believed_current", "Share of the stored pages that is believed to be current", "live.believed_current"
+        "levada_believed_current", "Share of the stored pages that is estimated to be current", "live.believed_current"
     ),
     _gauge("levada_pages_per_second", "Visits per second over the last few seconds", "live.pages_per_second"),
     _gauge("levada_budget_per_hour", "Fetches per hour that are allowed; 0 is no limit", "live.per_hour"),

@@ -3,7 +3,7 @@
 import { ask } from "./api.js";
 
 const KEPT = 240, AGAIN = 2000;
-export const past = { pace: [], believed: [], due: [] };
+export const past = { pace: [], estimated: [], due: [] };
 export let latest = null;
 let changes = [];
 const watchers = new Set();
@@ -29,7 +29,7 @@ export function connect(say) {
     ({ status: latest, changes } = JSON.parse(event.data));
     if (latest.live) {
       remember(past.pace, latest.live.pages_per_second);
-      remember(past.believed, latest.live.believed_current);
+      remember(past.estimated, latest.live.believed_current);
       remember(past.due, latest.live.due);
     }
     say(latest.crawling ? (latest.live?.paused ? "paused" : "crawling") : "no crawl runs", latest.crawling ? "on" : "");

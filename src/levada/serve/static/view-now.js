@@ -29,7 +29,7 @@ function draw(status, top, charts, below) {
   }
   show(top, el("div", { class: "card" }, el("div", { class: "figures" },
     figure(live ? number(live.pages_per_second, 1) : "–", "pages per second"),
-    figure(percent(live?.believed_current), "believed to be current"),
+    figure(percent(live?.believed_current), "estimated to be current"),
     figure(number(standing.stored), `pages stored, ${number(standing.versions)} versions`),
     figure(number(standing.due), `due, ${number(standing.unvisited)} never visited`),
     figure(percent(live?.budget_used, 0), budget(live)),
@@ -37,7 +37,7 @@ function draw(status, top, charts, below) {
     live ? null : note("No crawl runs in this folder; this is how it was left. Go on with:", command("crawl", status)));
   show(charts,
     card("Pages per second", past.pace.length > 1 ? lines([{ values: past.pace }], { words: "Pages per second over the last minutes" }) : waiting(live)),
-    card("Believed to be current", past.believed.length > 1 ? lines([{ values: past.believed.map((share) => 100 * share) }], { top: 100, words: "Share of pages believed current, in percent" }) : waiting(live)));
+    card("Estimated to be current", past.estimated.length > 1 ? lines([{ values: past.estimated.map((share) => 100 * share) }], { top: 100, words: "Share of pages estimated to be current, in percent" }) : waiting(live)));
   const failed = Object.entries(live?.failed || {}), refused = Object.entries(standing.refused);
   const states = Object.entries(standing.states).sort((a, b) => b[1] - a[1]);
   show(below,

@@ -1,4 +1,4 @@
-// One page: what is on it, what changed, the visits, what is believed, and why the next visit is when it is.
+// One page: what is on it, what changed, the visits, the estimated change rate, and why the next visit is when it is.
 
 import { ask, query } from "./api.js";
 import { bars, legend, visits } from "./charts.js";
@@ -34,7 +34,7 @@ function draw(about, page, why) {
     el("div", { class: "grid" },
       card("Visits", why.history.length ? [visits(why.history, why.next_visit, why.now), legend([["s2", "first"], ["starting", "met a change"], ["busy", "met none"]])] : el("p", { class: "soft" }, "Never visited yet."),
         table(["when", "met", "others said"], [...why.history].reverse().map((visit) => [`${ago(visit.at, why.now)}`, visit.outcome, visit.said.join(", ") || "–"]), "None.")),
-      card("What is believed", belief(why)),
+      card("Estimated change rate", estimate(why)),
       card("Facts", table(["", ""], facts(page, why)))));
 }
 
@@ -45,7 +45,7 @@ async function versions(url, changes) {
   await compare(url, kept, kept[1]?.version, kept[0]?.version, compared);
 }
 
-function belief(why) {
+function estimate(why) {
   if (!why.rates.length) return el("p", { class: "soft" }, "Nothing yet.");
   const most = Math.max(...why.rates.map((rate) => rate.chance));
   return [
