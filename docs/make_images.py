@@ -20,7 +20,8 @@ from rich.console import Console
 
 from levada.cli.run.crawl import run_loop
 from levada.cli.run.screen import screen
-from levada.collection.crawling import open_crawl, seeds
+from levada.collection.crawling import open_crawl
+from levada.collection.starts import seeds
 from levada.core.folder import DataFolder
 from levada.core.reports import Report
 from levada.core.settings import load_settings
