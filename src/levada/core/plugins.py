@@ -190,7 +190,7 @@ def load(group: str, name: str, options: Mapping[str, Any] | None = None, **give
     except Exception as error:
         if own:
             raise
-        raise PluginError(f"{what} cannot be made ({_said(error)})") from error
+        raise PluginError(f"{what} cannot be created ({_said(error)})") from error
     if not own:
         _check_version(what, made)
         if missing := [member for member in GROUPS[group].members if not hasattr(made, member)]:
