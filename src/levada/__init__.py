@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from levada.core.settings import Settings
     from levada.export.rows import ExportRow
 
-__version__ = "0.3.0"
+__version__ = "0.4.0.dev0"
 
 __all__ = [
     "BadQuery",
