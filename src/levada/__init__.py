@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from levada.core.reasons import Reason
-    from levada.core.records import ChangeEvent, CollectionStats, Document, SiteRecord, VersionInfo
+    from levada.core.records import ChangeEvent, ChangeFacts, CollectionStats, Document, SiteRecord, VersionInfo
     from levada.core.reports import Report
     from levada.core.search_records import Hit, Hits, Trend
     from levada.core.settings import Settings
@@ -52,6 +52,7 @@ __all__ = [
     "BadQuery",
     "BadUrl",
     "ChangeEvent",
+    "ChangeFacts",
     "CheckResult",
     "Collection",
     "CollectionStats",
@@ -110,7 +111,7 @@ _MODULES = {
         "UsageError",
     ),
     "levada.core.reasons": ("Reason",),
-    "levada.core.records": ("ChangeEvent", "CollectionStats", "Document", "SiteRecord", "VersionInfo"),
+    "levada.core.records": ("ChangeEvent", "ChangeFacts", "CollectionStats", "Document", "SiteRecord", "VersionInfo"),
     "levada.core.reports": ("Report",),
     "levada.core.search_records": ("Hit", "Hits", "Trend"),
     "levada.core.settings": ("Settings",),

@@ -150,7 +150,11 @@ class TestWebhookNotifier(NotifierContract):
     def make(self) -> Notifier:
         self.target = Target()
         hook = Webhook("a", "http://target.test/", "secret")
-        return WaitedFor(WebhookNotifier(hook, self.target, SystemClock(), lambda shard, change: {"url": change.url}))
+
+        def facts(changes: Sequence[ChangeEvent]) -> list[dict[str, str]]:
+            return [{"url": change.url} for change in changes]
+
+        return WaitedFor(WebhookNotifier(hook, self.target, SystemClock(), facts))
 
     def sent(self) -> list[str]:
         return self.target.urls

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
 
 import pytest
@@ -58,8 +58,8 @@ def filled(pages: int) -> MemoryStore:
     return store
 
 
-def facts(shard: int, change: ChangeEvent) -> dict[str, object]:
-    return {"id": f"{shard}-{change.seq}"}
+def facts(changes: Sequence[ChangeEvent]) -> list[dict[str, object]]:
+    return [{"id": f"{change.shard}-{change.seq}"} for change in changes]
 
 
 def told(targets: Targets, url: str) -> list[str]:

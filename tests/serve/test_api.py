@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 import pytest
@@ -16,6 +17,7 @@ from tests.cli.collection import FRONT, GONE, NEW, SCRIPT, VAPUR, drop
 from tests.serve.conftest import Open
 
 V1 = "/api/v1"
+ATOM = "{http://www.w3.org/2005/Atom}"
 
 
 def code_of(answer: object) -> str:
@@ -133,6 +135,46 @@ def test_the_atom_feed_is_sound_xml_whatever_titles_hold(api: TestClient) -> Non
     feed = ElementTree.fromstring(answer.content)
     links = [link.get("href") for link in feed.iter("{http://www.w3.org/2005/Atom}link")]
     assert SCRIPT in links
+
+
+def test_changes_say_what_came_and_went_and_where_to_read_more(api: TestClient) -> None:
+    told = api.get(f"{V1}/changes", params={"words": "vapur", "kind": "changed"}).json()["changes"]
+    last = next(each for each in reversed(told) if each["url"] == VAPUR)
+    assert (last["added"], last["removed"], last["note"]) == (2, 1, "")
+    assert last["diff"] == "-Beşiktaş 10:00\n+Beşiktaş 10:45 ve 11:00\n+yeni hat"
+    assert "".join(text for text, _ in last["lines"][1]["pieces"]) == "Beşiktaş 10:45 ve 11:00"
+    assert last["link"] == f"http://127.0.0.1:8400/#/page?url={quote(VAPUR, safe='')}&after=3"
+    short = api.get(f"{V1}/changes", params={"words": "vapur", "kind": "changed", "diff": "false"}).json()["changes"]
+    assert [each["id"] for each in short] == [each["id"] for each in told]
+    assert {each["diff"] for each in short} == {""}
+    wrong = api.get(f"{V1}/changes", params={"kind": "old"})
+    assert (wrong.status_code, code_of(wrong)) == (400, "bad-query")
+
+
+def test_the_atom_feed_holds_the_diff_as_escaped_html(api: TestClient) -> None:
+    feed = ElementTree.fromstring(api.get(f"{V1}/changes.atom").content)
+    entries = {entry.findtext(f"{ATOM}title"): entry.find(f"{ATOM}content") for entry in feed.iter(f"{ATOM}entry")}
+    assert all(content is not None and content.get("type") == "html" for content in entries.values())
+    texts = [content.text or "" for content in entries.values() if content is not None]
+    assert any("<ins>" in text for text in texts)
+    assert not any("<script" in text for text in texts)
+
+
+@pytest.mark.parametrize("period", ["hourly", "daily"])
+def test_a_digest_gathers_each_change_of_the_past_once(api: TestClient, period: str) -> None:
+    digests = api.get(f"{V1}/changes/digests", params={"period": period}).json()["digests"]
+    ids = [change["id"] for digest in digests for change in digest["changes"]]
+    known = api.get(f"{V1}/changes", params={"limit": 1000}).json()["changes"]
+    now = api.get(f"{V1}/status").json()["now"]
+    assert all(digest["end"] <= now for digest in digests)
+    assert sorted(ids) == sorted(
+        each["id"] for each in known if any(d["start"] <= each["at"] < d["end"] for d in digests)
+    )
+    assert ids
+    feed = ElementTree.fromstring(api.get(f"{V1}/changes.atom", params={"digest": period}).content)
+    entries = list(feed.iter(f"{ATOM}entry"))
+    assert [entry.findtext(f"{ATOM}summary") for entry in entries] == [digest["summary"] for digest in digests]
+    assert len({entry.findtext(f"{ATOM}id") for entry in entries}) == len(digests)
 
 
 def test_orders_are_kept_for_the_crawl(api: TestClient, data: Path) -> None:

@@ -7,16 +7,17 @@ reading on from it gives exactly what came after.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from levada.collection.change_facts import change_id, facts_of_changes
 from levada.core.clock import SystemClock
 from levada.core.errors import NotFound, TooMany, UsageError
 from levada.core.plugins import load
 from levada.core.protocols import Documents, Fetcher, Webhooks
-from levada.core.records import ChangeEvent, ChangeSelection, Webhook
+from levada.core.records import ChangeEvent, ChangeFacts, ChangeSelection, Webhook
 from levada.follow.feed import Feed, Place, filter_of, place_of
 from levada.follow.notify import NOTIFIERS, Notifications, WebhookNotifier
 from levada.pages.urls import canonical
@@ -66,7 +67,7 @@ class ChangeFeed:
         for number, (shard, event) in enumerate(page.changes, 1):
             steps[shard] = event.seq
             at = page.after if number == len(page.changes) else tuple(steps)
-            changes.append(FeedChange(_id(shard, event), event, _written(at)))
+            changes.append(_change(shard, event, _written(at)))
         return ChangesPage(changes, _written(page.after), page.more)
 
     def latest(self, limit: int, wanted: ChangeSelection = _ANY) -> list[FeedChange]:
@@ -84,12 +85,13 @@ class ChangeFeed:
                 break
             back *= 8
         ordered = sorted(found, key=lambda each: each[1].at, reverse=True)[:limit]
-        return [FeedChange(_id(shard, event), event) for shard, event in ordered]
+        return [_change(shard, event) for shard, event in ordered]
 
 
-def change_filter(site: str = "", words: str = "", least: float = 0.0) -> ChangeSelection:
-    """Changes of a host and those below it, with all these words, of at least this share of the page's words."""
-    return filter_of(site, words, least)
+def change_filter(site: str = "", words: str = "", least: float = 0.0, kinds: str = "") -> ChangeSelection:
+    """Changes of a host and those below it, with all these words, of at least this share of the page's words, and
+    of these kinds (`new,gone`)."""
+    return filter_of(site, words, least, kinds)
 
 
 def new_webhook(
@@ -105,8 +107,8 @@ def new_webhook(
     return Webhook(secrets.token_hex(8), address, secrets.token_urlsafe(32), wanted, after)
 
 
-def notifications(view: CollectionView, fetcher: Fetcher, facts: Callable[[FeedChange], Any]) -> Notifications:
-    """Tells webhooks and notifiers of changes while its `run` does; `facts` gives what is sent of a change."""
+def notifications(view: CollectionView, fetcher: Fetcher) -> Notifications:
+    """Tells webhooks and notifiers of changes while its `run` does."""
     clock = SystemClock()
 
     def feed() -> Feed | None:
@@ -115,8 +117,12 @@ def notifications(view: CollectionView, fetcher: Fetcher, facts: Callable[[FeedC
         except NotFound:
             return None  # nothing is stored yet
 
+    def facts(changes: Sequence[ChangeEvent]) -> list[ChangeFacts]:
+        collection = view.collection()
+        return facts_of_changes(collection.store, changes, collection.settings.notify.dashboard)
+
     def webhook(hook: Webhook) -> WebhookNotifier:
-        return WebhookNotifier(hook, fetcher, clock, lambda shard, event: facts(FeedChange(_id(shard, event), event)))
+        return WebhookNotifier(hook, fetcher, clock, facts)
 
     return Notifications(
         view.hooks,
@@ -129,8 +135,9 @@ def notifications(view: CollectionView, fetcher: Fetcher, facts: Callable[[FeedC
     )
 
 
-def _id(shard: int, event: ChangeEvent) -> str:
-    return f"{shard}-{event.seq}"
+def _change(shard: int, event: ChangeEvent, marker: str = "") -> FeedChange:
+    known = msgspec.structs.replace(event, shard=shard)
+    return FeedChange(change_id(known), known, marker)
 
 
 def _written(place: Place) -> str:

@@ -19,7 +19,7 @@ import msgspec
 
 from levada.core.durations import iso
 from levada.core.errors import NotFound
-from levada.core.records import PageRecord, VersionInfo
+from levada.core.records import DiffLine, PageRecord, VersionInfo
 from levada.core.words import paragraphs
 from levada.store.base import Store
 
@@ -192,17 +192,6 @@ Piece = tuple[str, bool]
 _WORDS = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")
 
 
-class DiffLine(msgspec.Struct, frozen=True):
-    """`sign` is " " (in both), "-" (only before) or "+" (only after); True marks the pieces that differ."""
-
-    sign: str
-    pieces: tuple[Piece, ...]
-
-    @property
-    def text(self) -> str:
-        return "".join(text for text, _ in self.pieces)
-
-
 class Hunk(msgspec.Struct, frozen=True):
     """Changed lines with their surroundings; line numbers count from 1."""
 
@@ -218,9 +207,14 @@ class Hunk(msgspec.Struct, frozen=True):
             yield line.sign + line.text
 
 
-def changes_between(before: Sequence[str], after: Sequence[str], context: int = 3) -> list[Hunk]:
-    """The differences from `before` to `after`, each with `context` unchanged lines around it."""
-    budget = Budget()
+def changes_between(
+    before: Sequence[str], after: Sequence[str], context: int = 3, budget: Budget | None = None
+) -> list[Hunk]:
+    """The differences from `before` to `after`, each with `context` unchanged lines around it.
+
+    Several comparisons that share a `budget` take no longer together than one.
+    """
+    budget = budget or Budget()
     groups = _groups(aligned(before, after, budget), max(0, context))
     return [_hunk(group, before, after, budget) for group in groups]
 

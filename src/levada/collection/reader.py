@@ -9,10 +9,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO
 
+from msgspec.structs import replace
+
 from levada.collection.addresses import known_page, spellings
 from levada.core.errors import NotFound, UsageError
 from levada.core.folder import DataFolder
-from levada.core.records import ChangeEvent, CollectionStats, Document, SiteRecord, VersionInfo
+from levada.core.records import ChangeEvent, ChangeFacts, CollectionStats, Document, SiteRecord, VersionInfo
 from levada.store.reading import OpenedCollection
 
 if TYPE_CHECKING:
@@ -142,19 +144,20 @@ class CollectionReader:
         return self._view().index().search(Query(query, limit, offset, self._reader().clock.now()))
 
     def changes(
-        self, since: Since = None, *, site: str = "", words: str = "", least: float = 0.0
+        self, since: Since = None, *, site: str = "", words: str = "", least: float = 0.0, kinds: str = ""
     ) -> Iterator[ChangeEvent]:
         """The changes of stored pages since then, oldest first: new, changed, gone, back.
 
-        `site` selects a host and the hosts below it, `words` selects pages that contain all of them, and `least`
-        selects changes of at least this share of a page's words.
+        `site` selects a host and the hosts below it, `words` selects pages that contain all of them, `least`
+        selects changes of at least this share of a page's words, and `kinds` those named (`"new,changed"`). What
+        came and went says `facts`.
 
         >>> {change.what.value for change in news.changes(since="1d")} <= {"new", "changed"}
         True
         """
         from levada.follow.feed import filter_of
 
-        wanted = filter_of(site, words, least)
+        wanted = filter_of(site, words, least, kinds)
         feed, at = self.feed(), self._moment(since)
 
         def read() -> Iterator[ChangeEvent]:
@@ -162,9 +165,22 @@ class CollectionReader:
             while more:
                 page = feed.read(place, _AT_ONCE, wanted)
                 place, more = page.after, page.more
-                yield from (change for _, change in page.changes if at is None or change.at >= at)
+                for shard, change in page.changes:
+                    if at is None or change.at >= at:
+                        yield replace(change, shard=shard)
 
         return read()
+
+    def facts(self, change: ChangeEvent) -> ChangeFacts:
+        """What came and went with a change, in short: counts, lines, and a link. See `diff` for all of it.
+
+        >>> news.facts(next(news.changes())).diff.startswith("+")
+        True
+        """
+        from levada.collection.change_facts import facts_of_changes
+
+        reader = self._reader()
+        return facts_of_changes(reader.store, [change], reader.settings.notify.dashboard)[0]
 
     def feed(self) -> Feed:
         """The change log by position: continue where you stopped, and get each change exactly once.

@@ -386,12 +386,50 @@ class ChangeEvent(msgspec.Struct, frozen=True):
     shard: int = 0  # whose log it stands in: with `seq`, the change's own number
 
 
+class DiffLine(msgspec.Struct, frozen=True):
+    """`sign` is " " (in both), "-" (only before) or "+" (only after); True marks the pieces that differ."""
+
+    sign: str
+    pieces: tuple[tuple[str, bool], ...]
+
+    @property
+    def text(self) -> str:
+        return "".join(text for text, _ in self.pieces)
+
+
+class ChangeFacts(msgspec.Struct, frozen=True):
+    """One change for people and programs: what happened, what came and went in short, and where to read more.
+
+    The fields are the keys of the JSON in the API, in events, in webhooks and in `levada changes --json`.
+
+    >>> facts = news.facts(next(news.changes()))
+    >>> facts.what, facts.added > 0, facts.lines[0].sign
+    ('new', True, '+')
+    """
+
+    id: str  # never given to another change
+    at: str  # ISO 8601
+    what: str  # new, changed, gone, back
+    url: str
+    site: str
+    title: str
+    version: int
+    changed: float  # share of the page's words
+    link: str = ""  # this change on the dashboard if its address is known, else the page
+    added: int | None = None  # lines that came; None: not known
+    removed: int | None = None  # lines that went; None: not known
+    diff: str = ""  # those lines in short, each with its sign
+    lines: tuple[DiffLine, ...] = ()  # the same, with the words that differ marked
+    note: str = ""  # that the diff was cut, or why there is none
+
+
 class ChangeSelection(msgspec.Struct, frozen=True):
     """Which changes are wanted; by default all."""
 
     site: str = ""  # this host or a subdomain
     words: str = ""  # all of these are on the page
     least: float = 0.0  # share of the page's words that must differ: 0 any change, 1 a new text
+    kinds: tuple[ChangeKind, ...] = ()  # any of these; none: all
 
 
 class Webhook(msgspec.Struct, frozen=True):

@@ -193,6 +193,11 @@ class NotifySettings(_Section, frozen=True):
     """Notifiers that the server calls with changes. Webhooks are set up over the API."""
 
     notifiers: tuple[Name, ...] = ()
+    dashboard: str = ""  # its address as others open it, for links in what is sent; "": links lead to the pages
+
+    def __post_init__(self) -> None:
+        if self.dashboard and not self.dashboard.startswith(("http://", "https://")):
+            raise ValueError(f"dashboard takes an http or https address, not {self.dashboard!r}")
 
 
 class ClockSettings(_Section, frozen=True):

@@ -83,16 +83,22 @@ def is_wanted(change: ChangeEvent, wanted: ChangeSelection, text: Callable[[], s
     """Whether a change is selected; `text` is called only if the selection asks for words."""
     if wanted.site and wanted.site not in site_names(change.site):
         return False
+    if wanted.kinds and change.what not in wanted.kinds:
+        return False
     if change.what is ChangeKind.CHANGED and 1.0 - change.similarity < wanted.least:
         return False
     return not wanted.words or set(words(wanted.words)) <= set(words(text()))
 
 
-def filter_of(site: str, typed: str, least: float) -> ChangeSelection:
-    """A selection from user input; `BadQuery` if the site can never match or the words hold no word."""
+def filter_of(site: str, typed: str, least: float, kinds: str = "") -> ChangeSelection:
+    """A selection from user input; `BadQuery` if it can never match: a site or a kind that is none, words without
+    a word. `kinds` are separated by commas."""
     if typed and not words(typed):
         raise BadQuery(f"there is no word in {typed!r}")
-    return ChangeSelection(host_named(site) if site else "", typed, least)
+    named = tuple(part for each in kinds.split(",") if (part := each.strip()))
+    if wrong := next((each for each in named if each not in list(ChangeKind)), None):
+        raise BadQuery(f"a change is {', '.join(ChangeKind)}, not {wrong[:50]!r}")
+    return ChangeSelection(host_named(site) if site else "", typed, least, tuple(map(ChangeKind, named)))
 
 
 def place_of(typed: str) -> Place:

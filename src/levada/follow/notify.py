@@ -19,7 +19,7 @@ from concurrent.futures import Future
 from dataclasses import KW_ONLY, dataclass
 from hashlib import sha256
 from threading import Thread
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 
@@ -53,7 +53,9 @@ def signature(secret: str, at: int, body: bytes) -> str:
 class WebhookNotifier:
     """A notifier on the server's own loop, whose fetcher it uses; `NotTold` unless the answer is 2xx."""
 
-    def __init__(self, hook: Webhook, fetcher: Fetcher, clock: Clock, facts: Callable[[int, ChangeEvent], Any]) -> None:
+    def __init__(
+        self, hook: Webhook, fetcher: Fetcher, clock: Clock, facts: Callable[[Sequence[ChangeEvent]], Sequence[object]]
+    ) -> None:
         self._hook = hook
         self._fetcher = fetcher
         self._clock = clock
@@ -63,7 +65,8 @@ class WebhookNotifier:
         if not changes:
             return
         hook = self._hook
-        body = msgspec.json.encode({"hook": hook.id, "changes": [self._facts(each.shard, each) for each in changes]})
+        facts = await asyncio.to_thread(self._facts, changes)  # it reads and compares texts
+        body = msgspec.json.encode({"hook": hook.id, "changes": facts})
         headers = (
             ("Content-Type", "application/json"),
             ("Levada-Signature", signature(hook.secret, int(self._clock.now()), body)),

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Annotated, Any
-from xml.etree import ElementTree
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from levada.collection.change_facts import ChangeDigest, Period, digests_of, facts_of_changes
 from levada.collection.changes import ChangesPage, FeedChange, change_filter
 from levada.core.durations import iso
 from levada.core.errors import LevadaError
-from levada.core.records import ChangeSelection
-from levada.serve.operations import API, Operations, query_of
+from levada.core.records import ChangeFacts, ChangeSelection
+from levada.serve.atom import atom_of_changes, atom_of_digests
+from levada.serve.operations import API, ASKED_AT, Operations, query_of
 from levada.serve.responses import refusal_answer, refusal_of, tagged_answer
 from levada.serve.streaming import EventStreams
 from levada.serve.view import View
@@ -25,12 +26,13 @@ CHANGES = Operations()
 _TICK = 0.5  # seconds between two looks at the log, for each listener
 _KEEP_ALIVE = 15.0  # seconds: a proxy closes what is silent
 _IN_ATOM = 50
-_ATOM = "http://www.w3.org/2005/Atom"
-_NOT_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF, *range(0xD800, 0xE000)))
+_IN_DIGESTS = 500  # changes
 
 Site = Annotated[str, msgspec.Meta(max_length=300, description="Only this host, or one below it.")]
 Words = Annotated[str, msgspec.Meta(max_length=500, description="Only pages on which all of these stand.")]
 Least = Annotated[float, msgspec.Meta(ge=0, le=1, description="Share of the words that must have changed.")]
+Kinds = Annotated[str, msgspec.Meta(max_length=100, description="Only new, changed, gone, back; several by commas.")]
+WithDiff = Annotated[bool, msgspec.Meta(description="False: leave out what came and went, which is quicker.")]
 After = Annotated[str, msgspec.Meta(max_length=500, description="The 'next' of an earlier answer.")]
 
 
@@ -40,10 +42,12 @@ class ChangesAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     site: Site = ""
     words: Words = ""
     least: Least = 0.0
+    kind: Kinds = ""
+    diff: WithDiff = True
 
     @property
     def wanted(self) -> ChangeSelection:
-        return change_filter(self.site, self.words, self.least)
+        return change_filter(self.site, self.words, self.least, self.kind)
 
 
 class LatestAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,23 +55,35 @@ class LatestAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     site: Site = ""
     words: Words = ""
     least: Least = 0.0
+    kind: Kinds = ""
+    diff: WithDiff = True
 
 
 class AtomAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     site: Site = ""
     q: Words = ""
     least: Least = 0.0
+    kind: Kinds = ""
+    digest: Annotated[Period | None, msgspec.Meta(description="One entry per hour or day that is over.")] = None
 
 
-class ChangeFacts(msgspec.Struct, frozen=True):
-    id: str  # never given to another change
-    at: str
-    what: str  # new, changed, gone, back
-    url: str
-    site: str
-    title: str
-    version: int
-    changed: float  # share of the page's words
+class DigestsAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    period: Period = "daily"
+    site: Site = ""
+    words: Words = ""
+    least: Least = 0.0
+    kind: Kinds = ""
+
+
+class DigestFacts(msgspec.Struct, frozen=True):
+    start: str
+    end: str
+    summary: str  # how many of each kind, in words
+    changes: tuple[ChangeFacts, ...]  # the newest first
+
+
+class DigestsAnswer(msgspec.Struct, frozen=True):
+    digests: list[DigestFacts]  # the newest first
 
 
 class ChangesAnswer(msgspec.Struct, frozen=True):
@@ -76,10 +92,13 @@ class ChangesAnswer(msgspec.Struct, frozen=True):
     more: bool  # there is more already
 
 
-def change_facts(change: FeedChange) -> ChangeFacts:
-    event = change.event
-    at, changed = str(iso(event.at)), round(1.0 - event.similarity, 4)
-    return ChangeFacts(change.id, at, event.what, event.url, event.site, event.title, event.version, changed)
+def change_facts(
+    view: View, changes: Sequence[FeedChange], diffs: bool = True, asked_at: str = ""
+) -> list[ChangeFacts]:
+    """The facts of changes, with links to the dashboard at its public address or else where it was asked."""
+    collection = view.collection()
+    dashboard = collection.settings.notify.dashboard or asked_at or ASKED_AT.get()
+    return facts_of_changes(collection.store, [each.event for each in changes], dashboard, diffs=diffs)
 
 
 def _read(view: View, ask: ChangesAsk) -> ChangesPage:
@@ -92,14 +111,21 @@ def _read(view: View, ask: ChangesAsk) -> ChangesPage:
 def _latest(view: View, ask: LatestAsk) -> ChangesAnswer:
     changes = view.changes()
     after = changes.newest()  # first: a change that comes meanwhile is given twice rather than never
-    found = changes.latest(ask.limit, change_filter(ask.site, ask.words, ask.least))
-    return ChangesAnswer(list(map(change_facts, found)), after, False)
+    found = changes.latest(ask.limit, change_filter(ask.site, ask.words, ask.least, ask.kind))
+    return ChangesAnswer(change_facts(view, found, ask.diff), after, False)
 
 
 @CHANGES.add("GET", "/changes", "What changed since", errors=(404,))
 def _changes(view: View, ask: ChangesAsk) -> ChangesAnswer:
     page = _read(view, ask)
-    return ChangesAnswer(list(map(change_facts, page.changes)), page.next, page.more)
+    return ChangesAnswer(change_facts(view, page.changes, ask.diff), page.next, page.more)
+
+
+@CHANGES.add("GET", "/changes/digests", "The changes of each hour or day that is over, the newest first", errors=(404,))
+def _digested(view: View, ask: DigestsAsk) -> DigestsAnswer:
+    wanted = change_filter(ask.site, ask.words, ask.least, ask.kind)
+    digests = _digests(view, wanted, ask.period)
+    return DigestsAnswer([DigestFacts(str(iso(e.start)), str(iso(e.end)), e.summary, e.changes) for e in digests])
 
 
 def _described(summary: str, media: str, ask: type[msgspec.Struct]) -> dict[str, Any]:
@@ -128,12 +154,12 @@ def change_routes(view: View, streams: EventStreams) -> list[Route]:
             await asyncio.to_thread(_read, view, first)  # a wrong request is refused before the stream begins
         except LevadaError as error:
             return refusal_answer(refusal_of(error))
-        return streams.answer(request, _events(view, start))
+        return streams.answer(request, _events(view, start, str(request.base_url)))
 
     async def atom(request: Request) -> Response:
         try:
             ask = query_of(request, AtomAsk)
-            body = await asyncio.to_thread(_atom, view, ask, str(request.url))
+            body = await asyncio.to_thread(_atom, view, ask, str(request.url), str(request.base_url))
         except LevadaError as error:
             return refusal_answer(refusal_of(error))
         return tagged_answer(request, body, "application/atom+xml")
@@ -141,14 +167,15 @@ def change_routes(view: View, streams: EventStreams) -> list[Route]:
     return [Route(f"{API}/changes/stream", stream), Route(f"{API}/changes.atom", atom)]
 
 
-async def _events(view: View, ask: ChangesAsk) -> AsyncGenerator[bytes, None]:
+async def _events(view: View, ask: ChangesAsk, asked_at: str) -> AsyncGenerator[bytes, None]:
     """Changes as events. The id of an event is the marker after it, from which a browser reads on by itself."""
     yield b"retry: 2000\n\n"
     quiet = 0.0
     while True:
         page = await asyncio.to_thread(_read, view, ask)
-        for change in page.changes:
-            body = msgspec.json.encode(change_facts(change)).decode()
+        facts = await asyncio.to_thread(change_facts, view, page.changes, ask.diff, asked_at)
+        for change, told in zip(page.changes, facts, strict=True):
+            body = msgspec.json.encode(told).decode()
             yield f"id: {change.marker}\nevent: {change.event.what}\ndata: {body}\n\n".encode()
         ask = msgspec.structs.replace(ask, after=page.next)
         if page.more:
@@ -160,27 +187,21 @@ async def _events(view: View, ask: ChangesAsk) -> AsyncGenerator[bytes, None]:
         await asyncio.sleep(_TICK)
 
 
-def _atom(view: View, ask: AtomAsk, address: str) -> bytes:
-    latest = view.changes().latest(_IN_ATOM, change_filter(ask.site, ask.q, ask.least))
-    feed = ElementTree.Element("feed", xmlns=_ATOM)
+def _atom(view: View, ask: AtomAsk, address: str, asked_at: str) -> bytes:
+    wanted = change_filter(ask.site, ask.q, ask.least, ask.kind)
     about = " ".join(part for part in (ask.site, ask.q) if part)
-    _tell(feed, "title", f"Changes: {about}" if about else "Changes")
-    _tell(feed, "id", address)
-    ElementTree.SubElement(feed, "link", rel="self", href=address.translate(_NOT_XML))
-    _tell(ElementTree.SubElement(feed, "author"), "name", "Levada")
-    newest = latest[0].event.at if latest else 0.0
-    _tell(feed, "updated", str(iso(newest)))
-    for each in latest:
-        change = each.event
-        entry = ElementTree.SubElement(feed, "entry")
-        _tell(entry, "title", change.title or change.url)
-        _tell(entry, "id", f"urn:levada:{each.id}")
-        _tell(entry, "updated", str(iso(change.at)))
-        ElementTree.SubElement(entry, "link", href=change.url.translate(_NOT_XML))
-        share = f", {1 - change.similarity:.0%} of the words" if change.what == "changed" else ""
-        _tell(entry, "summary", f"{change.what}{share}")
-    return bytes(ElementTree.tostring(feed, "utf-8", xml_declaration=True))
+    if ask.digest is None:
+        latest = view.changes().latest(_IN_ATOM, wanted)
+        return atom_of_changes(change_facts(view, latest, asked_at=asked_at), about, address)
+    dashboard = view.collection().settings.notify.dashboard or asked_at
+    return atom_of_digests(_digests(view, wanted, ask.digest, asked_at), about, address, dashboard)
 
 
-def _tell(parent: ElementTree.Element, name: str, text: str) -> None:
-    ElementTree.SubElement(parent, name).text = text.translate(_NOT_XML)
+def _digests(view: View, wanted: ChangeSelection, period: Period, asked_at: str = "") -> list[ChangeDigest]:
+    """The hours or days that are over. One of which only a part is at hand is left out, unless it is the only one."""
+    found = view.changes().latest(_IN_DIGESTS, wanted)
+    whole = len(found) < _IN_DIGESTS
+    digests = digests_of(change_facts(view, found, asked_at=asked_at), period)
+    now = view.collection().clock.now()
+    told = digests if whole or len(digests) < 2 else digests[:-1]
+    return [each for each in told if each.end <= now]

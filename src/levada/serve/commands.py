@@ -12,7 +12,7 @@ from levada.collection.starts import seeds
 from levada.core.commands import AddSeeds, ChangeBudget, ControlCommand, DropSite, Pause, Resume
 from levada.core.errors import NotFound, TooMany
 from levada.core.records import Webhook
-from levada.serve.changes import Least, Site, Words
+from levada.serve.changes import Kinds, Least, Site, Words
 from levada.serve.facts import SiteAsk
 from levada.serve.operations import Nothing, Operations
 from levada.serve.view import View
@@ -95,6 +95,7 @@ class HookAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     site: Site = ""
     words: Words = ""
     least: Least = 0.0
+    kind: Kinds = ""
     from_beginning: bool = False  # tell of everything in the log, not only of what is to come
 
 
@@ -111,6 +112,7 @@ class HookFacts(msgspec.Struct, frozen=True):
     told: int  # changes, in all
     failures: int  # in a row
     trouble: str  # at the last try
+    kind: str = ""  # several by commas; "": all
 
 
 class NewHookAnswer(msgspec.Struct, frozen=True):
@@ -123,8 +125,8 @@ class HooksAnswer(msgspec.Struct, frozen=True):
 
 
 def _facts(hook: Webhook) -> HookFacts:
-    wanted = hook.wanted
-    return HookFacts(hook.id, hook.url, wanted.site, wanted.words, wanted.least, hook.told, hook.failures, hook.trouble)
+    wanted, state = hook.wanted, (hook.told, hook.failures, hook.trouble)
+    return HookFacts(hook.id, hook.url, wanted.site, wanted.words, wanted.least, *state, ",".join(wanted.kinds))
 
 
 @HOOKING.add("GET", "/webhooks", "Who is told of changes", errors=(404,))
@@ -134,7 +136,7 @@ def _list(view: View, _ask: Nothing) -> HooksAnswer:
 
 @HOOKING.add("POST", "/webhooks", "Tell this address of changes", status=201, errors=(404, 429))
 def _add_webhook(view: View, ask: HookAsk) -> NewHookAnswer:
-    wanted = change_filter(ask.site, ask.words, ask.least)
+    wanted = change_filter(ask.site, ask.words, ask.least, ask.kind)
     hook = new_webhook(view.hooks(), view.changes(), ask.url, wanted, from_beginning=ask.from_beginning)
     view.hooks(create=True).add(hook)
     return NewHookAnswer(_facts(hook), hook.secret)

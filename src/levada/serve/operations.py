@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, TypeVar, get_type_hints
 from urllib.parse import parse_qsl
 
@@ -18,6 +19,9 @@ from levada.serve.responses import ErrorAnswer, json_answer, refusal_answer, ref
 from levada.serve.view import View
 
 API = "/api/v1"
+ASKED_AT: ContextVar[str] = ContextVar("asked_at", default="")
+"""The address at which the present request reached the server: where its sender can open the dashboard."""
+
 Asked = TypeVar("Asked", bound=msgspec.Struct)
 Told = TypeVar("Told", bound=msgspec.Struct)
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -81,6 +85,7 @@ def routes_of(operations: list[Operation], view: View) -> list[Route]:
 
 def _endpoint(operation: Operation, view: View) -> Callable[[Request], Any]:
     async def endpoint(request: Request) -> Response:
+        ASKED_AT.set(str(request.base_url))
         try:
             asked = await _parameters(operation, request)
             if operation.quick:

@@ -20,7 +20,6 @@ from levada.collection.components import make_fetcher
 from levada.core.errors import UsageError
 from levada.serve.access import Access, Tokens, is_loopback
 from levada.serve.app import make_app
-from levada.serve.changes import change_facts
 from levada.serve.gateway import PatientProtocol
 from levada.serve.streaming import EventStreams
 from levada.serve.view import View
@@ -69,7 +68,7 @@ def serve(
 
     async def run() -> None:
         fetcher = make_fetcher(view.folder.settings())
-        sender = notifications(view, fetcher, change_facts)
+        sender = notifications(view, fetcher)
         streams = EventStreams()
         server = _Server(
             uvicorn.Config(

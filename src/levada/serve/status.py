@@ -19,9 +19,10 @@ from levada.collection.trends import compare_groupings, find_trends, last_count
 from levada.core.balance import CountReport
 from levada.core.durations import iso
 from levada.core.errors import LevadaError, NotFound
+from levada.core.records import ChangeFacts
 from levada.core.reports import StageView
 from levada.core.search_records import Trend
-from levada.serve.changes import ChangeFacts, change_facts
+from levada.serve.changes import change_facts
 from levada.serve.operations import API, Nothing, Operations, facts_of
 from levada.serve.pages import Limit
 from levada.serve.streaming import EventStreams
@@ -149,11 +150,12 @@ class _Recent:
             feed = self._view.changes()
             if not self._marker:
                 self._marker = feed.newest()
-                self._latest.extend(map(change_facts, reversed(feed.latest(_LATEST))))
+                found = feed.latest(_LATEST)[::-1]
             else:
                 page = feed.read(self._marker, _AT_ONCE)
                 self._marker = feed.newest() if page.more else page.next
-                self._latest.extend(map(change_facts, page.changes))
+                found = page.changes
+            self._latest.extend(change_facts(self._view, found, diffs=False))
         except LevadaError:
             return []
         return list(reversed(self._latest))

@@ -18,8 +18,8 @@ from levada.core.errors import NotFound
 from levada.core.words import command_for, line, plural, shortened
 
 if TYPE_CHECKING:
-    from levada.collection.diff import Diff, DiffLine, Hunk
-    from levada.core.records import VersionInfo
+    from levada.collection.diff import Diff, Hunk
+    from levada.core.records import DiffLine, VersionInfo
 
 
 _COLOUR = {"-": "red", "+": "green", " ": ""}
