@@ -140,7 +140,7 @@ def test_the_atom_feed_is_sound_xml_whatever_titles_hold(api: TestClient) -> Non
 def test_changes_say_what_came_and_went_and_where_to_read_more(api: TestClient) -> None:
     told = api.get(f"{V1}/changes", params={"words": "vapur", "kind": "changed"}).json()["changes"]
     last = next(each for each in reversed(told) if each["url"] == VAPUR)
-    assert (last["added"], last["removed"], last["note"]) == (2, 1, "")
+    assert (last["added"], last["removed"], last["note"]) == (2, 1, "the title was 'Vapur saatleri'")
     assert last["diff"] == "-Beşiktaş 10:00\n+Beşiktaş 10:45 ve 11:00\n+yeni hat"
     assert "".join(text for text, _ in last["lines"][1]["pieces"]) == "Beşiktaş 10:45 ve 11:00"
     assert last["link"] == f"http://127.0.0.1:8400/#/page?url={quote(VAPUR, safe='')}&after=3"
