@@ -85,6 +85,7 @@ COMMANDS = {
     "Ask it": {
         "search": ("pages.search", "Finds stored pages by their words, the best first."),
         "postings": ("pages.postings", "Lists in which pages a word stands and how often, as `site-url-count`."),
+        "changes": ("pages.changes", "Lists what changed lately, with the lines that came and went."),
         "diff": ("pages.diff", "Shows what changed on a page, the last time or earlier."),
         "why": (
             "pages.why",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
+from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -14,7 +15,15 @@ from msgspec.structs import replace
 from levada.collection.addresses import known_page, spellings
 from levada.core.errors import NotFound, UsageError
 from levada.core.folder import DataFolder
-from levada.core.records import ChangeEvent, ChangeFacts, CollectionStats, Document, SiteRecord, VersionInfo
+from levada.core.records import (
+    ChangeEvent,
+    ChangeFacts,
+    ChangeSelection,
+    CollectionStats,
+    Document,
+    SiteRecord,
+    VersionInfo,
+)
 from levada.store.reading import OpenedCollection
 
 if TYPE_CHECKING:
@@ -31,6 +40,7 @@ Since = str | float | datetime | None
 """`"7d"`, `"24h"`, `"2026-01-31"`, epoch seconds or a date; None: from the beginning."""
 
 _AT_ONCE = 500  # changes
+_POLL = 0.5  # seconds between two looks at the change log
 
 
 class CollectionReader:
@@ -159,20 +169,42 @@ class CollectionReader:
 
         wanted = filter_of(site, words, least, kinds)
         feed, at = self.feed(), self._moment(since)
+        place = feed.start() if at is None else feed.place_at(at)
+        return (change for change in self._read_on(place, wanted) if at is None or change.at >= at)
 
-        def read() -> Iterator[ChangeEvent]:
-            place, more = feed.start() if at is None else feed.place_at(at), True
-            while more:
-                page = feed.read(place, _AT_ONCE, wanted)
-                place, more = page.after, page.more
-                for shard, change in page.changes:
-                    if at is None or change.at >= at:
-                        yield replace(change, shard=shard)
+    def follow(
+        self,
+        after: tuple[int, ...] | None = None,
+        *,
+        site: str = "",
+        words: str = "",
+        least: float = 0.0,
+        kinds: str = "",
+    ) -> Iterator[ChangeEvent]:
+        """Every change from now on as it comes, without an end; or from a position of `feed` on.
 
-        return read()
+        >>> next(news.follow(after=(0,))).what.value
+        'new'
+        """
+        from levada.follow.feed import filter_of
 
-    def facts(self, change: ChangeEvent) -> ChangeFacts:
+        place = self.feed().newest() if after is None else after
+        return self._read_on(place, filter_of(site, words, least, kinds), wait=_POLL)
+
+    def _read_on(self, place: tuple[int, ...], wanted: ChangeSelection, wait: float = 0.0) -> Iterator[ChangeEvent]:
+        pause, more = Event(), True
+        while more or wait:
+            page = self.feed().read(place, _AT_ONCE, wanted)  # opened anew: another crawl may have begun
+            place, more = page.after, page.more
+            for shard, change in page.changes:
+                yield replace(change, shard=shard)
+            if not more:
+                pause.wait(wait)
+
+    def facts(self, change: ChangeEvent, *, diff: bool = True) -> ChangeFacts:
         """What came and went with a change, in short: counts, lines, and a link. See `diff` for all of it.
+
+        Without `diff` no text is read, and only the log says what happened.
 
         >>> news.facts(next(news.changes())).diff.startswith("+")
         True
@@ -180,7 +212,7 @@ class CollectionReader:
         from levada.collection.change_facts import facts_of_changes
 
         reader = self._reader()
-        return facts_of_changes(reader.store, [change], reader.settings.notify.dashboard)[0]
+        return facts_of_changes(reader.store, [change], reader.settings.notify.dashboard, diffs=diff)[0]
 
     def feed(self) -> Feed:
         """The change log by position: continue where you stopped, and get each change exactly once.

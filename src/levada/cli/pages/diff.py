@@ -31,11 +31,16 @@ def unified(hunks: Sequence[Hunk]) -> Iterator[Text]:
     for hunk in hunks:
         yield _header(hunk)
         for each in hunk.lines:
-            colour = _COLOUR[each.sign]
-            shown = Text(each.sign, colour)
-            for text, differs in each.pieces:
-                shown.append(text, f"bold reverse {colour}" if differs and len(each.pieces) > 1 else colour)
-            yield shown
+            yield drawn_line(each)
+
+
+def drawn_line(changed: DiffLine) -> Text:
+    """A line with its sign, in its colour; the words that differ stand out."""
+    colour = _COLOUR[changed.sign]
+    shown = Text(changed.sign, colour)
+    for text, differs in changed.pieces:
+        shown.append(text, f"bold reverse {colour}" if differs and len(changed.pieces) > 1 else colour)
+    return shown
 
 
 def word_by_word(hunks: Sequence[Hunk]) -> Iterator[Text]:
