@@ -40,6 +40,12 @@ MOVING_POINTS = _points(_MOVING_STEPS)
 TREND_POINTS = _points({"count": ("words", "frequencies", "news", "pages", "position")})
 """Every point that the commit of a round of term counts passes, in order."""
 
+COPY_STEPS = ("begin", "step", "check", "before-rename", "after-rename")
+UPGRADE_POINTS = tuple(f"keep.{step}" for step in COPY_STEPS) + _points(
+    {"migrate": ("statements", "format"), "backfill": ("batch", "position"), "finish": ("format",)}
+)
+"""Every point that the upgrade of a SQLite store passes, in order: the backup first, then the migration."""
+
 
 class FaultAt:
     """Raises `error` once, when `point` is reached for the `nth` time."""

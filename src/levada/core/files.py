@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
@@ -39,6 +39,28 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def replacing(target: Path, reach: Callable[[str], None] = lambda step: None) -> Iterator[Path]:
+    """The name of a draft to write beside `target`; when the block succeeds it is synced and takes that place.
+
+    For one process at a time: the draft of a killed one is overwritten. `reach` is told each step.
+    """
+    draft = target.with_name(f"{target.name}.part")
+    reach("begin")
+    try:
+        draft.unlink(missing_ok=True)
+        yield draft
+        with draft.open("rb+") as file:
+            os.fsync(file.fileno())
+        reach("before-rename")
+        draft.replace(target)
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+    sync_folder(target.parent)
+    reach("after-rename")
 
 
 class CountingOutput:

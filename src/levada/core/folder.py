@@ -1,6 +1,7 @@
 """The data folder of a collection: its files and locks.
 
     levada.db       frontier, sites, documents (SQLite): the store
+    levada.db.format-6.backup   the store as it was before an upgrade from format 6; delete it when all is well
     index/          the search index; can be deleted at any time, it is rebuilt from the documents
     trends.db       term counts of documents and of changes; can be deleted, and is counted again
     orders.db       control commands, until the crawl has executed them
@@ -14,6 +15,7 @@
     live.json       the live status of the running crawl; deleted when it ends
     demo.json       says that levada demo made this collection, and may replace it
     moving.lock     held while pages move between shards, or are exported
+    upgrade.lock    held while the store is upgraded to a newer format
     lock            held by the one crawl that writes here
 
 The locks are the kernel's: they end with their process, however that ends.
@@ -132,6 +134,11 @@ class DataFolder:
     def must_exist(self) -> None:
         if not self.exists():
             raise NotFound(f"there is no collection in {self.path}: start one with 'levada crawl URL'")
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process is the only writer, by this object."""
+        return self._written[0] != 0
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -12,11 +12,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from math import ceil
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec.structs import replace
 
-from levada.core.errors import NotFound, SettingsError, StoreError
+from levada.core.errors import NotFound, SettingsError, StoreError, StoreOutdated
 from levada.core.folder import DataFolder
 from levada.core.plugins import is_builtin, load, translating
 from levada.core.protocols import Faults
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from levada.core.settings import Settings, StoreSettings
     from levada.store.sharded.plan import PlanFile, PlanStore, ShardPlace
 
+T = TypeVar("T")
 
 _NAME = re.compile(r"[0-9a-f]{16}")
 
@@ -71,16 +72,30 @@ def open_store(
             raise SettingsError(_not_on_servers(folder, settings))
         if settings.shards > 1:
             raise SettingsError(_other_shards(folder, settings, 1))
-        return SqliteStore(folder.database, limits=limits, faults=faults)
+        return opened_upgraded(folder, lambda: SqliteStore(folder.database, limits=limits, faults=faults))
     try:
         placed = plan.read().plan
         asked = (settings.shards, _wanted_shards(settings))
         if settings.shards > 1 and placed.used not in asked and placed.following is None:
             raise SettingsError(_other_shards(folder, settings, placed.used))
-        return sharded_store(plan, limits, lambda place, own: open_shard(folder, place, own, faults=faults))
+        return opened_upgraded(
+            folder,
+            lambda: sharded_store(plan, limits, lambda place, own: open_shard(folder, place, own, faults=faults)),
+        )
     except BaseException:
         plan.close()
         raise
+
+
+def opened_upgraded(folder: DataFolder, open_it: Callable[[], T]) -> T:
+    """What `open_it` opens; if the store is of an older format, after an upgrade."""
+    try:
+        return open_it()
+    except StoreOutdated as error:
+        from levada.store.migrations.upgrading import upgrade_automatically
+
+        upgrade_automatically(folder, error)
+    return open_it()
 
 
 def open_reading_store(folder: DataFolder) -> Store:
@@ -89,7 +104,7 @@ def open_reading_store(folder: DataFolder) -> Store:
         return _plugin_store(folder, engine, folder.settings().plugins.get(engine), read_only=True)
     file = plan_of(folder)
     if file is None:
-        return SqliteStore.open_reader(folder.database)
+        return opened_upgraded(folder, lambda: SqliteStore.open_reader(folder.database))
     from levada.store.sharded import ShardedStore
     from levada.store.sharded.absent import UnreachableShard
 
@@ -98,12 +113,22 @@ def open_reading_store(folder: DataFolder) -> Store:
         try:
             return open_shard(folder, place, StoreLimits(), read_only=True)
         except StoreError as error:
-            if not place.server:
+            if not place.server or isinstance(error, StoreOutdated):
                 raise
             return cast("Shard", UnreachableShard(number, error))
 
-    opened = [open_numbered(number) for number in range(len(file.read().shards))]
-    return ShardedStore(opened, file, more=open_numbered)
+    def open_all() -> Store:
+        opened: list[Shard] = []
+        try:
+            for number in range(len(file.read().shards)):
+                opened += [open_numbered(number)]
+        except BaseException:
+            for shard in opened:
+                shard.close()
+            raise
+        return ShardedStore(opened, file, more=open_numbered)
+
+    return opened_upgraded(folder, open_all)
 
 
 def _plugin_store(folder: DataFolder, engine: str, options: Mapping[str, Any] | None, **given: Any) -> Store:

@@ -18,7 +18,6 @@ _DEFAULTS: dict[str, Any] = {
     "connect_timeout": 10,
     "keepalives_idle": 30,
     "tcp_user_timeout": 60_000,
-    "application_name": "levada",
 }
 # Every query of ours is answered by an index, in its order, up to a limit. The planner sometimes prefers to read
 # and sort a whole table: it plans while tables are small, and may keep that plan until it learns of more rows.
@@ -50,13 +49,15 @@ class Address:
     def __init__(self, dsn: str, schema: str) -> None:
         self.dsn = dsn
         self.schema = _checked(schema)
-        self._parts = address_parts(dsn)
-        self.place = _place(self._parts, schema)
+        self.parts = address_parts(dsn)
+        self.place = _place(self.parts, schema)
+        self.session_name = f"levada {schema}"[:_LONGEST_NAME]  # by which the server lists who uses the schema
 
     def connect(self) -> psycopg.Connection[Any]:
         import psycopg
 
-        missing = {name: value for name, value in _DEFAULTS.items() if name not in self._parts}
+        defaults = {**_DEFAULTS, "application_name": self.session_name}
+        missing = {name: value for name, value in defaults.items() if name not in self.parts}
         try:
             return psycopg.connect(self.dsn, autocommit=True, client_encoding="utf8", **missing)
         except psycopg.Error as error:

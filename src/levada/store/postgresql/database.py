@@ -60,13 +60,16 @@ class PostgresqlDatabase(Database[PostgresqlWrite]):
     """One connection to a server. A lost one is reopened once where that repeats nothing: before a transaction
     begins, and for a query that only reads."""
 
-    def __init__(self, address: Address, limits: StoreLimits, faults: Faults, *, read_only: bool) -> None:
+    def __init__(
+        self, address: Address, limits: StoreLimits, faults: Faults, *, read_only: bool, older: bool = False
+    ) -> None:
         super().__init__(address.place, faults)
         self._address = address
         self._limits = limits
         self._read_only = read_only
+        self._older = older
         self._closed = False
-        self._connection = self._connect(make=not read_only)
+        self._connection = self._connect(make=not read_only and not older)
 
     def rows(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         import psycopg
@@ -136,7 +139,8 @@ class PostgresqlDatabase(Database[PostgresqlWrite]):
 
         connection = connect(self._address, self._limits, read_only=self._read_only)
         try:
-            prepare(connection, self.place, self._address.schema, shard=self._limits.shard, make=make)
+            schema, shard = self._address.schema, self._limits.shard
+            prepare(connection, self.place, schema, shard=shard, make=make, older=self._older)
         except psycopg.Error as error:
             connection.close()
             raise translated(error, self.place) from error

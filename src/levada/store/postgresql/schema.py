@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     import psycopg
 
 _APPLICATION = "levada"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
+OLDEST_VERSION = 3  # that can be upgraded
 URL_INDEXED = 400
 
 _OLDEST = 120_000
@@ -47,9 +48,16 @@ _LAWS = {
 
 
 def prepare(
-    connection: psycopg.Connection[Any], place: str, schema: str, *, shard: int = 0, make: bool = False
+    connection: psycopg.Connection[Any],
+    place: str,
+    schema: str,
+    *,
+    shard: int = 0,
+    make: bool = False,
+    older: bool = False,
 ) -> None:
-    """Check that the schema holds a store of our format; create it if there is nothing and `make` is set."""
+    """Check that the schema holds a store of our format; create it if there is nothing and `make` is set. With
+    `older`, a store that can be upgraded is accepted too."""
     if connection.info.server_version < _OLDEST:
         version = connection.info.parameter_status("server_version")
         raise StoreError(f"{place} is version {version}: Levada needs PostgreSQL {_OLDEST // 10_000} or newer")
@@ -60,7 +68,8 @@ def prepare(
         if not make:
             raise StoreError(f"there is nothing in {place} yet: crawl something first")
         _make(connection, schema, shard)
-    check_format(place, _stored_format(connection, place, schema), SCHEMA_VERSION, "schema")
+    there = _stored_format(connection, place, schema)
+    check_format(place, there, SCHEMA_VERSION, OLDEST_VERSION, "schema", older=older)
 
 
 def check(ask: Callable[[str], list[Row]], place: str) -> None:

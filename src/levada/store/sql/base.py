@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
-from levada.core.errors import StoreError, StoreFull, StoreTooNew
+from levada.core.errors import StoreError, StoreFull, StoreOutdated, StoreTooNew
 from levada.core.protocols import Faults
 from levada.store.rows import Row
 
@@ -291,16 +291,29 @@ class KnownUrls:
             self._young.add(url)
 
 
-def check_format(place: str, version: int, ours: int, what: str) -> None:
+UNDER_WAY = 1000
+"""Added to the format of a store that is being upgraded to it: an older Levada takes that for a newer format, and
+does not open the store."""
+
+
+def check_format(place: str, version: int, ours: int, oldest: int, what: str, *, older: bool = False) -> None:
     """Raise if a store has another format than ours. `what` is what the user can name instead: a folder, a
-    schema."""
+    schema. With `older`, a store that can be upgraded is accepted."""
+    if version == ours:
+        return
+    if version > UNDER_WAY:
+        version, state = version - UNDER_WAY, "is being upgraded"
+    else:
+        state = "was written by an older Levada"
     if version > ours:
         raise StoreTooNew(f"{place} was written by a newer Levada (format {version}, ours is {ours}): update Levada")
-    if version < ours:
+    if version < oldest:
         raise StoreError(
-            f"{place} was written by an older Levada (format {version}, ours is {ours}): "
+            f"{place} was written by an older Levada (format {version}, {oldest} to {ours} can be read): "
             f"crawl into another {what}, or use that Levada"
         )
+    if not older:
+        raise StoreOutdated(f"{place} {state} (format {version}, ours is {ours}): run 'levada upgrade'")
 
 
 def no_space(place: str) -> StoreFull:

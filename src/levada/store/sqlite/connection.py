@@ -15,7 +15,8 @@ from levada.store.base import StoreLimits
 from levada.store.sql.base import check_format, no_space
 
 APPLICATION_ID = 0x4C764461  # "LvDa"
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
+OLDEST_VERSION = 6  # that can be upgraded
 CHECKED_ON_OPENING = 64 << 20
 CHECKPOINT_PAGES = 4000
 WAL_BYTES_KEPT = 64 << 20
@@ -24,8 +25,9 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _BUSY, _LOCKED, _READONLY, _CORRUPT, _DISK_FULL, _CANNOT_OPEN, _NOT_A_DATABASE = 5, 6, 8, 11, 13, 14, 26
 
 
-def connect(path: Path, limits: StoreLimits, *, read_only: bool) -> sqlite3.Connection:
-    """A connection to a store of our format, created if there is none and it may be written."""
+def connect(path: Path, limits: StoreLimits, *, read_only: bool, older: bool = False) -> sqlite3.Connection:
+    """A connection to a store of our format, created if there is none and it may be written. With `older`, a store
+    that can be upgraded is opened too."""
     with ExitStack() as opened:
         try:
             if not read_only:
@@ -33,7 +35,7 @@ def connect(path: Path, limits: StoreLimits, *, read_only: bool) -> sqlite3.Conn
             elif not path.exists():
                 raise StoreError(f"there is no store at {path}: crawl something first")
             connection = opened.enter_context(closing(_connection(path, limits, read_only)))
-            _prepare(connection, path, limits, read_only)
+            _prepare(connection, path, limits, read_only, older)
         except (sqlite3.Error, OSError) as error:
             raise translated(error, path) from error
         opened.pop_all()
@@ -138,7 +140,7 @@ def _reading_modes(path: Path) -> tuple[str, ...]:
     return ("mode=ro&immutable=1",)
 
 
-def _prepare(connection: sqlite3.Connection, path: Path, limits: StoreLimits, read_only: bool) -> None:
+def _prepare(connection: sqlite3.Connection, path: Path, limits: StoreLimits, read_only: bool, older: bool) -> None:
     connection.execute(f"PRAGMA cache_size = -{max(1, limits.cache_bytes >> 10)}")
     if read_only:
         connection.execute("PRAGMA query_only = ON")
@@ -148,9 +150,10 @@ def _prepare(connection: sqlite3.Connection, path: Path, limits: StoreLimits, re
     connection.execute("COMMIT")
     if application != APPLICATION_ID and not (empty and application == 0):
         raise StoreDamaged(f"{path} is a database, but not of Levada: name another folder")
-    check_format(str(path), SCHEMA_VERSION if empty and not version else version, SCHEMA_VERSION, "folder")
+    if version or not empty:
+        check_format(str(path), version, SCHEMA_VERSION, OLDEST_VERSION, "folder", older=older)
     if read_only:
-        if empty:
+        if empty and not older:
             raise StoreError(f"there is nothing in the store at {path} yet: crawl something first")
         return
     write_ahead(connection, limits.busy_seconds)

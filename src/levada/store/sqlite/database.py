@@ -41,10 +41,12 @@ class SqliteWrite(Write):
 class SqliteDatabase(Database[SqliteWrite]):
     """One connection to a file."""
 
-    def __init__(self, path: Path, limits: StoreLimits, faults: Faults, *, read_only: bool = False) -> None:
+    def __init__(
+        self, path: Path, limits: StoreLimits, faults: Faults, *, read_only: bool = False, older: bool = False
+    ) -> None:
         super().__init__(str(path), faults)
         self.path = path
-        self._connection = connect(path, limits, read_only=read_only)
+        self._connection = connect(path, limits, read_only=read_only, older=older)
         self._broken = ""
 
     @contextmanager

@@ -1,0 +1,1 @@
+"""Migrations: from each older format of the store to the present one."""

@@ -1,0 +1,2 @@
+-- PostgreSQL, format 3 to 4. The same tables and columns stand in postgresql/schema.sql; a new column stands last in
+-- both.

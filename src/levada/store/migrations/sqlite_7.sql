@@ -1,0 +1,1 @@
+-- SQLite, format 6 to 7. The same tables and columns stand in sqlite/schema.sql; a new column stands last in both.
