@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from levada.collection.events import CheckResult, PageEvent, PageOutcome
     from levada.collection.explain import Forecast, Why
     from levada.collection.exports import ExportReport
+    from levada.collection.notifications import NotificationInfo, Notifications
     from levada.core import errors
     from levada.core.errors import (
         BadQuery,
@@ -65,6 +66,8 @@ __all__ = [
     "Hits",
     "LevadaError",
     "NotFound",
+    "NotificationInfo",
+    "Notifications",
     "PageEvent",
     "PageOutcome",
     "Reason",
@@ -98,6 +101,7 @@ _MODULES = {
     "levada.collection.events": ("CheckResult", "PageEvent", "PageOutcome"),
     "levada.collection.explain": ("Forecast", "Why"),
     "levada.collection.exports": ("ExportReport",),
+    "levada.collection.notifications": ("NotificationInfo", "Notifications"),
     "levada.core.errors": (
         "BadQuery",
         "BadUrl",

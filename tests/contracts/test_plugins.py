@@ -12,8 +12,9 @@ import pytest
 
 from levada.core.clock import SystemClock
 from levada.core.protocols import ChangeFilter, Extractor, Notifier, PageHook, PageReader
-from levada.core.records import ChangeEvent, ReadPage, Request, Response, StoredPage, Webhook
-from levada.follow.notify import WebhookNotifier
+from levada.core.records import ChangeEvent, ReadPage, Request, Response, StoredPage
+from levada.core.subscriptions import Subscription
+from levada.follow.notify.sender import WebhookNotifier
 from levada.pages.parse import FeedReader, HtmlReader, SitemapReader, TextReader
 from levada.pages.text import BuiltinExtractor, TrafilaturaExtractor
 from levada.testing import (
@@ -149,7 +150,7 @@ class WaitedFor:
 class TestWebhookNotifier(NotifierContract):
     def make(self) -> Notifier:
         self.target = Target()
-        hook = Webhook("a", "http://target.test/", "secret")
+        hook = Subscription("a", "http://target.test/", "secret")
 
         def facts(changes: Sequence[ChangeEvent]) -> list[dict[str, str]]:
             return [{"url": change.url} for change in changes]

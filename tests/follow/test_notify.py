@@ -11,12 +11,14 @@ import pytest
 
 from levada.core import plugins
 from levada.core.errors import PluginError
-from levada.core.protocols import Notifier, Webhooks
-from levada.core.records import ChangeEvent, Webhook
+from levada.core.protocols import Notifier, Subscriptions
+from levada.core.records import ChangeEvent
+from levada.core.subscriptions import WEBHOOK, Subscription
 from levada.follow.feed import Feed
-from levada.follow.notify import Notifications, WebhookNotifier
-from levada.store.hooks import MemoryWebhooks, SqliteWebhooks
+from levada.follow.notify.runner import NotificationRunner
+from levada.follow.notify.sender import WebhookSender
 from levada.store.memory import MemoryStore
+from levada.store.subscriptions import MemorySubscriptions, SqliteSubscriptions
 from levada.testing.store.visits import first, links
 from tests.follow.test_webhooks import GOOD, Hurried, Targets, facts, filled, told, when
 
@@ -46,13 +48,13 @@ def notified(
     notifiers: Mapping[str, Notifier],
     stores: Sequence[MemoryStore],
     until: Callable[[], bool],
-    book: Webhooks | None = None,
+    book: Subscriptions | None = None,
     *,
     meanwhile: Callable[[], None] = lambda: None,
     seconds: float = 10.0,
 ) -> Targets:
     """Serve until this holds; `meanwhile` happens once all have their positions."""
-    hooks = book or MemoryWebhooks()
+    hooks = book or MemorySubscriptions()
     targets, clock = Targets.__new__(Targets), Hurried()
 
     def load(name: str) -> Notifier:
@@ -62,11 +64,13 @@ def notified(
 
     async def story() -> None:
         targets.__init__()  # type: ignore[misc]
-        serving = Notifications(
+        serving = NotificationRunner(
             lambda: hooks,
             lambda: Feed(stores),
             clock,
-            lambda hook: WebhookNotifier(hook, targets, clock, facts),
+            facts,
+            lambda _: (),
+            {WEBHOOK: WebhookSender(lambda: targets, clock)},
             chosen=lambda: ("missing", "webhook", *notifiers),
             load=load,
             seconds=seconds,
@@ -74,7 +78,7 @@ def notified(
         task = asyncio.create_task(serving.run())
         try:
             async with asyncio.timeout(20):
-                await when(lambda: {hook.notifier for hook in hooks.hooks()} >= set(notifiers))
+                await when(lambda: {hook.notifier for hook in hooks.subscriptions()} >= set(notifiers))
                 meanwhile()
                 await when(until)
         finally:
@@ -101,7 +105,7 @@ def test_a_position_is_kept_where_webhooks_are_and_read_on_from(tmp_path: Path) 
     store = filled(2)
     first_run, second_run = Notes(), Notes()
     for notes in (first_run, second_run):
-        book = SqliteWebhooks(tmp_path / "hooks.db")
+        book = SqliteSubscriptions(tmp_path / "hooks.db")
         wanted = 3 if notes is first_run else 2
         site = "b" if notes is first_run else "c"
         if notes is second_run:
@@ -110,7 +114,7 @@ def test_a_position_is_kept_where_webhooks_are_and_read_on_from(tmp_path: Path) 
             {"notes": notes},
             [store],
             lambda notes=notes, wanted=wanted, book=book: (  # type: ignore[misc]
-                len(notes.told) >= wanted and book.hooks()[0].told >= len(first_run.told) + len(second_run.told)
+                len(notes.told) >= wanted and book.subscriptions()[0].told >= len(first_run.told) + len(second_run.told)
             ),
             book,
             meanwhile=(lambda: more(store, 3)) if notes is first_run else lambda: None,
@@ -126,12 +130,12 @@ def test_one_that_raises_is_told_again_and_delays_no_webhook(caplog: pytest.LogC
         if left:
             raise left.pop(0)
 
-    notes, book = Notes(fail_twice), MemoryWebhooks()
-    book.add(Webhook("hook", GOOD, "s", after=(0,)))
+    notes, book = Notes(fail_twice), MemorySubscriptions()
+    book.add(Subscription("hook", GOOD, "s", after=(0,)))
     targets = notified(
         {"notes": notes},
         [store],
-        lambda: len(notes.told) == 2 and all(hook.told == 2 for hook in book.hooks()),
+        lambda: len(notes.told) == 2 and all(hook.told == 2 for hook in book.subscriptions()),
         book,
         meanwhile=lambda: more(store, 2),
     )
@@ -144,7 +148,7 @@ def test_one_that_raises_is_told_again_and_delays_no_webhook(caplog: pytest.LogC
 def test_one_that_hangs_is_turned_off_keeps_its_position_and_delays_nobody(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    store, never, book = filled(0), Event(), MemoryWebhooks()
+    store, never, book = filled(0), Event(), MemorySubscriptions()
     hanging, good = Notes(lambda changes: never.wait()), Notes()
     notified(
         {"hangs": hanging, "good": good},
@@ -155,7 +159,7 @@ def test_one_that_hangs_is_turned_off_keeps_its_position_and_delays_nobody(
         seconds=0.05,
     )
     assert plugins.failures()["notify.notifiers:hangs"] == 1
-    assert [hook.told for hook in book.hooks()] == [3, 0]
+    assert [hook.told for hook in book.subscriptions()] == [3, 0]
     said = [record.message for record in caplog.records if "hangs" in record.message]
     assert [line.endswith("it is turned off for this run") for line in said] == [True]
     never.set()
@@ -167,16 +171,16 @@ def test_one_that_is_async_would_do_nothing_and_is_not_taken_for_told() -> None:
             raise AssertionError("nobody awaits it")
 
     notifier: Notifier = Async()  # type: ignore[assignment]
-    store, book = filled(0), MemoryWebhooks()
+    store, book = filled(0), MemorySubscriptions()
     notified(
         {"async": notifier},
         [store],
-        lambda: book.hooks()[0].failures >= 2,
+        lambda: book.subscriptions()[0].failures >= 2,
         book,
         meanwhile=lambda: more(store, 1),
     )
-    assert book.hooks()[0].told == 0
-    assert book.hooks()[0].trouble == "TypeError: notify must not be async"
+    assert book.subscriptions()[0].told == 0
+    assert book.subscriptions()[0].trouble == "TypeError: notify must not be async"
 
 
 def test_one_that_cannot_be_loaded_is_said_once_and_others_are_told(caplog: pytest.LogCaptureFixture) -> None:

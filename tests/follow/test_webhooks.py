@@ -12,11 +12,13 @@ import pytest
 
 from levada.core.clock import SystemClock
 from levada.core.errors import StoreLocked
-from levada.core.records import ChangeEvent, ChangeSelection, Request, Response, Webhook
+from levada.core.records import ChangeEvent, ChangeFacts, ChangeSelection, Request, Response
+from levada.core.subscriptions import WEBHOOK, Subscription
 from levada.follow.feed import Feed
-from levada.follow.notify import Notifications, WebhookNotifier, backoff, signature
-from levada.store.hooks import MemoryWebhooks
+from levada.follow.notify.runner import NotificationRunner, backoff
+from levada.follow.notify.sender import WebhookSender, signature
 from levada.store.memory import MemoryStore
+from levada.store.subscriptions import MemorySubscriptions
 from levada.testing.store.visits import first, links
 
 GOOD, HANGS, FAILS = "https://good.example/", "https://hangs.example/", "https://fails.example/"
@@ -46,7 +48,16 @@ class Targets:
 
 
 class Hurried(SystemClock):
+    """Time passes by sleeping, and at once."""
+
+    def __init__(self) -> None:
+        self.slept = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.slept
+
     async def sleep(self, seconds: float) -> None:
+        self.slept += seconds
         await asyncio.sleep(0)
 
 
@@ -58,8 +69,11 @@ def filled(pages: int) -> MemoryStore:
     return store
 
 
-def facts(changes: Sequence[ChangeEvent]) -> list[dict[str, object]]:
-    return [{"id": f"{change.shard}-{change.seq}"} for change in changes]
+def facts(changes: Sequence[ChangeEvent]) -> list[ChangeFacts]:
+    return [
+        ChangeFacts(f"{each.shard}-{each.seq}", "", each.what.value, each.url, each.site, each.title, each.version, 0.5)
+        for each in changes
+    ]
 
 
 def told(targets: Targets, url: str) -> list[str]:
@@ -67,12 +81,12 @@ def told(targets: Targets, url: str) -> list[str]:
 
 
 def run(
-    hooks: list[Webhook],
+    hooks: list[Subscription],
     store: MemoryStore,
-    until: Callable[[Targets, MemoryWebhooks], Awaitable[None]],
-    book: MemoryWebhooks | None = None,
+    until: Callable[[Targets, MemorySubscriptions], Awaitable[None]],
+    book: MemorySubscriptions | None = None,
 ) -> Targets:
-    book = book or MemoryWebhooks()
+    book = book or MemorySubscriptions()
 
     async def story() -> Targets:
         targets = Targets()
@@ -80,11 +94,13 @@ def run(
             book.add(hook)
         clock = Hurried()
         task = asyncio.create_task(
-            Notifications(
+            NotificationRunner(
                 lambda: book,
                 lambda: Feed([store]),
                 clock,
-                lambda hook: WebhookNotifier(hook, targets, clock, facts),
+                facts,
+                lambda _: (),
+                {WEBHOOK: WebhookSender(lambda: targets, clock)},
             ).run()
         )
         try:
@@ -106,14 +122,14 @@ async def when(holds: Callable[[], bool]) -> None:
 
 
 def test_one_that_hangs_delays_nobody_and_one_that_fails_is_told_again() -> None:
-    async def until(targets: Targets, book: MemoryWebhooks) -> None:
+    async def until(targets: Targets, book: MemorySubscriptions) -> None:
         await targets.enough.wait()
-        await when(lambda: all(hook.told == 250 for hook in book.hooks() if hook.url != HANGS))
+        await when(lambda: all(hook.told == 250 for hook in book.subscriptions() if hook.url != HANGS))
 
     hooks = [
-        Webhook("a", GOOD, "s", after=(0,)),
-        Webhook("b", HANGS, "s", after=(0,)),
-        Webhook("c", FAILS, "s", after=(0,)),
+        Subscription("a", GOOD, "s", after=(0,)),
+        Subscription("b", HANGS, "s", after=(0,)),
+        Subscription("c", FAILS, "s", after=(0,)),
     ]
     targets = run(hooks, filled(250), until)
     everything = [f"0-{seq}" for seq in range(1, 251)]
@@ -123,7 +139,7 @@ def test_one_that_hangs_delays_nobody_and_one_that_fails_is_told_again() -> None
     assert len(targets.told[HANGS]) == 1
 
 
-class LockedHooks(MemoryWebhooks):
+class LockedSubscriptions(MemorySubscriptions):
     """Somebody else holds the file for a while."""
 
     def __init__(self, locked: str) -> None:
@@ -131,43 +147,44 @@ class LockedHooks(MemoryWebhooks):
         self.locked = locked
         self.refusals = 0
 
-    def hooks(self) -> list[Webhook]:
-        self._reach("hooks")
-        return super().hooks()
+    def subscriptions(self) -> list[Subscription]:
+        self._refuse("subscriptions")
+        return super().subscriptions()
 
-    def update(self, hook: Webhook) -> bool:
-        self._reach("update")
-        return super().update(hook)
+    def get(self, id: str) -> Subscription | None:
+        self._refuse("get")
+        return super().get(id)
 
-    def _reach(self, operation: str) -> None:
+    def _refuse(self, operation: str) -> None:
         if operation == self.locked:
             self.refusals += 1
             raise StoreLocked("somebody else writes")
 
 
 @pytest.mark.parametrize(
-    ("locked", "says"), [("hooks", "notifiers wait: somebody"), ("update", "the notifier a waits: somebody")]
+    ("locked", "says"),
+    [("subscriptions", "notifications wait: somebody"), ("get", "the notification a waits: somebody")],
 )
 def test_a_store_that_is_locked_for_a_while_ends_no_webhook_and_is_said_once(
     locked: str, says: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    book = LockedHooks(locked)
+    book = LockedSubscriptions(locked)
 
-    async def until(targets: Targets, _: MemoryWebhooks) -> None:
+    async def until(targets: Targets, _: MemorySubscriptions) -> None:
         await when(lambda: book.refusals >= 5)
         book.locked = ""
-        await when(lambda: book.hooks()[0].told == 3)
+        await when(lambda: book.subscriptions()[0].told == 3)
 
-    targets = run([Webhook("a", GOOD, "s", after=(0,))], filled(3), until, book)
+    targets = run([Subscription("a", GOOD, "s", after=(0,))], filled(3), until, book)
     assert set(told(targets, GOOD)) == {"0-1", "0-2", "0-3"}
     assert [says in record.message for record in caplog.records] == [True]
 
 
 def test_requests_are_signed_over_time_and_body() -> None:
-    async def until(targets: Targets, book: MemoryWebhooks) -> None:
+    async def until(targets: Targets, book: MemorySubscriptions) -> None:
         await when(lambda: bool(targets.told))
 
-    (request,) = run([Webhook("a", GOOD, "key", after=(0,))], filled(1), until).told[GOOD]
+    (request,) = run([Subscription("a", GOOD, "key", after=(0,))], filled(1), until).told[GOOD]
     signed = dict(request.headers)["Levada-Signature"]
     at, digest = (part.partition("=")[2] for part in signed.split(","))
     expected = hmac.new(b"key", f"{at}.".encode() + (request.body or b""), sha256).hexdigest()
@@ -176,21 +193,21 @@ def test_requests_are_signed_over_time_and_body() -> None:
 
 
 def test_what_a_hook_does_not_want_moves_its_place_without_a_request() -> None:
-    async def until(targets: Targets, book: MemoryWebhooks) -> None:
-        await when(lambda: book.hooks()[0].after == (3,))
+    async def until(targets: Targets, book: MemorySubscriptions) -> None:
+        await when(lambda: book.subscriptions()[0].after == (3,))
 
-    assert run([Webhook("a", GOOD, "s", ChangeSelection(site="b"), (0,))], filled(3), until).told == {}
+    assert run([Subscription("a", GOOD, "s", ChangeSelection(site="b"), (0,))], filled(3), until).told == {}
 
 
 def test_a_hook_that_is_removed_is_told_no_more() -> None:
-    async def until(targets: Targets, book: MemoryWebhooks) -> None:
+    async def until(targets: Targets, book: MemorySubscriptions) -> None:
         await targets.enough.wait()
         book.remove("c")
         for _ in range(20):
             await asyncio.sleep(0)
-        assert book.hooks() == []
+        assert book.subscriptions() == []
 
-    run([Webhook("c", FAILS, "s", after=(0,))], filled(1), until)
+    run([Subscription("c", FAILS, "s", after=(0,))], filled(1), until)
 
 
 def test_the_wait_grows_up_to_an_hour() -> None:

@@ -76,6 +76,7 @@ COMMANDS = {
             "Crawls from the URLs given, stores every page, and revisits it when that is worth it.",
         ),
         "serve": ("run.serve", "Serves the dashboard and the API, beside a running crawl or alone."),
+        "notify": ("notify", "Tells you of changes by mail, Slack, Matrix, Telegram, ntfy and others."),
         "doctor": (
             "doctor",
             "Checks this installation, the settings, their servers and the collection, and says what to do.",

@@ -76,6 +76,22 @@ def digests_of(changes: Iterable[ChangeFacts], period: Period) -> list[ChangeDig
     ]
 
 
+def changed_lines(store: Store, event: ChangeEvent) -> list[DiffLine]:
+    """All lines that came and went with a change, uncut; none where a text is no longer kept."""
+    after = store.document(event.url, event.version)
+    if after is None or (event.what is ChangeKind.BACK and event.similarity == 1.0):
+        return []
+    work = _Work()
+    new = _lines(after, work)
+    if event.what is ChangeKind.GONE:
+        return [DiffLine("-", ((text, True),)) for text in new]
+    if event.what is ChangeKind.NEW or event.version == 1:
+        return [DiffLine("+", ((text, True),)) for text in new]
+    before = store.document(event.url, event.version - 1)
+    hunks = changes_between(_lines(before, work), new, 0, work.budget) if before is not None else []
+    return [each for hunk in hunks for each in hunk.lines]
+
+
 class _Work:
     """What may still be read and compared for one answer."""
 

@@ -26,6 +26,7 @@ from levada.pages.urls import site_of
 
 if TYPE_CHECKING:
     from levada.collection.events import CheckResult, PageEvent
+    from levada.collection.notifications import Notifications
     from levada.core.reports import Report
     from levada.crawl.engine import Crawl
 
@@ -306,6 +307,17 @@ class Collection(CollectionReader):
         _refuse_running_loop(instead)
         with _runner() as runner:
             return runner.run(work())
+
+    @property
+    def notifications(self) -> Notifications:
+        """Who is told of changes, by mail, Apprise or webhook: add, test, pause and remove them, and see the log.
+
+        >>> news.notifications.log()
+        []
+        """
+        from levada.collection.notifications import Notifications
+
+        return Notifications(self._view())
 
     # Control commands
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 
@@ -10,7 +11,7 @@ from levada.collection.commands import open_commands
 from levada.collection.components import learn_from_sample, make_fetcher, make_hooks, make_parser, make_policy
 from levada.collection.live import live_file_writer
 from levada.collection.starts import add_start, limit_waits
-from levada.core.clock import make_clock
+from levada.core.clock import first_of, make_clock
 from levada.core.errors import StoreError
 from levada.core.folder import DataFolder
 from levada.core.processes import tune_allocator
@@ -32,6 +33,9 @@ Following = Follower | ShardFollowers
 RunningCrawl = Crawl
 """A crawl that is ready to run, or runs, for those who show it."""
 
+log = logging.getLogger(__name__)
+
+_LOOK_FOR_HOOKS = 1.0  # seconds between two looks at whether anybody wants to be told of changes
 _LOOK = 0.25  # seconds between two looks at whether there is anything to do
 
 
@@ -55,10 +59,14 @@ async def open_crawl(
     max_pages: int | None = None,
     only: str | None = None,
     on_committed: Callable[[Sequence[VisitResult]], None] = lambda visits: None,
+    on_untold: Callable[[str], None] | None = None,
     fetcher: Fetcher | None = None,
     faults: Faults | None = None,
 ) -> AsyncIterator[Crawl]:
-    """A crawl that is ready to run; on leaving, everything is closed and searchable."""
+    """A crawl that is ready to run; on leaving, everything is closed and searchable, and notifications are sent.
+
+    `on_untold` is called with each notification that could not be sent, and why; else they are logged.
+    """
     # First what may be wrong in the settings: then nothing has been touched yet.
     clock, policy = make_clock(settings.clock), make_policy(settings)
     parser = make_parser(settings, settings.fetch.slots)
@@ -93,6 +101,8 @@ async def open_crawl(
         stages = stages_after_fetch(settings.stages, parser, indexer, counter, settings.plugins)
         transport = LocalTransport(reading, on_committed=committed, stage_pools=stages, hooks=hooks)
         board = live_file_writer(folder, lambda: counter.balance if counter else None)
+        stopping = asyncio.Event()
+        telling = asyncio.create_task(_tell(folder, settings, stopping))
         try:
             yield Crawl(ports, settings, transport, once=once, max_pages=max_pages, only=only, board=board)
         finally:
@@ -100,10 +110,28 @@ async def open_crawl(
             await reading.close()
             trouble, uncounted = indexer.finish(), counter.finish() if counter else None
             folder.forget_live()
+            stopping.set()
+            for untold in await telling:
+                (on_untold or _log_untold)(untold)
         if trouble:
             raise StoreError(f"the pages are stored, but the search index is behind: {trouble}")
         if uncounted:
             raise StoreError(f"the pages are stored, but their terms are not all counted: {uncounted}")
+
+
+async def _tell(folder: DataFolder, settings: Settings, stopping: asyncio.Event) -> list[str]:
+    """Tell of changes while the crawl runs, once somebody wants to be told; returns what could not be sent."""
+    while not (settings.notify.notifiers or folder.hooks.exists()):
+        if stopping.is_set():
+            return []
+        await first_of(stopping, asyncio.sleep(_LOOK_FOR_HOOKS))
+    from levada.collection.notifications import notify_beside
+
+    return await notify_beside(folder.path, stopping)
+
+
+def _log_untold(sentence: str) -> None:
+    log.warning("a notification waits: %s", sentence)
 
 
 def _changed_documents(visits: Sequence[VisitResult]) -> int:

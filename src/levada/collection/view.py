@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from levada.collection.live import LiveStatus
     from levada.collection.warm_map import WarmPages
     from levada.core.commands import ControlCommand, DesiredState
-    from levada.core.protocols import Index, Webhooks
+    from levada.core.protocols import Index, Subscriptions
 
 _LOOKED = 0.1  # seconds
 _MOST_CAPTURED = 10_000_000  # bytes in a file; older ones are left beside it
@@ -60,15 +60,15 @@ class CollectionView:
 
         return self._part("search", opened)[1]
 
-    def hooks(self, create: bool = False) -> Webhooks:
-        """The webhooks; none while nobody added one."""
-        from levada.store.hooks import MemoryWebhooks, SqliteWebhooks
+    def subscriptions(self, create: bool = False) -> Subscriptions:
+        """Who is told of changes; nobody while none was added."""
+        from levada.store.subscriptions import MemorySubscriptions, SqliteSubscriptions
 
-        if "hooks" not in self._current().parts:
+        if "subscriptions" not in self._current().parts:
             if not create and not self.folder.hooks.exists():
-                return MemoryWebhooks()
+                return MemorySubscriptions()
             self.folder.must_exist()
-        return self._part("hooks", lambda: closing(SqliteWebhooks(self.folder.hooks)))
+        return self._part("subscriptions", lambda: closing(SqliteSubscriptions(self.folder.hooks)))
 
     def capture(self) -> SearchCapture | None:
         """The log of queries; None unless they are captured."""

@@ -5,7 +5,7 @@
     index/          the search index; can be deleted at any time, it is rebuilt from the documents
     trends.db       term counts of documents and of changes; can be deleted, and is counted again
     orders.db       control commands, until the crawl has executed them
-    hooks.db        webhooks, and the position of each in the change log
+    hooks.db        notifications: targets, the position of each in the change log, and messages on their way
     placement.json  which shard holds what, if there are several: each then has its own levada.db, index/ and
                     trends.db in a folder shard-0/, shard-1/ ... (or on a server)
     maps/           the warm map of the server, and other maps that were loaded here
@@ -14,6 +14,7 @@
     settings.json   the settings of the latest crawl, so that later commands use its clock
     live.json       the live status of the running crawl; deleted when it ends
     demo.json       says that levada demo made this collection, and may replace it
+    notify.lock     held by the one process that sends notifications
     moving.lock     held while pages move between shards, or are exported
     upgrade.lock    held while the store is upgraded to a newer format
     lock            held by the one crawl that writes here
@@ -47,6 +48,15 @@ def only_mover(folder: DataFolder) -> Iterator[None]:
         fcntl.LOCK_EX,
         f"pages are being moved or exported in {folder.path} already: wait until that has ended",
     ):
+        yield
+
+
+@contextmanager
+def only_notifier(folder: DataFolder) -> Iterator[None]:
+    """Hold the lock under which notifications are sent, alone."""
+    with _writing(folder.path):
+        descriptor = os.open(folder.path / "notify.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    with _locked(descriptor, fcntl.LOCK_EX, f"another process sends the notifications of {folder.path}"):
         yield
 
 

@@ -122,7 +122,7 @@ GROUPS: dict[str, Group] = {
     "levada.notifiers": Group(
         "notify.notifiers",
         ("notify",),
-        {"webhook": "levada.follow.notify:WebhookNotifier"},
+        {"webhook": "levada.follow.notify.sender:WebhookNotifier"},
         ("hook", "fetcher", "clock", "facts"),
     ),
     "levada.hooks": Group("crawl.hooks", ("after_page",), {}),

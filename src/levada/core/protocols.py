@@ -7,7 +7,7 @@ engine calls them on a thread of their own), the network and the parser are asyn
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from levada.core.commands import ControlCommand, DesiredState
@@ -33,9 +33,9 @@ from levada.core.records import (
     VersionInfo,
     Visit,
     VisitResult,
-    Webhook,
 )
 from levada.core.search_records import CountedRound, Hits, PageTerms, Posting, Query, TermGrowth, TrendQuery
+from levada.core.subscriptions import DeliveryRecord, DescribedChange, Message, Subscription, TakenChanges, Waiting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -387,18 +387,54 @@ class CommandQueue(Protocol):
     def close(self) -> None: ...
 
 
-class Webhooks(Protocol):
-    """The registered webhooks, and the position of each."""
+class Subscriptions(Protocol):
+    """Who is told of changes, how far each is, and the messages on their way. Each call is one transaction."""
 
-    def hooks(self) -> list[Webhook]: ...
+    def subscriptions(self) -> list[Subscription]: ...
 
-    def add(self, hook: Webhook) -> None: ...
+    def get(self, id: str) -> Subscription | None: ...
 
-    def update(self, hook: Webhook) -> bool:
-        """Store a webhook's new state; False if it was removed meanwhile."""
+    def add(self, subscription: Subscription) -> None:
+        """Add one; `UsageError` if the name is taken."""
+        ...
+
+    def edit(self, id: str, change: Callable[[Subscription], Subscription]) -> Subscription | None:
+        """Replace a subscription by what `change` makes of it; None if it was removed."""
         ...
 
     def remove(self, id: str) -> bool: ...
+
+    def take(self, id: str, taken: TakenChanges) -> bool:
+        """Move the position, and let the changes wait; False if the position is no longer where it was."""
+        ...
+
+    def waiting(self, id: str) -> Waiting | None:
+        """The changes that are in no message yet; None if there are none."""
+        ...
+
+    def compose(self, id: str, most: int, compose: Callable[[Sequence[DescribedChange]], Message]) -> bool:
+        """Make one message of the oldest waiting changes; False if none waits."""
+        ...
+
+    def next_message(self, id: str) -> Message | None:
+        """The oldest message that the target has not taken."""
+        ...
+
+    def unsent(self, id: str) -> int:
+        """How many changes are in messages that the target has not taken."""
+        ...
+
+    def sent(self, message: Message, at: float) -> None: ...
+
+    def failed(self, message: Message, trouble: str, retry_at: float) -> None: ...
+
+    def skip(self, id: str, after: tuple[int, ...]) -> int:
+        """Forget what waits, and continue from `after`; returns how many changes are not told."""
+        ...
+
+    def log(self, limit: int, id: str = "") -> list[DeliveryRecord]:
+        """The newest messages first, sent or not."""
+        ...
 
     def close(self) -> None: ...
 

@@ -432,20 +432,6 @@ class ChangeSelection(msgspec.Struct, frozen=True):
     kinds: tuple[ChangeKind, ...] = ()  # any of these; none: all
 
 
-class Webhook(msgspec.Struct, frozen=True):
-    """An address or notifier that is told of changes."""
-
-    id: str
-    url: str
-    secret: str
-    wanted: ChangeSelection = ChangeSelection()
-    after: tuple[int, ...] = ()  # the delivered position in the change log of each shard
-    failures: int = 0  # in a row
-    trouble: str = ""  # the error of the last attempt
-    told: int = 0  # changes delivered in all
-    notifier: str = "webhook"  # name of the plug-in
-
-
 class RobotsRecord(msgspec.Struct, frozen=True):
     """The robots.txt of an origin, or why it could not be fetched."""
 

@@ -68,10 +68,14 @@ _PORTS_REFUSED = frozenset({
 
 
 class AddressGuard:
-    """Refuses all but public addresses and those in `allow`: exact "ip:port" ("[ip]:port" for IPv6), no ranges."""
+    """Refuses all but public addresses and those in `allow`: exact "ip:port" ("[ip]:port" for IPv6), no ranges.
 
-    def __init__(self, allow: Collection[str] = ()) -> None:
+    `ports` are of the caller's own protocol, and are not refused for belonging to another than HTTP.
+    """
+
+    def __init__(self, allow: Collection[str] = (), ports: Collection[int] = ()) -> None:
         self._allowed = frozenset(_exception(text) for text in allow)
+        self._ports_refused = _PORTS_REFUSED.difference(ports)
 
     def refuses(self, ip: str, port: int) -> str | None:
         """Why this address may not be dialled, in a sentence; None if it may."""
@@ -86,7 +90,7 @@ class AddressGuard:
         kind = _kind(address)
         if kind is not None:
             return f"{address} is not a public address: {kind}."
-        if port in _PORTS_REFUSED or not 0 < port < 65536:
+        if port in self._ports_refused or not 0 < port < 65536:
             return f"Port {port} belongs to another protocol than HTTP."
         return None
 

@@ -58,6 +58,24 @@ class Feed:
                 break
         return FeedPage(found, tuple(steps), left <= 0)
 
+    def oldest(self) -> Place:
+        """The position before the oldest change that is kept."""
+        return tuple(first[0].seq - 1 if (first := log.change_log(0, 1)) else 0 for log in self._logs)
+
+    def kept(self, after: Place, least: int = 0) -> tuple[Place, int]:
+        """Where to read on from this position, and how many changes at most have left the log since.
+
+        Of a log that was never read from, fewer than `least` steps before its first entry count as none: some steps
+        have no entry.
+        """
+        steps = [*after, *self.start()][: len(self._logs)]
+        lost = 0
+        for shard, oldest in enumerate(self.oldest()):
+            if oldest > steps[shard] + (0 if steps[shard] else least):
+                lost += oldest - steps[shard]
+                steps[shard] = oldest
+        return tuple(steps), lost
+
     def newest(self) -> Place:
         """The position after the newest change."""
         return tuple(_last_step(log) for log in self._logs)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import secrets
 from functools import partial
 from typing import Annotated
 
 import msgspec
 
-from levada.collection.changes import change_filter, new_webhook
+from levada.collection.notifications import NotificationOptions, Notifications
 from levada.collection.starts import seeds
 from levada.core.commands import AddSeeds, ChangeBudget, ControlCommand, DropSite, Pause, Resume
-from levada.core.errors import NotFound, TooMany
-from levada.core.records import Webhook
+from levada.core.errors import NotFound, TooMany, UsageError
+from levada.core.subscriptions import APPRISE, MAIL, Subscription
 from levada.serve.changes import Kinds, Least, Site, Words
 from levada.serve.facts import SiteAsk
 from levada.serve.operations import Nothing, Operations
@@ -124,26 +125,36 @@ class HooksAnswer(msgspec.Struct, frozen=True):
     hooks: list[HookFacts]
 
 
-def _facts(hook: Webhook) -> HookFacts:
+def _facts(hook: Subscription) -> HookFacts:
     wanted, state = hook.wanted, (hook.told, hook.failures, hook.trouble)
     return HookFacts(hook.id, hook.url, wanted.site, wanted.words, wanted.least, *state, ",".join(wanted.kinds))
 
 
 @HOOKING.add("GET", "/webhooks", "Who is told of changes", errors=(404,))
 def _list(view: View, _ask: Nothing) -> HooksAnswer:
-    return HooksAnswer([_facts(hook) for hook in view.hooks().hooks()])
+    return HooksAnswer(
+        [_facts(hook) for hook in view.subscriptions().subscriptions() if hook.notifier not in (MAIL, APPRISE)]
+    )
 
 
 @HOOKING.add("POST", "/webhooks", "Tell this address of changes", status=201, errors=(404, 429))
 def _add_webhook(view: View, ask: HookAsk) -> NewHookAnswer:
-    wanted = change_filter(ask.site, ask.words, ask.least, ask.kind)
-    hook = new_webhook(view.hooks(), view.changes(), ask.url, wanted, from_beginning=ask.from_beginning)
-    view.hooks(create=True).add(hook)
+    if not ask.url.startswith(("http://", "https://")):
+        raise UsageError(f"'{ask.url[:200]}' is not an http or https address")
+    options = NotificationOptions(
+        name=secrets.token_hex(8),
+        site=ask.site,
+        words=ask.words,
+        least=ask.least,
+        kind=ask.kind,
+        from_beginning=ask.from_beginning,
+    )
+    hook = Notifications(view).create(ask.url, options)
     return NewHookAnswer(_facts(hook), hook.secret)
 
 
 @HOOKING.add("DELETE", "/webhooks", "Tell this one no more", errors=(404,))
 def _remove(view: View, ask: HookId) -> HooksAnswer:
-    if not view.hooks().remove(ask.id):
+    if not view.subscriptions().remove(ask.id):
         raise NotFound(f"there is no hook {ask.id}")
     return _list(view, Nothing())

@@ -15,8 +15,7 @@ from pathlib import Path
 import uvicorn
 import uvloop
 
-from levada.collection.changes import notifications
-from levada.collection.components import make_fetcher
+from levada.collection.notifications import notification_runner
 from levada.core.errors import UsageError
 from levada.serve.access import Access, Tokens, is_loopback
 from levada.serve.app import make_app
@@ -67,8 +66,7 @@ def serve(
     logging.getLogger("uvicorn.error").addFilter(_is_news)
 
     async def run() -> None:
-        fetcher = make_fetcher(view.folder.settings())
-        sender = notifications(view, fetcher)
+        sender = notification_runner(view)
         streams = EventStreams()
         server = _Server(
             uvicorn.Config(
@@ -90,7 +88,6 @@ def serve(
             await server.serve(sockets=[door])
         finally:
             watching.cancel()
-            await fetcher.close()
 
     uvloop.run(run())
 

@@ -18,7 +18,7 @@ import typer
 
 from levada.cli.logs import for_machines
 from levada.cli.options import BESIDE, PORT, ConfigOption, DataOption, JsonOption, print_json
-from levada.core.errors import UsageError
+from levada.core.errors import LevadaError, UsageError
 
 if TYPE_CHECKING:
     from levada.cli.run.screen import LiveScreen, PlainLines
@@ -160,8 +160,18 @@ def crawl(
     if not start and not folder.exists():
         raise UsageError("no start: name one, as in: levada crawl https://example.org")
 
+    untold: list[str] = []
+
     async def run() -> Report:
-        async with open_crawl(folder, settings, start, once=once, max_pages=max_pages, on_committed=log_visits) as work:
+        async with open_crawl(
+            folder,
+            settings,
+            start,
+            once=once,
+            max_pages=max_pages,
+            on_committed=log_visits,
+            on_untold=untold.append,
+        ) as work:
             return await drive(work, quiet=json)
 
     with served_beside(data, port=port, wanted=serve) as address:
@@ -172,11 +182,15 @@ def crawl(
         print_json(report)
     else:
         print(summary(report, str(data)))
+    for sentence in untold:
+        tell(f"a notification waits, and is tried again: {sentence}", logging.WARNING)
     if report.stopped == "interrupted":
         # Ctrl-C is the regular end of a crawl without a limit; one with a limit was cut short.
         raise typer.Exit(INTERRUPTED if once or max_pages else 0)
     for sentence in check_starts(data, start):
         tell(sentence, logging.WARNING)
+    if untold:
+        raise typer.Exit(LevadaError.exit_code)
 
 
 def read_settings(config: Path | None) -> Settings:

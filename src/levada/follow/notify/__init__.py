@@ -1,0 +1,1 @@
+"""Notifications: subscriptions are told of changes by mail, Apprise, webhook or plug-in."""

@@ -1,0 +1,82 @@
+"""Conditions on a change: words that came or went, its size, and numbers such as prices. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from levada.core.records import DiffLine
+from levada.core.subscriptions import Conditions
+from levada.pages.folding import words
+
+_CURRENCY = (
+    r"(?:[$€£¥₺₽₹₩₪₫฿₴₦]|\b(?:USD|EUR|GBP|JPY|CNY|TRY|TL|CHF|SEK|NOK|DKK|PLN|CZK|INR|BRL|CAD|AUD|NZD|ZAR|KRW)\b)"
+)
+_NUMBER = r"\d{1,3}(?:[ \u00a0\u202f.,']\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d+(?:[.,]\d+)?"
+_PRICE = re.compile(rf"{_CURRENCY}\s{{0,2}}({_NUMBER})|({_NUMBER})\s{{0,2}}{_CURRENCY}")
+_ANY_NUMBER = re.compile(_NUMBER)
+_LONGEST_LINE = 2_000  # characters in which numbers are looked for
+
+
+def holds(conditions: Conditions, url: str, lines: Callable[[], Sequence[DiffLine]]) -> bool:
+    """Whether every condition that is given holds; `lines` are all that came and went, asked for only if needed."""
+    if not url.startswith(conditions.prefix):
+        return False
+    if conditions == Conditions(prefix=conditions.prefix):
+        return True
+    changed = lines()
+    came, went = _words(changed, "+"), _words(changed, "-")
+    if conditions.came and not _any_in(conditions.came, came - went):
+        return False
+    if conditions.went and not _any_in(conditions.went, went - came):
+        return False
+    if came.total() + went.total() < conditions.least_words:
+        return False
+    if conditions.below is None and conditions.above is None:
+        return True
+    found = list(numbers((each.text for each in changed if each.sign == "+"), conditions.near))
+    if not found:
+        return False
+    is_low = conditions.below is None or min(found) < conditions.below
+    return is_low and (conditions.above is None or max(found) > conditions.above)
+
+
+def numbers(lines: Iterable[str], near: str = "") -> Iterator[float]:
+    """The numbers beside a currency; with `near`, all numbers in lines that have these words."""
+    wanted = set(words(near))
+    for line in lines:
+        text = line[:_LONGEST_LINE]
+        if wanted:
+            if wanted <= set(words(text)):
+                yield from (number_of(found[0]) for found in _ANY_NUMBER.finditer(text))
+        else:
+            yield from (number_of(found[1] or found[2]) for found in _PRICE.finditer(text))
+
+
+def number_of(written: str) -> float:
+    """A number as people write it: `1,299.00`, `1.299,00`, `1 299`.
+
+    Of two kinds of signs the last is the decimal one. A single one before exactly three digits groups thousands.
+    """
+    digits = re.sub(r"[ \u00a0\u202f']", "", written)
+    last = max(digits.rfind("."), digits.rfind(","))
+    if last < 0:
+        return float(digits)
+    sign, after = digits[last], len(digits) - last - 1
+    other = "," if sign == "." else "."
+    if other in digits:
+        return float(digits.replace(other, "").replace(sign, "."))
+    if digits.count(sign) > 1 or after == 3:
+        return float(digits.replace(sign, ""))
+    return float(digits.replace(sign, "."))
+
+
+def _words(lines: Iterable[DiffLine], sign: str) -> Counter[str]:
+    """The words that differ in lines of this sign."""
+    pieces = (text for each in lines if each.sign == sign for text, differs in each.pieces if differs)
+    return Counter(word for text in pieces for word in words(text))
+
+
+def _any_in(groups: Iterable[str], there: Counter[str]) -> bool:
+    return any(set(words(group)) <= there.keys() for group in groups)
