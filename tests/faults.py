@@ -8,7 +8,7 @@ import signal
 _STEPS = {
     "add": ("links", "sites"),
     "lease": ("lapse", "leases", "turns"),
-    "settle": ("fence", "page", "version", "links", "sites"),
+    "settle": ("fence", "page", "version", "links", "near-runs", "sites"),
     "release": ("leases", "sites"),
     "forget": ("lapse",),
     "save-site": ("site",),

@@ -43,6 +43,8 @@ NEVER = {
         SELECT page_id FROM versions GROUP BY page_id HAVING count(*) != max(version) - min(version) + 1""",
     "a document that was stored has a place in the order of changes": """
         SELECT id FROM pages WHERE (version > 0) != (seq IS NOT NULL)""",
+    "what is not stored is not found by its text": """
+        SELECT id FROM pages WHERE text_key IS NOT NULL AND (gone OR version = 0)""",
     "nothing live is gone": f"""
         SELECT v.page_id FROM visited v JOIN pages p ON p.id = v.page_id
         WHERE v.state = {_LIVE} AND p.gone""",
@@ -77,7 +79,8 @@ _DIALECT = {
     "?": "%s",
 }
 _ONE_TABLE = """CREATE TEMPORARY VIEW pages AS
-    SELECT p.*, coalesce(d.version, 0) AS version, d.seq, coalesce(d.gone, false) AS gone
+    SELECT p.*, coalesce(d.version, 0) AS version, d.seq, coalesce(d.gone, false) AS gone,
+    d.text_key
     FROM {}.pages p LEFT JOIN {}.documents d ON d.page_id = p.id"""
 
 Ask = Callable[..., list[tuple[Any, ...]]]

@@ -11,6 +11,7 @@ from levada.core.records import (
     Lease,
     PageRecord,
     PageState,
+    PageText,
     Refusal,
     SiteRecord,
     VisitResult,
@@ -57,6 +58,12 @@ class QueueFrontier:
 
     def page(self, url: str) -> PageRecord | None:
         return None
+
+    def originals(self, texts: Sequence[PageText]) -> list[str | None]:
+        return [None] * len(texts)
+
+    def near_runs(self, sites: Sequence[str]) -> dict[str, bytes]:
+        return {}
 
     def stats(self, now: float) -> CollectionStats:
         return CollectionStats(unvisited=len(self._queue), leased=self._leased, workable=bool(self._queue))

@@ -25,7 +25,7 @@ from levada.core.records import (
 )
 from levada.core.settings import Settings, parse_settings
 from levada.crawl.link_filter import LinkFilter
-from levada.crawl.outcome import PASSING, CanonicalTracker, DuplicateTracker, OutcomeRules
+from levada.crawl.outcome import PASSING, CanonicalTracker, OutcomeRules
 from levada.crawl.visits import Fetched, Visited, parse_if_new
 from levada.freshness import PageEstimates, Rule, RuleRevisit, Scale
 from levada.freshness.estimates import packed
@@ -74,10 +74,7 @@ class Judge:
         self.settings: Settings = parse_settings(toml, "the test")
         self.parser = InlineParser(ParseLimits(agent=self.settings.politeness.agent))
         self.link_filter = LinkFilter(self.settings.crawl, ["a.test"])
-        duplicates = DuplicateTracker(self.settings.crawl)
-        self.outcome_rules = OutcomeRules(
-            self.settings, policy or ema_policy(floor=300.0), self.link_filter, duplicates
-        )
+        self.outcome_rules = OutcomeRules(self.settings, policy or ema_policy(floor=300.0), self.link_filter)
 
     def __call__(self, record: PageRecord, response: Response, rival: PageRecord | None = None) -> VisitResult:
         fetched = Fetched(Lease(record, 7, AT + 600), AT, response)
@@ -408,34 +405,6 @@ def test_how_many_wait_for_others_is_bounded() -> None:
     assert [canonicals.counts_on(f"http://a.test/{n}") for n in range(5)] == [False, False, False, True, True]
 
 
-def test_an_exact_copy_is_not_stored_until_the_other_is_gone() -> None:
-    judge = Judge()
-    first, second = known(), replace(known("http://a.test/copy"), id=2)
-    original = judge(first, page("same", words=text("same")))
-    copy = judge(second, page("other title", words=text("same")))
-    assert original.version is not None
-    assert (copy.state, copy.reason, copy.version) == (PageState.ELSEWHERE, Reason.DUPLICATE, None)
-    assert (copy.leads_to, original.leads_to) == (first.url, None)
-    held = stored(body_digest=original.body_digest, text_digest=original.text_digest)
-    judge(held, status(404))
-    assert judge(second, page("other title", words=text("same"))).version is not None
-
-
-def test_short_pages_are_not_taken_for_copies() -> None:
-    judge = Judge()
-    assert judge(known(), page("a", words="not found")).version is not None
-    assert judge(known("http://a.test/b"), page("b", words="not found")).version is not None
-
-
-def test_a_run_of_near_copies_ends_with_a_reason() -> None:
-    judge = Judge("[crawl]\nnear_duplicate_run = 5")
-    reasons = [
-        judge(known(f"http://a.test/day/{n}"), page("day", words=text("calendar", 100) + f" day{n}")).reason
-        for n in range(8)
-    ]
-    assert reasons == [None] * 4 + [Reason.NEAR_DUPLICATES] * 4
-
-
 # What the page asks for
 
 
@@ -452,32 +421,6 @@ def test_what_was_never_met_is_tried_less_and_less_often() -> None:
         result = Judge()(record, status(500))
         assert result.next_visit is not None
         assert 0.9 * most <= result.next_visit - AT <= 1.1 * most
-
-
-def test_a_page_that_nobody_can_find_has_no_copies() -> None:
-    judge = Judge()
-    hidden, refused, other = (known(f"http://a.test/{n}", id=n) for n in (1, 2, 3))
-    judge(hidden, page("x", words=text("same"), head='<meta name="robots" content="noindex">'))
-    assert judge(refused, page("y", words=text("same"))).version is not None
-    assert judge(other, page("z", words=text("same"))).leads_to == refused.url
-
-
-def test_a_page_that_turns_noindex_has_no_copies_any_more() -> None:
-    judge = Judge()
-    first = judge(known(), page("x", words=text("same")))
-    assert first.text_digest is not None
-    now = known(state=PageState.LIVE, version=1, visits=1, text_digest=first.text_digest, body_digest=b"other")
-    judge(now, page("x", words=text("same"), **{"x-robots-tag": "noindex"}))
-    assert judge(known("http://a.test/b", id=2), page("y", words=text("same"))).version is not None
-
-
-def test_a_page_that_was_refused_as_a_near_copy_has_no_copies() -> None:
-    judge = Judge("[crawl]\nnear_duplicate_run = 3")
-    words = text("same")
-    for n in range(5):
-        last = judge(known(f"http://a.test/day/{n}", id=n), page(f"{n}", words=f"{words} day{n}"))
-    assert last.reason is Reason.NEAR_DUPLICATES
-    assert judge(known(), page("x", words=f"{words} day4")).version is not None
 
 
 @pytest.mark.parametrize("answer", [failing(Reason.SECONDS), status(503), status(403)])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.core.reasons import Reason
-from levada.pages.urls import NearDuplicateRun, TrapLimits, path_pattern, trap
+from levada.pages.urls import NearDuplicateRuns, TrapLimits, newest_runs, path_pattern, trap
 from tests.pages.test_sketch import sketch
 
 NOW = 1_710_000_000.0  # March 2024
@@ -59,26 +59,39 @@ def words(number: int, shared: int = 200) -> bytes:
 
 
 def test_a_run_of_pages_that_say_the_same_is_noticed() -> None:
-    run = NearDuplicateRun(TrapLimits(run=5, alike=0.8))
-    seen = [run.observe(f"http://a.org/day/{n}", words(n)) for n in range(6)]
+    runs = NearDuplicateRuns(limits=TrapLimits(run=5, alike=0.8))
+    seen = [runs.observe(f"http://a.org/day/{n}", words(n)) for n in range(6)]
     assert seen == [None] * 4 + [Reason.NEAR_DUPLICATES] * 2
-    assert run.blocks("http://a.org/day/77")
-    assert not run.blocks("http://b.org/day/77")
-    assert not run.blocks("http://a.org/other/77")
+    assert runs.observe("http://a.org/other/77", words(7)) is None
 
 
 def test_a_page_that_differs_ends_the_run() -> None:
-    run = NearDuplicateRun(TrapLimits(run=3))
+    runs = NearDuplicateRuns(limits=TrapLimits(run=3))
     for number in range(2):
-        run.observe(f"http://a.org/day/{number}", words(0))
-    assert run.observe("http://a.org/day/3", sketch(["something", "else"])) is None
-    assert run.observe("http://a.org/day/4", sketch(["something", "else"])) is None
-    assert run.observe("http://a.org/day/5", sketch(["something", "else"])) is Reason.NEAR_DUPLICATES
+        runs.observe(f"http://a.org/day/{number}", words(0))
+    assert runs.observe("http://a.org/day/3", sketch(["something", "else"])) is None
+    assert runs.observe("http://a.org/day/4", sketch(["something", "else"])) is None
+    assert runs.observe("http://a.org/day/5", sketch(["something", "else"])) is Reason.NEAR_DUPLICATES
 
 
-def test_memory_is_bounded() -> None:
-    run = NearDuplicateRun(TrapLimits(run=2, patterns=10))
-    run.observe("http://a.org/x", words(0))
-    for name in "bcdefghijklm":
-        run.observe(f"http://{name}.org/x", words(0))
-    assert run.observe("http://a.org/x", words(0)) is None
+@given(st.lists(st.tuples(st.sampled_from("abcde"), st.integers(0, 2)), max_size=40), st.integers(0, 40))
+def test_runs_that_were_stored_and_read_again_go_on(pages: list[tuple[str, int]], cut: int) -> None:
+    limits = TrapLimits(run=3, patterns=3)
+    whole, first = NearDuplicateRuns(limits=limits), NearDuplicateRuns(limits=limits)
+    observed = [(f"http://a.org/{name}/{n}", words(100 * text)) for n, (name, text) in enumerate(pages)]
+    expected = [whole.observe(*each) for each in observed]
+    before = [first.observe(*each) for each in observed[:cut]]
+    again = NearDuplicateRuns(first.packed(), limits)
+    assert before + [again.observe(*each) for each in observed[cut:]] == expected
+    assert newest_runs([first.packed(), again.packed()]) == again.packed() == whole.packed()
+
+
+def test_the_patterns_of_a_site_are_bounded_and_a_run_outlives_single_pages() -> None:
+    runs = NearDuplicateRuns(limits=TrapLimits(run=4, patterns=10))
+    runs.observe("http://a.org/day/0", words(0))
+    runs.observe("http://a.org/day/1", words(1))
+    for number in range(50):
+        runs.observe(f"http://a.org/{'x' * (number + 1)}", words(number))
+    assert len(runs.packed()) < 10 * 160
+    assert runs.observe("http://a.org/day/2", words(2)) is None
+    assert runs.observe("http://a.org/day/3", words(3)) is Reason.NEAR_DUPLICATES

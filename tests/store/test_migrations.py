@@ -20,6 +20,8 @@ import pytest
 
 from levada.core.errors import StoreError, StoreFull, StoreLocked, StoreOutdated, StoreTooNew
 from levada.core.folder import DataFolder
+from levada.core.records import PageText
+from levada.pages.change import is_noindex
 from levada.store.base import StoreLimits
 from levada.store.faults import NoFaults
 from levada.store.migrations import steps, upgrading
@@ -124,6 +126,17 @@ def test_a_statement_ends_with_a_semicolon_at_the_end_of_a_line() -> None:
         "CREATE TABLE b (\n    y -- inside\n)",
         "INSERT INTO a VALUES (';')",
     ]
+
+
+def test_an_upgraded_page_is_found_by_its_text(older: DataFolder) -> None:
+    upgrade_stores(older)
+    with closing(SqliteStore(older.database)) as store:
+        pages = [page for document in store.scan() if (page := store.page(document.url))]
+        shown = [PageText(page.site, page.text_digest or b"") for page in pages if not is_noindex(page.text_digest)]
+        assert len(shown) > 10
+        originals = store.originals(shown)
+        assert all(originals)
+        assert sum(url == page.url for url, page in zip(originals, pages, strict=False)) > 10
 
 
 def test_an_upgrade_passes_every_point(older: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from levada.core.records import (
     FoundUrl,
     Lease,
     PageRecord,
+    PageText,
     ParsedPage,
     Plan,
     RawPage,
@@ -73,7 +74,19 @@ class Frontier(Protocol):
         ...
 
     def commit(self, visits: Sequence[VisitResult]) -> list[bool]:
-        """Commit visits in one transaction; False for each whose lease is no longer the newest of its page."""
+        """Commit visits in one transaction; False for each whose lease is no longer the newest of its page.
+
+        False too if it `is_original`, and another page of the site was stored with its text: its lease ends by
+        itself, and the next visit finds the other page.
+        """
+        ...
+
+    def originals(self, texts: Sequence[PageText]) -> list[str | None]:
+        """For each text the URL of the page that is stored with it and searchable; of several the first found."""
+        ...
+
+    def near_runs(self, sites: Sequence[str]) -> dict[str, bytes]:
+        """The near-duplicate runs of those sites that have some, as a visit brought them."""
         ...
 
     def release(self, leases: Sequence[Lease]) -> None:

@@ -118,6 +118,13 @@ class OutboxLink(msgspec.Struct, frozen=True):
     at: float
 
 
+class PageText(msgspec.Struct, frozen=True):
+    """A text that a page of a site has."""
+
+    site: str
+    digest: bytes  # a text digest (`levada.pages.change`), of which only the part for the text counts
+
+
 class Refusal(msgspec.Struct, frozen=True, array_like=True):
     """A URL that was not fetched or not kept, and the reason."""
 
@@ -288,6 +295,8 @@ class VisitResult(msgspec.Struct, frozen=True):
     elsewhere: tuple[FoundUrl, ...] = ()  # found URLs of other shards: kept in the outbox (`OutboxLink`)
     refused: tuple[Refusal, ...] = ()
     memory: bytes = b""
+    is_original: bool = False  # not committed if another page of the site has the text of its version by now
+    near_runs: bytes = b""  # near-duplicate runs of the site from now on; b"": as they are
     hints: tuple[ChangeHint, ...] = ()  # not committed: the next reading of the sitemap repeats them
 
 

@@ -28,10 +28,11 @@ from levada.core.reasons import Reason
 from levada.core.records import ChangeHint, PageRecord, PageState, Signals, VisitResult
 from levada.core.settings import Settings
 from levada.crawl.change_hints import ChangeHintStep
+from levada.crawl.duplicates import DuplicateStep
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.hooks import PageHooks
 from levada.crawl.link_filter import LinkFilter
-from levada.crawl.outcome import DuplicateTracker, OutcomeRules
+from levada.crawl.outcome import OutcomeRules
 from levada.crawl.visits import Visited
 
 log = logging.getLogger(__name__)
@@ -78,7 +79,8 @@ class Commits:
         self._link_filter = link_filter
         self._on_committed = on_committed
         self._hooks = hooks
-        self._outcome_rules = OutcomeRules(settings, ports.policy, link_filter, DuplicateTracker(settings.crawl))
+        self._outcome_rules = OutcomeRules(settings, ports.policy, link_filter)
+        self._without_duplicates = DuplicateStep(ports.frontier, executor, self._outcome_rules, settings.crawl)
         self._take_hints = ChangeHintStep(ports.hints, ports.policy, executor)
         self._batch = settings.store.batch
         self._gather_seconds = settings.store.gather_seconds * settings.clock.speed
@@ -127,7 +129,11 @@ class Commits:
         if self._hooks is not None:
             await asyncio.to_thread(self._hooks.close)
 
-    async def _commit(self, batch: Sequence[VisitResult]) -> None:
+    async def _commit(self, decided: Sequence[VisitResult]) -> None:
+        batch, deferred = await self._without_duplicates(decided)
+        if deferred:
+            self._gathered.extendleft(reversed(deferred))
+            self._news.set()
         accepted = await self._executor.run(self._ports.frontier.commit, batch)
         for result, is_stored in zip(batch, accepted, strict=True):
             if is_stored:

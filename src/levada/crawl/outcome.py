@@ -3,8 +3,9 @@
 The evidence is in the order of the specification (`levada.pages.change`): a 304, the bytes, the main text. Only a
 404 or 410 makes a page "gone": a site that is down for a day, or a sitemap that fails, removes nothing.
 
-All memories here are bounded and last as long as the process. A forgotten copy is stored once more, and a forgotten
-page waits for its next visit; no page is lost.
+What is known of other pages is an argument. Whether a page is a duplicate of one that is stored is decided when its
+visit is committed (`levada.crawl.duplicates`). The memory of pages that were set aside for their canonical page is
+bounded and lasts as long as the process: a forgotten one waits for its next visit, and none is lost.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from levada.core.records import (
     Link,
     NewVersion,
     Outcome,
-    PageKind,
     PageRecord,
     PageState,
     ParsedPage,
@@ -32,55 +32,13 @@ from levada.core.records import (
     Visit,
     VisitResult,
 )
-from levada.core.settings import CrawlSettings, RevisitSettings, Settings
+from levada.core.settings import RevisitSettings, Settings
 from levada.crawl.change_hints import hints_of, signals_of
 from levada.crawl.link_filter import LinkFilter
 from levada.crawl.sites import SITE_TROUBLE, doubling, http_date, retry_after
 from levada.crawl.visits import Visited
-from levada.pages.change import is_noindex, judge, shows_the_same, text_part
-from levada.pages.urls import NearDuplicateRun, TrapLimits, canonical
-
-_FEW_WORDS = 20  # pages with fewer words are alike by nature
-
-
-class DuplicateTracker:
-    """Finds copies within a site.
-
-    Exact copies have the same digest of the main text. Runs of near-duplicates (calendars, session ids, filters)
-    have similar sketches under one URL pattern.
-    """
-
-    def __init__(self, settings: CrawlSettings, most_kept: int = 200_000) -> None:
-        self._most_kept = most_kept
-        self._holders: OrderedDict[tuple[str, bytes], str] = OrderedDict()
-        self._runs = NearDuplicateRun(TrapLimits(run=settings.near_duplicate_run))
-
-    def holder(self, page: PageRecord, parsed: ParsedPage) -> str | None:
-        """Another page of the site that is stored with exactly this text."""
-        if page.version or parsed.words < _FEW_WORDS:
-            return None
-        holder = self._holders.get((page.site, text_part(parsed.text_digest)))
-        return holder if holder != page.url else None
-
-    def hold(self, page: PageRecord, parsed: ParsedPage) -> None:
-        """Remember that this page is stored with this text and searchable: others are copies of it."""
-        if parsed.words < _FEW_WORDS:
-            return
-        self._holders.setdefault((page.site, text_part(parsed.text_digest)), page.url)
-        if len(self._holders) > self._most_kept:
-            self._holders.popitem(last=False)
-
-    def forget(self, page: PageRecord) -> None:
-        """Forget that this page has its text: another page may have it now."""
-        key = (page.site, text_part(page.text_digest))
-        if self._holders.get(key) == page.url:
-            del self._holders[key]
-
-    def in_run(self, page: PageRecord, parsed: ParsedPage) -> bool:
-        """Whether a new page continues a near-duplicate run beyond its limit."""
-        if page.version or not parsed.sketch:
-            return False
-        return self._runs.observe(page.url, parsed.sketch) is not None
+from levada.pages.change import is_noindex, judge, shows_the_same
+from levada.pages.urls import canonical
 
 
 class _Aside(msgspec.Struct):
@@ -158,13 +116,10 @@ _SOONEST = 1.0  # seconds between two visits of a page
 class OutcomeRules:
     """The pure rules that turn an answer into a visit result."""
 
-    def __init__(
-        self, settings: Settings, policy: RevisitPolicy, link_filter: LinkFilter, duplicates: DuplicateTracker
-    ) -> None:
+    def __init__(self, settings: Settings, policy: RevisitPolicy, link_filter: LinkFilter) -> None:
         self._settings = settings
         self._policy = policy
         self._link_filter = link_filter
-        self._duplicates = duplicates
         self.canonicals = CanonicalTracker()
 
     def decide(self, visited: Visited, rival: PageRecord | None = None) -> VisitResult:
@@ -184,6 +139,16 @@ class OutcomeRules:
         if visited.killed_parser is not None:
             return self._killed_parser(lease, at, visited.killed_parser)
         return self._content(visited, lease, at, response, rival)
+
+    def copy_of(self, result: VisitResult, original: str) -> VisitResult:
+        """What to commit instead, because another page is stored with the text of this one."""
+        self._link_filter.withdraw(result.found)
+        return self._elsewhere(result.lease, result.visit.at, Reason.DUPLICATE, original)
+
+    def in_near_run(self, result: VisitResult) -> VisitResult:
+        """What to commit instead, because the page continues a near-duplicate run beyond its limit."""
+        self._link_filter.withdraw(result.found)
+        return self.trouble(result.lease, result.visit.at, Reason.NEAR_DUPLICATES)
 
     # Visits that store nothing
 
@@ -226,7 +191,6 @@ class OutcomeRules:
 
     def _gone(self, lease: Lease, at: float) -> VisitResult:
         page = lease.page
-        self._duplicates.forget(page)
         failures = page.failures + 1
         pause = doubling(self._settings.revisit.gone, failures - 1, self._settings.revisit.ceiling, page.url)
         return VisitResult(
@@ -282,7 +246,6 @@ class OutcomeRules:
         `named`: how the answer names the target, if it does.
         """
         page = lease.page
-        self._duplicates.forget(page)
         found, refused = self._link_filter.select(page, (), [Link(target, named)] if named else [], at, nofollow=False)
         revisit = self._settings.revisit
         outcome = Outcome.FIRST if page.interval is None else Outcome.UNCHANGED
@@ -325,10 +288,6 @@ class OutcomeRules:
             if not _is_live(rival):
                 self.canonicals.set_aside(page, target)
             return self._elsewhere(lease, at, Reason.DUPLICATE, target, DiscoveredBy.CANONICAL)
-        if parsed.kind is PageKind.PAGE and (holder := self._duplicates.holder(page, parsed)):
-            return self._elsewhere(lease, at, Reason.DUPLICATE, holder)
-        if parsed.kind is PageKind.PAGE and self._duplicates.in_run(page, parsed):
-            return self.trouble(lease, at, Reason.NEAR_DUPLICATES)
         return self._read(lease, at, response, parsed, digest)
 
     def _copy_of(self, page: PageRecord, parsed: ParsedPage, at: float, rival: PageRecord | None) -> str | None:
@@ -355,10 +314,6 @@ class OutcomeRules:
         page = lease.page
         outcome, similarity = judge(page, response.status, digest, parsed)
         found, refused = self._link_filter.select(page, parsed.links, parsed.marked, at, parsed.nofollow)
-        if outcome is Outcome.CHANGED or parsed.noindex:
-            self._duplicates.forget(page)
-        if not parsed.noindex:
-            self._duplicates.hold(page, parsed)
         visit = Visit(at, outcome, similarity, signals_of(page, response, at))
         etag, modified = response.header("etag"), response.header("last-modified")
         is_new = outcome is not Outcome.UNCHANGED or not shows_the_same(parsed.text_digest, page.text_digest)

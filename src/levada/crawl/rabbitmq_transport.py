@@ -284,7 +284,7 @@ class CatalogWorker:
         self._link_filter = LinkFilter(settings.crawl, ())
         self._commits = Commits(ports, settings, executor, self._link_filter, self._committed, hooks)
         self._sites_until: dict[str, float] = {}
-        self._waiting: dict[int, asyncio.Future[bool]] = {}
+        self._waiting: dict[int, asyncio.Future[VisitResult | None]] = {}
         self.pages = 0
 
     async def run(self) -> None:
@@ -299,9 +299,8 @@ class CatalogWorker:
         for visited in message.visits:
             await self._learn_site(visited.fetched.lease.page.site)
             results.append(await self._commits.decide(visited))
-        accepted = await asyncio.gather(*(self._commit(each) for each in results))
-        for each, is_stored in zip(results, accepted, strict=True):
-            if is_stored and (work := self._commits.follow_up(each, self._ports.clock.now())):
+        for committed in await asyncio.gather(*(self._commit(each) for each in results)):
+            if committed is not None and (work := self._commits.follow_up(committed, self._ports.clock.now())):
                 await work
 
     async def _learn_site(self, site: str) -> None:
@@ -322,8 +321,11 @@ class CatalogWorker:
         if record.delay and record.delay > self._settings.politeness.delay:
             self._ports.policy.limit_site(site, 1.0 / record.delay)
 
-    def _commit(self, result: VisitResult) -> asyncio.Future[bool]:
-        """Commit a result; two of one lease at the same time are one commit."""
+    def _commit(self, result: VisitResult) -> asyncio.Future[VisitResult | None]:
+        """Commit a result; gives what was committed, which differs for a duplicate, or None.
+
+        Two of one lease at the same time are one commit.
+        """
         token = result.lease.token
         if token not in self._waiting:
             self._waiting[token] = asyncio.get_running_loop().create_future()
@@ -334,5 +336,5 @@ class CatalogWorker:
         for result, is_stored in zip(visits, accepted, strict=True):
             waiter = self._waiting.pop(result.lease.token, None)
             if waiter is not None and not waiter.done():
-                waiter.set_result(is_stored)
+                waiter.set_result(result if is_stored else None)
             self.pages += is_stored

@@ -7,8 +7,10 @@ removed: fragments, default ports, tracking parameters, session ids, needless es
 from __future__ import annotations
 
 import re
-from collections import Counter, OrderedDict
+from collections import Counter
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from hashlib import blake2b
 from itertools import pairwise
 
 import can_ada
@@ -37,6 +39,7 @@ _PATH_SESSION = re.compile(rf";(?:(?:jsessionid|phpsessid)=[^/?;]*|sid={_SESSION
 _TO_TIDY = re.compile(r"[%?;#]|\.(?=[:/])")
 _AROUND = "".join(map(chr, range(33)))
 _INSIDE = str.maketrans("", "", "\t\n\r")
+_PACKED_RUNS = msgspec.msgpack.Decoder(tuple[int, list[tuple[bytes, int, bytes]]])
 _WRITE_IT = "write it like https://example.org"
 
 
@@ -216,7 +219,7 @@ class TrapLimits(msgspec.Struct, frozen=True):
     years_back: float = 15.0  # in calendars only: an article of 1999 is an article
     run: int = 20  # near-identical pages in a row under one pattern
     alike: float = 0.9
-    patterns: int = 10_000  # remembered at once
+    patterns: int = 24  # remembered of each site
 
 
 def trap(url: str, now: float, depth: int = 0, limits: TrapLimits = TrapLimits()) -> Reason | None:  # noqa: B008 - frozen
@@ -243,27 +246,39 @@ def path_pattern(url: str) -> str:
     return _DIGITS.sub("0", "/".join(path.split("/")[3:])) + ("?" + "&".join(names) if names else "")
 
 
-class NearDuplicateRun:
-    """Finds near-duplicate runs: near-identical new pages of one URL pattern in a row."""
+class NearDuplicateRuns:
+    """The near-duplicate runs of one site: near-identical new pages of one URL pattern in a row.
 
-    def __init__(self, limits: TrapLimits = TrapLimits()) -> None:  # noqa: B008 - frozen
+    They are stored with the site (`packed`), so that a crawl that was restarted counts on. Of a few patterns only: a
+    pattern with a long run stays longer than one that a single page has.
+    """
+
+    def __init__(self, packed: bytes = b"", limits: TrapLimits = TrapLimits()) -> None:  # noqa: B008 - frozen
         self._limits = limits
-        self._runs: OrderedDict[tuple[str, str], tuple[int, bytes]] = OrderedDict()
+        self._runs: dict[bytes, tuple[int, bytes]] = {}  # by pattern, the latest last: length, newest sketch
+        self.observed = 0
+        if packed:
+            self.observed, runs = _PACKED_RUNS.decode(packed)
+            self._runs = {pattern: (length, sketch) for pattern, length, sketch in runs}
 
     def observe(self, url: str, sketch: bytes) -> Reason | None:
         """Count a new page by its sketch; NEAR_DUPLICATES from the page that completes a run."""
-        key = (site_of(url), path_pattern(url))
-        length, last = self._runs.pop(key, (0, b""))
+        pattern = blake2b(path_pattern(url).encode("utf-8", "replace"), digest_size=8).digest()
+        length, last = self._runs.pop(pattern, (0, b""))
         length = length + 1 if length and are_alike(last, sketch, self._limits.alike) else 1
-        self._runs[key] = (length, sketch)
-        if len(self._runs) > self._limits.patterns:
-            self._runs.popitem(last=False)
+        if len(self._runs) >= self._limits.patterns:
+            del self._runs[min(self._runs, key=lambda each: self._runs[each][0])]
+        self._runs[pattern] = (length, sketch)
+        self.observed += 1
         return Reason.NEAR_DUPLICATES if length >= self._limits.run else None
 
-    def blocks(self, url: str) -> bool:
-        """Whether the pattern of this URL has completed a run."""
-        length, _ = self._runs.get((site_of(url), path_pattern(url)), (0, b""))
-        return length >= self._limits.run
+    def packed(self) -> bytes:
+        return msgspec.msgpack.encode((self.observed, [(pattern, *run) for pattern, run in self._runs.items()]))
+
+
+def newest_runs(packed: Iterable[bytes]) -> bytes:
+    """Of several states of one site's runs, the one that has observed the most."""
+    return max(packed, key=lambda each: NearDuplicateRuns(each).observed)
 
 
 def _repeats(segments: list[str], most: int) -> bool:

@@ -24,6 +24,7 @@ from levada.core.records import (
     NewVersion,
     PageRecord,
     PageState,
+    PageText,
     Refusal,
     Signals,
     SiteRecord,
@@ -49,6 +50,7 @@ from levada.store.rules import (
     plain_text,
     refused_for,
     remember,
+    text_key,
     unconfirmed_signals,
     unpacked,
     validators_after,
@@ -112,6 +114,7 @@ class MemoryStore:
         self._leases: dict[int, _Lease] = {}
         self._refused: dict[tuple[str, Reason], tuple[int, str]] = {}
         self._change_log: list[ChangeEvent] = []
+        self._near_runs: dict[str, bytes] = {}
         self._token = self._seq = 0
 
     @property
@@ -198,6 +201,12 @@ class MemoryStore:
     def page(self, url: str) -> PageRecord | None:
         page = self._pages.get(url)
         return page.record if page else None
+
+    def originals(self, texts: Sequence[PageText]) -> list[str | None]:
+        return [self._original(text) for text in texts]
+
+    def near_runs(self, sites: Sequence[str]) -> dict[str, bytes]:
+        return {site: self._near_runs[site] for site in sites if site in self._near_runs}
 
     def stats(self, now: float) -> CollectionStats:
         pages = list(self._by_id.values())
@@ -397,6 +406,9 @@ class MemoryStore:
         return True
 
     def _commit(self, result: VisitResult) -> bool:
+        page_text = PageText(result.lease.page.site, result.text_digest or b"")
+        if result.is_original and self.originals([page_text])[0] not in (None, result.lease.page.url):
+            return False
         if not self._fenced(result.lease):
             return False
         page = self._by_id[result.lease.page.id]
@@ -408,6 +420,8 @@ class MemoryStore:
             self._hold(found, page.record.id, result.visit.at)
         for refusal in result.refused:
             self._refuse(refusal)
+        if result.near_runs:
+            self._near_runs[page.record.site] = result.near_runs
         return True
 
     def _keep_content(self, page: _Page, result: VisitResult) -> None:
@@ -439,6 +453,13 @@ class MemoryStore:
             if self._seq % TIDIED_EVERY == 0:
                 kept = self._seq - self._limits.keep_events
                 self._change_log = [each for each in self._change_log if each.seq > kept]
+
+    def _original(self, text: PageText) -> str | None:
+        key, site = text_key(text.site, text.digest), self._sites.get(text.site)
+        if key is None or site is None:
+            return None
+        stored = (page.record for page in site.pages if page.is_stored)
+        return next((page.url for page in stored if text_key(page.site, page.text_digest) == key), None)
 
     def _titled(self, each: ChangeEvent) -> ChangeEvent:
         kept = self._by_id[each.page_id].versions.get(each.version)

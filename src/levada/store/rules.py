@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from hashlib import blake2b
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -23,6 +25,7 @@ from levada.core.records import (
     Visit,
     VisitResult,
 )
+from levada.pages.change import is_noindex, text_part
 from levada.pages.compression import content_size, unpack_content, unpack_text
 
 HISTORY = 10
@@ -214,6 +217,23 @@ def validators_after(result: VisitResult) -> Validators | None:
             return None
     etag, last_modified, body, text = given
     return Validators(etag and plain_text(etag), last_modified and plain_text(last_modified), body, text)
+
+
+def text_key(site: str, text_digest: bytes | None, *, gone: bool = False) -> int | None:
+    """The number under which a stored page is found by its text; None if nobody may find it.
+
+    The first 24 bits are of the site, so that the numbers of its pages are neighbours in an index. The rest is of the
+    text: two texts may share a number, therefore whoever looks one up compares the digests.
+    """
+    if gone or not text_digest or is_noindex(text_digest):
+        return None
+    of_text = blake2b(text_part(text_digest), digest_size=5).digest()
+    return int.from_bytes(_of_site(site) + of_text, "big", signed=True)
+
+
+@lru_cache(maxsize=1024)
+def _of_site(site: str) -> bytes:
+    return blake2b(site.encode("utf-8", "replace"), digest_size=3).digest()
 
 
 def holdable(found: FoundUrl) -> bool:

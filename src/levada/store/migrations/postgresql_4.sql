@@ -1,2 +1,5 @@
 -- PostgreSQL, format 3 to 4. The same tables and columns stand in postgresql/schema.sql; a new column stands last in
 -- both.
+CREATE TABLE near_runs (site_id bigint PRIMARY KEY, runs bytea NOT NULL);
+ALTER TABLE documents ADD COLUMN text_key bigint;
+CREATE INDEX documents_by_text ON documents (text_key, page_id) WHERE text_key IS NOT NULL;

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+from levada.store.rules import text_key
 from levada.store.sql.base import UNDER_WAY, Database, Write
 from levada.store.sql.statements import Statements
 
@@ -54,8 +55,16 @@ class Engine:
     steps: Sequence[Step]
 
 
+def _text_keys(write: Write, sql: Statements, position: int, limit: int) -> int | None:
+    """Let every stored page be found by its text."""
+    rows = write.rows(sql.keyless, (position, limit))
+    keys = [(text_key(site, digest), id) for id, site, digest, stored in rows if stored]
+    write.executemany(sql.set_text_key, keys)
+    return rows[-1][0] if len(rows) == limit else None
+
+
 # Backfills of format 7 on SQLite and 4 on PostgreSQL; they work on both.
-_BACKFILLS: tuple[Backfill, ...] = ()
+_BACKFILLS: tuple[Backfill, ...] = (Backfill("text-keys", _text_keys),)
 
 SQLITE_STEPS: tuple[Step, ...] = (Step(6, 7, "sqlite_7.sql", _BACKFILLS),)
 POSTGRESQL_STEPS: tuple[Step, ...] = (Step(3, 4, "postgresql_4.sql", _BACKFILLS),)

@@ -57,6 +57,7 @@ POSTGRESQL = Statements(
         among="{} = ANY(?::bigint[])",
         ids="unnest(?::bigint[]) WITH ORDINALITY listed(value, place) JOIN",
         in_order="ORDER BY listed.place",
+        among_names="{} = ANY(?::text[])",
         urls=f"""FROM unnest(?::text[], ?::bytea[]) listed(url, rest)
             JOIN pages p ON {_BEGINNING} = left(listed.url, {URL_INDEXED}) AND p.url_rest = listed.rest""",
         by_url=f"{_BEGINNING} = left(?, {URL_INDEXED}) AND p.url_rest = ?",
@@ -87,14 +88,16 @@ POSTGRESQL = Statements(
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         keep_validators=f"""INSERT INTO documents ({_DOCUMENT}) VALUES (?, ?, ?, ?, ?)
             ON CONFLICT (page_id) DO UPDATE SET {_VALIDATORS_KEPT}""",
-        keep_document=f"""INSERT INTO documents ({_DOCUMENT}, version, gone, sketch, seq)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (page_id) DO UPDATE SET {_VALIDATORS_KEPT},
-            version = excluded.version, gone = excluded.gone, sketch = excluded.sketch, seq = excluded.seq""",
+        keep_document=f"""INSERT INTO documents ({_DOCUMENT}, version, gone, sketch, text_key, seq)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (page_id) DO UPDATE SET {_VALIDATORS_KEPT},
+            version = excluded.version, gone = excluded.gone, sketch = excluded.sketch,
+            text_key = excluded.text_key, seq = excluded.seq""",
         no_longer_new="""DELETE FROM unvisited u
             USING unnest(?::bigint[]) listed(id) JOIN pages p ON p.id = listed.id
             WHERE u.site_id = p.site_id AND u.priority = p.priority AND u.page_id = p.id""",
         forget_document=("DELETE FROM documents WHERE page_id = ANY(?::bigint[])",),
         id_list=list,
+        name_list=list,
         url_list=urls_listed,
         url_key=lambda url: (url, url_rest(url)),
         page_row=lambda row: (*row, url_rest(row[2])),

@@ -34,6 +34,7 @@ CREATE TABLE sites (
 CREATE UNIQUE INDEX sites_by_name ON sites (site);
 CREATE INDEX sites_by_turn ON sites (due_at, taken, id) WHERE due_at IS NOT NULL;
 CREATE TABLE robots (site_id bigint PRIMARY KEY, records bytea NOT NULL);
+CREATE TABLE near_runs (site_id bigint PRIMARY KEY, runs bytea NOT NULL);
 CREATE TABLE refusals (
     site_id bigint NOT NULL,
     reason text COLLATE "C" NOT NULL,
@@ -65,9 +66,11 @@ CREATE TABLE documents (
     last_modified text,
     body_digest bytea,
     text_digest bytea,
-    sketch bytea
+    sketch bytea,
+    text_key bigint
 );
 CREATE UNIQUE INDEX documents_by_change ON documents (seq) WHERE seq IS NOT NULL;
+CREATE INDEX documents_by_text ON documents (text_key, page_id) WHERE text_key IS NOT NULL;
 CREATE TABLE unvisited (
     site_id bigint NOT NULL,
     priority bigint NOT NULL,

@@ -21,12 +21,14 @@ from levada.core.records import (
     FoundUrl,
     Lease,
     PageRecord,
+    PageText,
     Refusal,
     Signals,
     SiteRecord,
     VersionInfo,
     VisitResult,
 )
+from levada.pages.urls import newest_runs
 from levada.store.base import Capability, Shard
 from levada.store.rules import shard_of_page, shard_of_token
 from levada.store.sharded.absent import EmptyShard, UnreachableShard
@@ -151,6 +153,35 @@ class ShardedStore:
 
     def page(self, url: str) -> PageRecord | None:
         return self._first(url, lambda shard: shard.page(url))
+
+    def originals(self, texts: Sequence[PageText]) -> list[str | None]:
+        """Of a site on several shards, the page on the first of them."""
+        with self._plan.steady() as plan:
+            shards = self._open(plan)
+            wanted: defaultdict[int, list[int]] = defaultdict(list)
+            for number, text in enumerate(texts):
+                for place in plan.shards_of_site(text.site):
+                    wanted[place].append(number)
+            found: dict[int, str] = {}
+            for place in sorted(wanted):
+                urls = shards[place].originals([texts[number] for number in wanted[place]])
+                for number, url in zip(wanted[place], urls, strict=True):
+                    if url is not None:
+                        found.setdefault(number, url)
+        return [found.get(number) for number in range(len(texts))]
+
+    def near_runs(self, sites: Sequence[str]) -> dict[str, bytes]:
+        with self._plan.steady() as plan:
+            shards = self._open(plan)
+            wanted: defaultdict[int, list[str]] = defaultdict(list)
+            for site in sites:
+                for place in plan.shards_of_site(site):
+                    wanted[place].append(site)
+            found: defaultdict[str, list[bytes]] = defaultdict(list)
+            for place, names in wanted.items():
+                for site, runs in shards[place].near_runs(names).items():
+                    found[site].append(runs)
+        return {site: newest_runs(states) for site, states in found.items()}
 
     def url_of(self, page_id: int) -> str | None:
         shards = list(self.shards)

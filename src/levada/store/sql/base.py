@@ -136,6 +136,7 @@ class Dialect:
     among: str  # tests whether a column's value is in a list of numbers, one parameter
     ids: str  # a list of numbers as table `listed`, joined in its order with the table named next
     in_order: str  # the clause that keeps that order
+    among_names: str  # tests whether a column's value is in a list of texts (`name_list`)
     urls: str  # a list of URLs (`url_list`) as table `listed`, joined with their pages `p`
     by_url: str  # the page `p` of one URL (`url_key`)
     url_range: str  # pages `p` with URLs from :low to before :high
@@ -154,10 +155,11 @@ class Dialect:
     size: str  # bytes on disk
     insert_page: str  # id, site, url, kind, how, depth, hops, priority, found_at, found_on; `page_row` completes it
     keep_validators: str  # page, etag, last_modified, body_digest, text_digest
-    keep_document: str  # the same and version, gone, sketch, seq
+    keep_document: str  # the same and version, gone, sketch, text_key, seq
     no_longer_new: str  # deletes pages (ids) from `unvisited`
     forget_document: tuple[str, ...]  # deletes what documents hold outside `pages` (ids)
     id_list: Callable[[Iterable[int]], Any]
+    name_list: Callable[[Iterable[str]], Any]
     url_list: Callable[[Sequence[str]], tuple[Any, ...]]
     url_key: Callable[[str], tuple[Any, ...]]
     page_row: Callable[[Row], Row]

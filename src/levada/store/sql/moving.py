@@ -22,6 +22,7 @@ from levada.store.rows import (
     site_record,
     version_row,
 )
+from levada.store.rules import text_key
 from levada.store.sql.base import HeldSites, WriteT
 from levada.store.sql.writing import ELSEWHERE_ID, SqlFrontier
 
@@ -194,7 +195,8 @@ class SqlStore(SqlFrontier[WriteT]):
             known = (page.etag, page.last_modified, page.body_digest, page.text_digest)
             if page.version or page.sketch is not None or any(fact is not None for fact in known):
                 seq = next(steps) if page.version else None
-                rows.append((page.id, *known, page.version, each.gone, page.sketch, seq))
+                key = text_key(page.site, page.text_digest, gone=each.gone) if page.version else None
+                rows.append((page.id, *known, page.version, each.gone, page.sketch, key, seq))
         write.executemany(self.sql.keep_document, rows)
 
     def _drop_empty(self, write: WriteT, sites: HeldSites[WriteT]) -> None:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Generic
 
-from levada.core.records import Change, ChangeEvent, CollectionStats, Document, PageRecord, SiteRecord, VersionInfo
+from levada.core.records import (
+    Change,
+    ChangeEvent,
+    CollectionStats,
+    Document,
+    PageRecord,
+    PageText,
+    SiteRecord,
+    VersionInfo,
+)
+from levada.pages.change import text_part
 from levada.store.base import StoreLimits
 from levada.store.rows import CHANGE_KINDS, Row, change_record, document_record, page_record, site_record
-from levada.store.rules import DUE_COUNTED, checked_one_in, plain_text
+from levada.store.rules import DUE_COUNTED, checked_one_in, plain_text, text_key
 from levada.store.sql.base import Database, KnownUrls, WriteT
 from levada.store.sql.statements import Statements
 from levada.store.summaries import PageSummary, SummaryVersion, summary_of
@@ -42,6 +52,16 @@ class SqlReader(Generic[WriteT]):
     def page(self, url: str) -> PageRecord | None:
         rows = self._rows(self.sql.page, self.sql.dialect.url_key(url))
         return page_record(rows[0]) if rows else None
+
+    def originals(self, texts: Sequence[PageText]) -> list[str | None]:
+        return originals_among(texts, lambda keys: self._rows(self.sql.originals, (self.sql.dialect.id_list(keys),)))
+
+    def near_runs(self, sites: Sequence[str]) -> dict[str, bytes]:
+        if not sites:
+            return {}
+        return {
+            site: bytes(runs) for site, runs in self._rows(self.sql.near_runs, (self.sql.dialect.name_list(sites),))
+        }
 
     def url_of(self, page_id: int) -> str | None:
         rows = self._rows(self.sql.url_of, (page_id,))
@@ -183,3 +203,16 @@ class PageSummaries:
 
 def _under(prefix: str, counts: dict[str, int]) -> dict[str, int]:
     return {name.removeprefix(prefix): n for name, n in counts.items() if n and name.startswith(prefix)}
+
+
+def originals_among(texts: Sequence[PageText], look_up: Callable[[list[int]], list[Row]]) -> list[str | None]:
+    """The page of each text; `look_up` gives the rows of `Statements.originals`."""
+    keys = [text_key(text.site, text.digest) for text in texts]
+    wanted = sorted({key for key in keys if key is not None})
+    found = {row[0]: row[1:] for row in look_up(wanted)} if wanted else {}
+    originals: list[str | None] = []
+    for text, key in zip(texts, keys, strict=True):
+        site, digest, url = found.get(key, (None, None, None))
+        is_same = site == text.site and text_part(digest) == text_part(text.digest)
+        originals.append(url if is_same else None)
+    return originals

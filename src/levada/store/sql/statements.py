@@ -48,6 +48,16 @@ class Statements:
         self.sample = t(
             f"SELECT {columns} FROM pages p {joined} WHERE p.id > ? AND {stored} AND {DRAWN} ORDER BY p.id LIMIT ?"
         )
+        table, id = d.documents.split()[0], d.document_id.split(".")[1]
+        self.originals = t(
+            f"""SELECT listed.value, s.site, {d.document}.text_digest, p.url
+            FROM {d.ids} pages p ON p.id = (SELECT min(o.{id}) FROM {table} o WHERE o.text_key = listed.value)
+            JOIN sites s ON s.id = p.site_id {d.joined_document}"""
+        )
+        self.near_runs = t(
+            f"""SELECT s.site, r.runs FROM sites s JOIN near_runs r ON r.site_id = s.id
+            WHERE {d.among_names.format("s.site")}"""
+        )
         self.url_of = t("SELECT url FROM pages WHERE id = ?")
         self.urls_after = t("SELECT id, url FROM pages WHERE id > ? ORDER BY id LIMIT ?")
         self.urls_like = t(f"SELECT p.url FROM pages p WHERE {d.url_range} {d.url_order} LIMIT :limit")
@@ -147,6 +157,18 @@ class Statements:
         self.insert_page = t(d.insert_page)
         self.keep_validators = t(d.keep_validators)
         self.keep_document = t(d.keep_document)
+        self.keep_near_runs = t(
+            """INSERT INTO near_runs (site_id, runs) VALUES (?, ?)
+            ON CONFLICT (site_id) DO UPDATE SET runs = excluded.runs"""
+        )
+        # Of the backfill that brings the key to older stores.
+        self.keyless = t(
+            f"""SELECT p.id, s.site, {d.document}.text_digest, {d.version} > 0 AND NOT {d.gone}
+            FROM pages p JOIN sites s ON s.id = p.site_id {d.joined_document}
+            WHERE p.id > ? ORDER BY p.id LIMIT ?"""
+        )
+        table, id = d.documents.split()[0], d.document_id.split(".")[1]
+        self.set_text_key = t(f"UPDATE {table} SET text_key = ? WHERE {id} = ?")
         self.insert_version = t(f"INSERT INTO versions VALUES ({_VERSION_MARKS})")
         self.amend_version = t(
             """UPDATE versions SET title = ?, language = ?, charset = ?, status = ?, words = ?, distinct_words = ?,
@@ -260,5 +282,5 @@ class Statements:
             GROUP BY reason ORDER BY reason"""
         )
         self.forget_sites = tuple(
-            t(f"DELETE FROM {table} WHERE {self.among('site_id')}") for table in ("refusals", "robots")
+            t(f"DELETE FROM {table} WHERE {self.among('site_id')}") for table in ("refusals", "robots", "near_runs")
         )

@@ -24,6 +24,7 @@ from levada.core.records import (
     OutboxLink,
     PageRecord,
     PageState,
+    PageText,
     Refusal,
     Signals,
     SiteRecord,
@@ -50,12 +51,13 @@ from levada.store.rules import (
     example_of,
     is_new_hint,
     is_removed,
+    text_key,
     unconfirmed_signals,
     validators_after,
     version_after,
 )
 from levada.store.sql.base import HeldSites, KnownUrls, WriteT
-from levada.store.sql.reading import SqlReader
+from levada.store.sql.reading import SqlReader, originals_among
 from levada.store.sql.statements import Statements
 
 ELSEWHERE_ID = 0
@@ -221,7 +223,10 @@ class SqlFrontier(SqlReader[WriteT]):
             intake = self._intake(write)
             write.reach("fence")
             intake.prepare_visits(visits)
-            current = self._end_leases(write, [result.lease for result in visits])
+            copies = self._copies(write, visits)
+            held = [result.lease for place, result in enumerate(visits) if place not in copies]
+            ended = iter(self._end_leases(write, held))
+            current = [place not in copies and next(ended) for place in range(len(visits))]
             kept = [result for result, is_current in zip(visits, current, strict=True) if is_current]
             contents = self._contents(write, kept)
             if contents.outdated:  # old versions first: the new ones take their room
@@ -236,6 +241,10 @@ class SqlFrontier(SqlReader[WriteT]):
                 write.reach("links")
                 for result in kept:
                     intake.take_links(result)
+                write.reach("near-runs")
+                near_runs = {result.lease.page.site: result.near_runs for result in kept if result.near_runs}
+                rows = [(intake.site_id(site), runs) for site, runs in near_runs.items()]
+                write.executemany(self.sql.keep_near_runs, rows)
                 write.reach("sites")
                 intake.finish()
             self._log_changes(write, contents)
@@ -361,6 +370,17 @@ class SqlFrontier(SqlReader[WriteT]):
             write.execute(self.sql.end_leases, (self.sql.dialect.id_list(held),))
         return ended
 
+    def _copies(self, write: WriteT, visits: Sequence[VisitResult]) -> set[int]:
+        """The positions of visits that take their page for the original of a text that another one has by now."""
+        places = [place for place, result in enumerate(visits) if result.is_original]
+        if not places:
+            return set()
+        pages = [visits[place].lease.page for place in places]
+        texts = [PageText(page.site, visits[at].text_digest or b"") for at, page in zip(places, pages, strict=True)]
+        listed = self.sql.dialect.id_list
+        originals = originals_among(texts, lambda keys: write.rows(self.sql.originals, (listed(keys),)))
+        return {at for at, page, url in zip(places, pages, originals, strict=True) if url not in (None, page.url)}
+
     def _update_pages(self, write: WriteT, intake: Intake[WriteT], kept: Sequence[VisitResult]) -> None:
         first, again, no_longer_new = [], [], []
         for result in kept:
@@ -413,7 +433,8 @@ class SqlFrontier(SqlReader[WriteT]):
             contents.versions.append(version_row(page.id, number, result.visit.at, version))
             if number > self._limits.keep_versions:
                 contents.outdated.append((page.id, number - self._limits.keep_versions))
-        document = (page.id, *msgspec.structs.astuple(validators), number, gone, version.sketch)
+        key = text_key(page.site, validators.text_digest, gone=gone)
+        document = (page.id, *msgspec.structs.astuple(validators), number, gone, version.sketch, key)
         contents.changes.append((document, _log_entry(result, was_gone)))
 
     def _log_changes(self, write: WriteT, contents: _Contents) -> None:
@@ -451,7 +472,8 @@ def _keep_or_drop(write: WriteT, contents: _Contents, result: VisitResult, was_g
         return
     write.count("stored", -1 if removed else 1)
     kept = validators or Validators(page.etag, page.last_modified, page.body_digest, page.text_digest)
-    document = (page.id, *msgspec.structs.astuple(kept), page.version, removed, page.sketch)
+    key = text_key(page.site, kept.text_digest, gone=removed)
+    document = (page.id, *msgspec.structs.astuple(kept), page.version, removed, page.sketch, key)
     contents.changes.append((document, _log_entry(result, was_gone)))
 
 

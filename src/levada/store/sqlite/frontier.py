@@ -30,6 +30,7 @@ SQLITE = Statements(
         among="{} IN (SELECT value FROM json_each(?))",
         ids="json_each(?) listed CROSS JOIN",  # CROSS keeps the order of the list
         in_order="",
+        among_names="{} IN (SELECT value FROM json_each(?))",
         urls="FROM json_each(?) listed CROSS JOIN pages p ON p.url = listed.value",
         by_url="p.url = ?",
         url_range="p.url >= :low AND p.url < :high",
@@ -53,12 +54,13 @@ SQLITE = Statements(
         keep_validators="""UPDATE pages SET etag = ?2, last_modified = ?3, body_digest = ?4, text_digest = ?5
             WHERE id = ?1""",
         keep_document="""UPDATE pages SET etag = ?2, last_modified = ?3, body_digest = ?4, text_digest = ?5,
-            version = ?6, gone = ?7, sketch = ?8, seq = ?9 WHERE id = ?1""",
+            version = ?6, gone = ?7, sketch = ?8, text_key = ?9, seq = ?10 WHERE id = ?1""",
         no_longer_new="""DELETE FROM unvisited WHERE (site_id, priority, page_id) IN (
             SELECT p.site_id, p.priority, p.id
             FROM json_each(?) listed CROSS JOIN pages p ON p.id = listed.value)""",
         forget_document=(),
         id_list=listed,
+        name_list=lambda names: json.dumps(list(names)),
         url_list=lambda urls: (json.dumps(list(urls)),),
         url_key=lambda url: (plain_text(url),),
         page_row=tuple,

@@ -29,6 +29,8 @@ CREATE TABLE sites (
 );
 CREATE INDEX sites_by_turn ON sites (due_at, taken) WHERE due_at IS NOT NULL;
 CREATE TABLE robots (site_id INTEGER PRIMARY KEY REFERENCES sites (id), records BLOB NOT NULL);
+-- The near-duplicate runs of a site's new pages (`levada.pages.urls.NearDuplicateRuns`).
+CREATE TABLE near_runs (site_id INTEGER PRIMARY KEY, runs BLOB NOT NULL);
 CREATE TABLE refusals (
     site_id INTEGER NOT NULL,
     reason TEXT NOT NULL,
@@ -54,9 +56,11 @@ CREATE TABLE pages (
     last_modified TEXT,
     body_digest BLOB,
     text_digest BLOB,
-    sketch BLOB
+    sketch BLOB,
+    text_key INTEGER
 );
 CREATE UNIQUE INDEX pages_by_change ON pages (seq) WHERE seq IS NOT NULL;
+CREATE INDEX pages_by_text ON pages (text_key) WHERE text_key IS NOT NULL;
 CREATE TABLE unvisited (
     site_id INTEGER NOT NULL,
     priority INTEGER NOT NULL,

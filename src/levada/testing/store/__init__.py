@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from levada.testing.store.documents import ChangeLogContract, DocumentContract, LookupContract, PageSampleContract
+from levada.testing.store.duplicates import DuplicateContract
 from levada.testing.store.frontier import FrontierContract, SiteContract
 from levada.testing.store.hints import ChangeHintContract
 
@@ -16,6 +17,7 @@ class StoreContract(
     ChangeLogContract,
     PageSampleContract,
     ChangeHintContract,
+    DuplicateContract,
     LookupContract,
 ):
     """Everything that the crawl needs of a store.
