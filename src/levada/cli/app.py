@@ -98,6 +98,12 @@ COMMANDS = {
             "Writes the stored pages, in one of four formats or that of a plug-in, whatever their number.",
         ),
     },
+    "Keep it": {
+        "upgrade": (
+            "storage.upgrade",
+            "Brings a collection of an older Levada to the newest format, after a backup of each shard.",
+        ),
+    },
     "Several machines": {
         "control": (
             "run.control",

@@ -57,6 +57,12 @@ class StoreFormat(msgspec.Struct, frozen=True):
     def outdated(self) -> bool:
         return self.interrupted or self.format < self.newest
 
+    def room(self, *, backup: bool) -> int:
+        """The bytes that its upgrade needs beside it; on a server, nobody here can tell."""
+        if not self.outdated or self.interrupted or self.engine != "sqlite":
+            return 0
+        return round(self.bytes * (backup + _GROWTH))
+
 
 OnProgress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and of how much: bytes of a backup, pages of a migration."""
@@ -87,8 +93,7 @@ def upgrade_stores(
             except StoreLocked as error:
                 raise StoreLocked(f"{folder.path} cannot be upgraded while it is written: {error}") from None
         outdated = [(shard, state) for shard in _shards(folder) if (state := shard.state()).outdated]
-        fresh = [state for _, state in outdated if not state.interrupted and state.engine == "sqlite"]
-        needed = sum(round(state.bytes * (backup + _GROWTH)) for state in fresh)
+        needed = sum(state.room(backup=backup) for _, state in outdated)
         if needed:
             otherwise = f"make room{', or add --no-backup' * backup}; nothing was changed"
             must_have_room(folder.path, needed, "the upgrade", otherwise)

@@ -34,7 +34,7 @@ def connect(path: Path, limits: StoreLimits, *, read_only: bool, older: bool = F
                 path.parent.mkdir(parents=True, exist_ok=True)
             elif not path.exists():
                 raise StoreError(f"there is no store at {path}: crawl something first")
-            connection = opened.enter_context(closing(_connection(path, limits, read_only)))
+            connection = opened.enter_context(closing(_connection(path, limits, read_only, older)))
             _prepare(connection, path, limits, read_only, older)
         except (sqlite3.Error, OSError) as error:
             raise translated(error, path) from error
@@ -113,8 +113,8 @@ def translated(error: sqlite3.Error | OSError, path: Path) -> StoreError:
     return StoreError(f"{path} cannot be read or written ({error}, {name}): check the disk, then try again")
 
 
-def _connection(path: Path, limits: StoreLimits, read_only: bool) -> sqlite3.Connection:
-    for mode in _reading_modes(path) if read_only else ("mode=rwc",):
+def _connection(path: Path, limits: StoreLimits, read_only: bool, older: bool) -> sqlite3.Connection:
+    for mode in _reading_modes(path, older) if read_only else ("mode=rwc",):
         try:
             connection = sqlite3.connect(
                 f"{path.absolute().as_uri()}?{mode}",
@@ -132,9 +132,12 @@ def _connection(path: Path, limits: StoreLimits, read_only: bool) -> sqlite3.Con
     raise StoreError(f"{path} cannot be opened")
 
 
-def _reading_modes(path: Path) -> tuple[str, ...]:
+def _reading_modes(path: Path, older: bool) -> tuple[str, ...]:
     """A reader opens for writing where it can, because only then can it recover the log of a killed writer. Where
-    it may not write and no log is left, nothing can change."""
+    it may not write and no log is left, nothing can change. A store of an older format is only looked at: its last
+    reader must not copy the log into it."""
+    if older:
+        return ("mode=ro",) if has_log(path) else ("mode=ro&immutable=1",)
     if os.access(path.parent, os.W_OK) or has_log(path):
         return "mode=rw", "mode=ro"
     return ("mode=ro&immutable=1",)

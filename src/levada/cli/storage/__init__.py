@@ -1,0 +1,1 @@
+"""Commands that look after a collection: upgrade, backup, restore, move."""

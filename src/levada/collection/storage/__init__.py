@@ -1,0 +1,1 @@
+"""Looking after a collection: upgrades, backups, and moves to another place."""
