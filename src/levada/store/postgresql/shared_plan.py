@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -38,6 +38,7 @@ _REVISION = "SELECT revision FROM levada_shared.collections WHERE name = %s"
 _PLACEMENT = "SELECT revision, placement FROM levada_shared.collections WHERE name = %s"
 _SETTINGS = "SELECT settings FROM levada_shared.collections WHERE name = %s"
 _SET_SETTINGS = "UPDATE levada_shared.collections SET settings = %s WHERE name = %s"
+_REMOVE = "DELETE FROM levada_shared.collections WHERE name = %s"
 _NAMES = "SELECT name FROM levada_shared.collections WHERE settings IS NOT NULL ORDER BY name"
 _HOLD, _LET_GO = "SELECT pg_advisory_lock_shared(%s)", "SELECT pg_advisory_unlock_shared(%s)"
 _TAKE = "SELECT pg_advisory_xact_lock(%s)"
@@ -92,6 +93,31 @@ class SharedPlan:
 
         with self._turn:
             self._line.run(write)
+
+    @contextmanager
+    def frozen(self) -> Iterator[PlacementRecord]:
+        """In a session of its own, whose transaction holds the lock."""
+        import psycopg
+
+        with closing(connect(self._line.address, StoreLimits(), read_only=False)) as session:
+            try:
+                session.execute("BEGIN")
+                session.execute(_TAKE, (self._key,))
+                self._take_in(session, session.execute(_REVISION, (self._name,)).fetchone())
+            except psycopg.Error as error:
+                raise translated(error, self._line.place) from error
+            assert self._record is not None
+            yield self._record
+
+    def remove(self) -> None:
+        """Delete the row: machines without the folder find the collection no longer."""
+
+        def delete(session: psycopg.Connection[Any]) -> None:
+            if _is_there(session):
+                session.execute(_REMOVE, (self._name,))
+
+        with self._turn:
+            self._line.run(delete)
 
     def read(self) -> PlacementRecord:
         with self.steady():
@@ -149,8 +175,8 @@ class _Session:
     """A session that is opened when it is needed, and once more if it was lost."""
 
     def __init__(self, dsn: str) -> None:
-        self._address = Address(dsn, SCHEMA)
-        self.place = self._address.place
+        self.address = Address(dsn, SCHEMA)
+        self.place = self.address.place
         self._session: psycopg.Connection[Any] | None = None
 
     def run(self, ask: Callable[[psycopg.Connection[Any]], T]) -> T:
@@ -184,7 +210,7 @@ class _Session:
 
     def _opened(self) -> psycopg.Connection[Any]:
         if self._session is None or self._session.closed:
-            self._session = connect(self._address, StoreLimits(), read_only=False)
+            self._session = connect(self.address, StoreLimits(), read_only=False)
         return self._session
 
 

@@ -113,6 +113,11 @@ class PlanStore(PlanSource, Protocol):
 
     def replace(self, record: PlacementRecord) -> None: ...
 
+    def frozen(self) -> AbstractContextManager[PlacementRecord]:
+        """Wait until nobody holds the plan steady, and let nobody do so meanwhile: no write that touches several
+        shards is under way. For moments only."""
+        ...
+
 
 class PlanFile:
     """The plan in `placement.json`. Only the process that moves pages calls `replace`."""
@@ -161,6 +166,11 @@ class PlanFile:
                 sync_folder(self.path.parent)
             except OSError as error:
                 raise StoreError(f"{self.path} cannot be written: {error.strerror}") from None
+
+    @contextmanager
+    def frozen(self) -> Iterator[PlacementRecord]:
+        with self._held(fcntl.LOCK_EX):
+            yield self.read()
 
     @contextmanager
     def _held(self, how: int) -> Iterator[None]:
@@ -215,6 +225,11 @@ class MirroredPlan:
         """The server first: after a crash before the file is written, the next reader corrects the file."""
         self._server.replace(record)
         self._file.replace(record)
+
+    @contextmanager
+    def frozen(self) -> Iterator[PlacementRecord]:
+        with self._server.frozen() as record, self._file.frozen():
+            yield record
 
     def _mirror(self, record: PlacementRecord) -> None:
         if record is self._mirrored:
