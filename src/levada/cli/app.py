@@ -103,6 +103,15 @@ COMMANDS = {
             "storage.upgrade",
             "Brings a collection of an older Levada to the newest format, after a backup of each shard.",
         ),
+        "backup": (
+            "storage.backup",
+            "Saves a whole collection in one file, also while it is crawled, and reads the file back.",
+        ),
+        "restore": ("storage.restore", "Puts a backup into a new folder: all of it, verified, or nothing."),
+        "move": (
+            "storage.move",
+            "Moves a collection to another folder, to PostgreSQL servers, or from servers back into files.",
+        ),
     },
     "Several machines": {
         "control": (

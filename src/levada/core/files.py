@@ -7,7 +7,9 @@ most the draft behind.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,7 +17,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO
 
-from levada.core.errors import LevadaError, StoreFull, UsageError
+from levada.core.errors import LevadaError, StoreFull, StoreLocked, UsageError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -61,6 +63,37 @@ def replacing(target: Path, reach: Callable[[str], None] = lambda step: None) ->
             draft.unlink(missing_ok=True)
     sync_folder(target.parent)
     reach("after-rename")
+
+
+@contextmanager
+def scratch_folder(path: Path) -> Iterator[Path]:
+    """An empty folder for this process alone, deleted at the end unless it was moved away. What a killed process
+    left in it is deleted first."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(descriptor), path.stat()):
+                raise BlockingIOError  # its last user deleted it while we opened it
+        except (BlockingIOError, FileNotFoundError):
+            raise StoreLocked(f"another process writes in {path}: wait until it has ended") from None
+        _empty(path)
+        path.chmod(0o700)
+        yield path
+    finally:
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(descriptor), path.stat()):
+                shutil.rmtree(path, ignore_errors=True)
+        os.close(descriptor)
+
+
+def _empty(folder: Path) -> None:
+    for each in folder.iterdir():
+        if each.is_dir() and not each.is_symlink():
+            shutil.rmtree(each)
+        else:
+            each.unlink()
 
 
 class CountingOutput:

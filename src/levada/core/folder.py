@@ -1,6 +1,7 @@
 """The data folder of a collection: its files and locks.
 
     levada.db       frontier, sites, documents (SQLite): the store
+    levada.db.moved.backup   the store that lay here before a move to a server; delete it when all is well
     levada.db.format-6.backup   the store as it was before an upgrade from format 6; delete it when all is well
     index/          the search index; can be deleted at any time, it is rebuilt from the documents
     trends.db       term counts of documents and of changes; can be deleted, and is counted again

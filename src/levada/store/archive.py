@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import re
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import IO, BinaryIO, TypeVar
 
 import msgspec
 import zstandard
@@ -28,7 +29,7 @@ _LEVEL = 3
 _AT_ONCE = 1 << 20
 _LONGEST_FACTS = 64 << 20  # bytes of the header or the manifest
 _MOST_MEMBERS = 100_000
-_NAME = re.compile(r"(?:shard-[0-9]{1,4}/)?[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
+MEMBER_NAME = re.compile(r"(?:shard-[0-9]{1,4}/)?[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
 _DAMAGE = (zstandard.ZstdError, tarfile.TarError, EOFError, msgspec.MsgspecError, UnicodeError, ValueError)
 T = TypeVar("T")
 
@@ -50,6 +51,7 @@ class Header(msgspec.Struct, frozen=True):
     levada: str
     created: float
     format: int  # of the newest store in it
+    bytes: int  # about as many when it is unpacked
 
 
 class MemberFacts(msgspec.Struct, frozen=True):
@@ -67,7 +69,7 @@ class ArchiveWriter:
     """Writes a backup to a stream, member by member."""
 
     def __init__(self, out: BinaryIO, header: Header) -> None:
-        self._packed = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).stream_writer(out, closefd=False)
+        self._packed = zstandard.ZstdCompressor(level=_LEVEL).stream_writer(out, closefd=False)
         self._tar = tarfile.open(fileobj=self._packed, mode="w|", format=tarfile.PAX_FORMAT)  # noqa: SIM115 -- `close`
         self._created = header.created
         self._members: list[MemberFacts] = []
@@ -86,7 +88,7 @@ class ArchiveWriter:
         manifest = Manifest(tuple(self._members), shards)
         self._add_facts(_MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
         self._tar.close()
-        self._packed.close()
+        self._packed.close()  # type: ignore[no-untyped-call]
         return manifest
 
     def _add_facts(self, name: str, content: bytes) -> None:
@@ -128,7 +130,7 @@ class ArchiveReader:
                 self._member = info.name[:200]
                 if info.name == _MANIFEST:
                     return self._compared(_decoded(self._content(info), Manifest), seen)
-                if not info.isfile() or not _NAME.fullmatch(info.name) or info.name in names:
+                if not info.isfile() or not MEMBER_NAME.fullmatch(info.name) or info.name in names:
                     raise StoreDamaged(f"{self._place} holds {info.name[:100]!r}, which no backup holds: use another")
                 names.add(info.name)
                 if len(names) > _MOST_MEMBERS:
@@ -140,13 +142,14 @@ class ArchiveReader:
                 if source.bytes != info.size:
                     raise EOFError
                 seen.append(MemberFacts(info.name, source.bytes, source.digest.hexdigest()))
-                self._tar.members = []  # else it keeps every header that it has read
         raise StoreDamaged(f"{self._place} is cut off after {self._member}: use another backup")
 
     def _compared(self, manifest: Manifest, seen: list[MemberFacts]) -> Manifest:
         for wanted, found in zip(manifest.members, seen, strict=False):
             if wanted != found:
-                raise StoreDamaged(f"{self._place} is damaged: {wanted.name} is not as it was written: use another backup")
+                raise StoreDamaged(
+                    f"{self._place} is damaged: {wanted.name} is not as it was written: use another backup"
+                )
         if len(manifest.members) != len(seen):
             raise StoreDamaged(f"{self._place} is damaged: it holds {len(seen)} of {len(manifest.members)} members")
         return manifest
@@ -179,7 +182,7 @@ def _decoded(content: bytes, kind: type[T]) -> T:
 class _Counting:
     """Counts and digests what is read through it."""
 
-    def __init__(self, source: BinaryIO, told: Callable[[int], None]) -> None:  # or what `extractfile` gives
+    def __init__(self, source: IO[bytes], told: Callable[[int], None]) -> None:
         self._source = source
         self._told = told
         self.bytes = 0
@@ -199,11 +202,8 @@ class _Counting:
 
 def write_parts(path: Path, parts: Iterator[bytes], mode: int) -> None:
     """Write a new file, synced."""
-    import os
-
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with open(descriptor, "wb") as file:
-        for part in parts:
-            file.write(part)
+        file.writelines(parts)
         file.flush()
         os.fsync(descriptor)

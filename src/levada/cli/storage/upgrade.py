@@ -46,9 +46,7 @@ def upgrade(
         print_result(json, planned, _print, planned, data)
         return
     with progress_bar(json) as show:
-        done = upgrade(
-            folder, backup=not no_backup, on_progress=lambda what, done, total: show(done, total, what)
-        )
+        done = upgrade(folder, backup=not no_backup, on_progress=lambda what, done, total: show(done, total, what))
     print_result(json, done, _print, done, data)
 
 

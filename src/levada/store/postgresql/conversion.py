@@ -24,7 +24,7 @@ from levada.store.base import StoreLimits
 from levada.store.faults import NoFaults
 from levada.store.postgresql.connection import Address, connect, translated
 from levada.store.postgresql.dialect import url_rest
-from levada.store.postgresql.schema import make, prepare
+from levada.store.postgresql.schema import make_tables, prepare
 from levada.store.rules import first_site, first_token
 from levada.store.sqlite import SqliteStore
 from levada.store.sqlite.connection import check
@@ -168,7 +168,9 @@ def load_schema(
     name = sql.Identifier(address.schema)
     try:
         with (
-            closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)) as reading,
+            closing(
+                sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+            ) as reading,
             closing(connect(address, StoreLimits(), read_only=False)) as session,
             session.transaction(),
         ):
@@ -178,7 +180,7 @@ def load_schema(
                 session.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(name))
             elif _holds_tables(session, address.schema):
                 raise StoreError(f"{address.place} holds something already: name another database, or drop that schema")
-            make(session, address.schema, shard)
+            make_tables(session, address.schema, shard)
             session.execute(sql.SQL("COMMENT ON SCHEMA {} IS {}").format(name, sql.Literal(UNUSED)))
             faults.reach("load.tables")
             _load(reading, session, address, shard, on_progress, faults)
@@ -188,6 +190,17 @@ def load_schema(
         raise translated(error, address.place) from error
     except (sqlite3.Error, OSError) as error:
         raise sqlite_translated(error, source) from error
+
+
+def is_free(address: Address) -> bool:
+    """Whether a store may be copied into this schema."""
+    import psycopg
+
+    try:
+        with closing(address.connect()) as session:
+            return _remark(session, address.schema) == UNUSED or not _holds_tables(session, address.schema)
+    except psycopg.Error as error:
+        raise translated(error, address.place) from error
 
 
 def mark_schema(address: Address, remark: str) -> None:

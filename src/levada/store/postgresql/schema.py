@@ -67,7 +67,7 @@ def prepare(
     if _is_empty(connection, schema):
         if not make:
             raise StoreError(f"there is nothing in {place} yet: crawl something first")
-        make(connection, schema, shard)
+        make_tables(connection, schema, shard)
     there = _stored_format(connection, place, schema)
     check_format(place, there, SCHEMA_VERSION, OLDEST_VERSION, "schema", older=older)
 
@@ -94,7 +94,7 @@ def _is_empty(connection: psycopg.Connection[Any], schema: str) -> bool:
     return row is None or row[0] == 0
 
 
-def make(connection: psycopg.Connection[Any], schema: str, shard: int) -> None:
+def make_tables(connection: psycopg.Connection[Any], schema: str, shard: int) -> None:
     """Create the tables in a schema, unless another process was first."""
     from importlib.resources import files  # imported here: a store is created once
 
