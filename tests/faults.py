@@ -46,6 +46,19 @@ UPGRADE_POINTS = tuple(f"keep.{step}" for step in COPY_STEPS) + _points(
 )
 """Every point that the upgrade of a SQLite store passes, in order: the backup first, then the migration."""
 
+_RENAMING = ("before-rename", "after-rename")
+BACKUP_POINTS = tuple(f"backup.{step}" for step in ("begin", "snapshot", "member", "manifest", "verified", *_RENAMING))
+"""Every point that a backup passes, in order."""
+PLACE_POINTS = ("place.before-rename", "place.aside", "place.after-rename")
+RESTORE_POINTS = ("restore.begin", "restore.member", "restore.checked", *PLACE_POINTS)
+"""Every point that a restore passes, in order, where a folder is moved aside."""
+MOVE_FOLDER_POINTS = ("move.copied", "move.checked", "place.before-rename", "place.after-rename", "move.retired")
+"""Every point that a move to another folder passes, in order."""
+LOAD_POINTS = ("load.tables", "load.table", "load.before-commit", "load.after-commit")
+MOVE_POINTS = ("move.before-placement", "move.placed", "move.put-aside")
+"""Every point that a move to servers passes, in order, after those of filling a schema; and a move to files, after
+`move.copied`."""
+
 
 class FaultAt:
     """Raises `error` once, when `point` is reached for the `nth` time."""

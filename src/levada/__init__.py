@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from os import PathLike
 
     from levada import bulk, freshness, grouping, sharding, stages
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from levada.collection.explain import Forecast, Why
     from levada.collection.exports import ExportReport
     from levada.collection.notifications import NotificationInfo, Notifications
+    from levada.collection.storage.backup import BackupReport
+    from levada.collection.storage.restore import RestoreReport
     from levada.core import errors
     from levada.core.errors import (
         BadQuery,
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
 __version__ = "0.4.0.dev0"
 
 __all__ = [
+    "BackupReport",
     "BadQuery",
     "BadUrl",
     "ChangeEvent",
@@ -74,6 +78,7 @@ __all__ = [
     "Receipt",
     "Refused",
     "Report",
+    "RestoreReport",
     "Settings",
     "SettingsError",
     "SiteRecord",
@@ -90,6 +95,7 @@ __all__ = [
     "freshness",
     "grouping",
     "open",
+    "restore",
     "sharding",
     "stages",
 ]
@@ -102,6 +108,8 @@ _MODULES = {
     "levada.collection.explain": ("Forecast", "Why"),
     "levada.collection.exports": ("ExportReport",),
     "levada.collection.notifications": ("NotificationInfo", "Notifications"),
+    "levada.collection.storage.backup": ("BackupReport",),
+    "levada.collection.storage.restore": ("RestoreReport",),
     "levada.core.errors": (
         "BadQuery",
         "BadUrl",
@@ -140,6 +148,28 @@ def open(
     """
     opened: Collection = __getattr__("Collection")(folder, settings, create=create)
     return opened
+
+
+def restore(
+    backup: str | PathLike[str],
+    folder: str | PathLike[str],
+    *,
+    force: bool = False,
+    servers: Sequence[str] = (),
+) -> RestoreReport:
+    """Put a backup into a new folder, or its shards on PostgreSQL servers: all of it, verified, or nothing.
+
+    With `force`, what the folder holds is moved aside first.
+
+    >>> report = news.backup("news.backup")
+    >>> levada.restore("news.backup", "restored").pages == report.pages
+    True
+    """
+    from pathlib import Path
+
+    from levada.collection.storage import restore as restoring
+
+    return restoring.restore(Path(backup), Path(folder), force=force, servers=servers)
 
 
 def __getattr__(name: str) -> Any:

@@ -27,6 +27,7 @@ from levada.pages.urls import site_of
 if TYPE_CHECKING:
     from levada.collection.events import CheckResult, PageEvent
     from levada.collection.notifications import Notifications
+    from levada.collection.storage.backup import BackupReport
     from levada.core.reports import Report
     from levada.crawl.engine import Crawl
 
@@ -318,6 +319,22 @@ class Collection(CollectionReader):
         from levada.collection.notifications import Notifications
 
         return Notifications(self._view())
+
+    # Keeping it
+
+    def backup(self, path: str | PathLike[str], *, force: bool = False) -> BackupReport:
+        """Save the whole collection in one file, also while it is crawled, and read the file back.
+
+        `levada.restore` puts it into a new folder. The file holds passwords of notifications: it is for its owner
+        alone.
+
+        >>> news.backup("news.backup").verified
+        True
+        """
+        from levada.collection.storage.backup import back_up
+
+        self._must_be_open()
+        return back_up(self._folder, Path(path), force=force)
 
     # Control commands
 

@@ -1,0 +1,1 @@
+"""Upgrades, backups and moves of whole collections."""
