@@ -17,6 +17,7 @@ import uvloop
 
 from levada.collection.notifications import notification_runner
 from levada.core.errors import UsageError
+from levada.core.systemd import Service
 from levada.serve.access import Access, Tokens, is_loopback
 from levada.serve.app import make_app
 from levada.serve.gateway import PatientProtocol
@@ -67,7 +68,7 @@ def serve(
 
     async def run() -> None:
         sender = notification_runner(view)
-        streams = EventStreams()
+        streams, service = EventStreams(), Service()
         server = _Server(
             uvicorn.Config(
                 make_app(view, access, sender.run, streams=streams),
@@ -81,11 +82,13 @@ def serve(
                 loop="uvloop",
             ),
             streams,
+            service,
         )
         on_ready()
         watching = asyncio.create_task(_end_with(beside, server))
         try:
-            await server.serve(sockets=[door])
+            async with service.running():  # who connects from now on is answered: the socket listens
+                await server.serve(sockets=[door])
         finally:
             watching.cancel()
 
@@ -100,12 +103,14 @@ async def _end_with(parent: int | None, server: uvicorn.Server) -> None:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, streams: EventStreams) -> None:
+    def __init__(self, config: uvicorn.Config, streams: EventStreams, service: Service) -> None:
         super().__init__(config)
         self._streams = streams
+        self._service = service
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the event streams first: uvicorn would wait for them until its timeout."""
+        self._service.stopping()
         self._streams.end()
         await super().shutdown(sockets)
 

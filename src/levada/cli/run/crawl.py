@@ -92,15 +92,23 @@ def make_watcher(quiet: bool, hint: str = "") -> LiveScreen | PlainLines | None:
 async def drive(crawl: RunningCrawl, seconds: float | None = None, *, quiet: bool, hint: str = "") -> Report:
     """Run a crawl to its end, to Ctrl-C or SIGTERM, or for so many seconds, and show its progress."""
     from levada.collection.crawling import run_to_end
+    from levada.core.systemd import Service
 
-    watcher = make_watcher(quiet, hint)
+    watcher, service = make_watcher(quiet, hint), Service()
+
+    def stop() -> None:
+        service.stopping()
+        crawl.stop()
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, crawl.stop)
+        asyncio.get_running_loop().add_signal_handler(number, stop)
     if watcher is None:
-        return await run_to_end(crawl, seconds)
+        async with service.running():
+            return await run_to_end(crawl, seconds)
     showing = asyncio.create_task(_show(crawl, watcher))
     try:
-        return await run_to_end(crawl, seconds)
+        async with service.running():
+            return await run_to_end(crawl, seconds)
     finally:
         showing.cancel()
         watcher.close()
