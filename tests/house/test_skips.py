@@ -10,7 +10,7 @@ SKIPS = {
     "tests/engines/test_flink.py": "Flink has a run of its own: make test-flink",
     "tests/scale/test_keda.py": "the compiler of gRPC is only for those who change the interface",
     "tests/capture/test_mongodb_proxy.py": "a container may not allow anybody to capture packets",
-    "tests/story/test_bad_input.py": "a container may not allow anybody to mount a small disk",
+    "tests/small_disk.py": "a container may not allow anybody to mount a small disk",
 }
 _SKIP = re.compile(r"pytest\.(?:skip\(|importorskip\(|mark\.skip)")
 

@@ -23,6 +23,7 @@ need redis-server redis-server
 need mariadb-server mariadbd /usr/sbin/mariadbd
 need tshark tshark
 need nodejs node
+need systemd systemd-analyze
 need chromium chromium chromium-browser google-chrome
 
 if [ -z "$missing" ]; then

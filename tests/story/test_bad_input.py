@@ -10,7 +10,7 @@ import socket
 import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ import pytest
 from levada.demo.child import Web, serving
 from levada.demo.world import DemoWorld
 from tests.needs import without_root
+from tests.small_disk import small_disk
 from tests.story.collections import check_whole
 from tests.story.commands import contents, levada, one_line, started
 
@@ -288,21 +289,9 @@ def test_a_folder_that_may_not_be_written_can_be_read_and_is_not_crawled_into(sm
 # The disk
 
 
-@contextmanager
-def _small_disk(path: Path, size: str) -> Iterator[Path]:
-    path.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)]
-    if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("only who may mount can make a small disk, and a container may not allow it")
-    try:
-        yield path
-    finally:
-        subprocess.run(["umount", "-l", str(path)], check=True)
-
-
 @pytest.mark.parametrize("size", ["128k", "500k"])
 def test_a_full_disk_is_said_to_be_full_and_the_same_command_goes_on(size: str, small_web: Web, tmp_path: Path) -> None:
-    with _small_disk(tmp_path / "disk", size) as disk:
+    with small_disk(tmp_path / "disk", size) as disk:
         assert "space" in one_line(crawl(small_web, disk / "data"), 1)
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
         assert crawl(small_web, disk / "data").returncode == 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import io
 import json
-import os
 import signal
 import sqlite3
 import stat
@@ -43,6 +42,7 @@ from levada.testing.store.visits import first, links
 from tests.collection.storage.told import everything, told_collection
 from tests.faults import BACKUP_POINTS, RESTORE_POINTS, FaultAt, PointLog
 from tests.invariants import check_invariants
+from tests.small_disk import small_disk
 from tests.store.older_stores import older_folder
 from tests.store.scenario import STORY_LIMITS
 
@@ -318,13 +318,9 @@ def test_a_full_disk_during_a_restore_leaves_what_was_there(news: DataFolder, po
     assert not list(tmp_path.glob("*.restoring"))
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 def test_a_small_disk_says_that_it_is_full(news: DataFolder, tmp_path: Path) -> None:
     back_up(news, tmp_path / "news.backup")
-    small = tmp_path / "small"
-    small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(small)], check=True)
-    try:
+    with small_disk(tmp_path / "small", "128k") as small:
         for attempt in (
             lambda: back_up(news, small / "news.backup"),
             lambda: restore(tmp_path / "news.backup", small / "news"),
@@ -332,8 +328,6 @@ def test_a_small_disk_says_that_it_is_full(news: DataFolder, tmp_path: Path) -> 
             with pytest.raises(StoreFull, match="make room"):
                 attempt()
             assert list(small.iterdir()) == []
-    finally:
-        subprocess.run(["umount", str(small)], check=True)
 
 
 def test_kill_9_at_every_point_leaves_all_or_nothing(tmp_path: Path) -> None:

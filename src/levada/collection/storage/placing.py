@@ -131,7 +131,10 @@ def move_to_servers(
 ) -> int:
     """Bring every shard to these servers; returns how many moved. The caller holds the folder's locks."""
     from levada.store.opening import make_collection_name
+    from levada.store.postgresql.connection import Address
 
+    for server in dict.fromkeys(servers):  # before anything is changed
+        Address(server, "levada").connect().close()
     record = _at_rest(folder)
     places = places_on(record, servers, make_collection_name(folder))
     _nobody_else(record, places)
