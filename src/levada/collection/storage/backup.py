@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
-from levada import __version__
 from levada.core.clock import SystemClock
 from levada.core.errors import StoreDamaged, UsageError
 from levada.core.files import export_failure, replacing, scratch_folder
@@ -118,7 +118,8 @@ def _write(
     with CollectionSnapshot(folder) as snapshot:
         must_have_room(scratch, snapshot.largest, "the backup", "make room, or name a file on another disk")
         faults.reach("backup.snapshot")
-        header = Header(BACKUP_VERSION, __version__, SystemClock().now(), SCHEMA_VERSION, snapshot.bytes)
+        version: str = import_module("levada").__version__  # the root names this module too
+        header = Header(BACKUP_VERSION, version, SystemClock().now(), SCHEMA_VERSION, snapshot.bytes)
         archive = ArchiveWriter(out, header)
         for member in snapshot.members:
             shards += _add(archive, member, scratch, on_progress)

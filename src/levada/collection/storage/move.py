@@ -77,9 +77,9 @@ def move_stores(
     folder: DataFolder,
     servers: Sequence[str],
     *,
-    remove: bool = False,
-    on_progress: OnProgress = lambda what, done, total: None,
     faults: Faults | None = None,
+    on_progress: OnProgress = lambda what, done, total: None,
+    remove: bool = False,
 ) -> MoveReport:
     """Bring the stores of all shards to these servers in turn, or, where none is named, into files of the folder."""
     faults = faults or NoFaults()

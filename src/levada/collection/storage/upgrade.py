@@ -13,11 +13,11 @@ class ShardUpgrade(msgspec.Struct, frozen=True):
 
     place: str
     engine: str
+    todo: str  # `nothing`, `upgrade`, or `go on` after an interruption
     format: int
     newest: int
     pages: int
     bytes: int
-    todo: str  # `nothing`, `upgrade`, or `go on` after an interruption
     room: int  # the bytes that the backup and the upgrade need beside it
     backup: str  # where the store of the older format is kept
 
@@ -50,11 +50,11 @@ def _upgrade(states: list[StoreFormat], kept: dict[str, str], *, backup: bool, d
         ShardUpgrade(
             state.place,
             state.engine,
+            _todo(state),
             state.format,
             state.newest,
             state.pages,
             state.bytes,
-            _todo(state),
             state.room(backup=backup),
             kept.get(state.place, ""),
         )

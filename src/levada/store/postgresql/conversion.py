@@ -90,7 +90,7 @@ class SchemaSnapshot:
         ).fetchone()
         return int((row and row[0]) or 0)
 
-    def copy(
+    def copy(  # repeated because both kinds of snapshot are called alike
         self,
         target: Path,
         *,
