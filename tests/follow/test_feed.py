@@ -127,3 +127,49 @@ def test_what_is_no_place_is_refused(typed: str) -> None:
 def test_a_place_is_read_back() -> None:
     assert place_of("") == (0,)
     assert place_of("12.7.40") == (12, 7, 40)
+
+
+@given(
+    st.lists(st.integers(0, 6), min_size=1, max_size=3),
+    st.integers(0, 3),
+    st.lists(st.integers(1, 7), min_size=1),
+    st.integers(1, 9),
+)
+@settings(max_examples=40, deadline=None)
+def test_reading_back_gives_every_change_once_and_never_a_newer_one(
+    pages: list[int], rounds: int, limits: list[int], look: int
+) -> None:
+    feed = Feed(shards(pages, rounds))
+    place, found = feed.newest(), []
+    more = bool(sum(pages))
+    while more:
+        page = feed.read_back(place, limits[len(found) % len(limits)], look=look)
+        assert feed.read(page.after, 1000).changes != []  # what was shown follows the place
+        found += page.changes
+        place, more = page.after, page.more
+    expected = {(shard, seq) for shard, count in enumerate(pages) for seq in range(1, count * (rounds + 1) + 1)}
+    assert len(found) == len(expected)
+    assert {(shard, change.seq) for shard, change in found} == expected
+    assert [change.at for _, change in found] == sorted((change.at for _, change in found), reverse=True)
+
+
+def test_reading_back_ends_at_a_time_and_leaves_out_what_is_not_wanted() -> None:
+    feed = Feed(shards([3, 2], 3))
+    page = feed.read_back(feed.newest(), 100, ChangeSelection(site="s1.example"), since=200.0)
+    assert [(change.site, change.at) for _, change in page.changes] == [("s1.example", 300.0)] * 2 + [
+        ("s1.example", 200.0)
+    ] * 2
+    assert not page.more
+
+
+def test_reading_back_from_a_place_that_was_never_reached_begins_at_the_end() -> None:
+    feed = Feed(shards([2], 1))
+    assert feed.read_back((2**62,), 100) == feed.read_back(feed.newest(), 100)
+
+
+def test_a_look_at_few_entries_says_where_to_go_on() -> None:
+    feed = Feed(shards([3], 2))
+    page = feed.read_back(feed.newest(), 100, ChangeSelection(kinds=(ChangeKind.NEW,)), look=4)
+    assert (page.changes, page.more) == ([], True)
+    rest = feed.read_back(page.after, 100, ChangeSelection(kinds=(ChangeKind.NEW,)))
+    assert (len(rest.changes), rest.more) == (3, False)

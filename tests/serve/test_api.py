@@ -129,6 +129,23 @@ def test_changes_are_read_on_and_filtered(api: TestClient) -> None:
     assert latest["next"] == everything["next"]
 
 
+def test_changes_are_read_back_page_by_page_to_the_first(api: TestClient) -> None:
+    everything = api.get(f"{V1}/changes", params={"limit": 1000}).json()
+    read, before = [], ""
+    for _ in range(100):
+        told = api.get(f"{V1}/changes/latest", params={"limit": 2, "before": before}).json()
+        read += told["changes"]
+        before = told["older"]
+        if not before:
+            break
+    whole = api.get(f"{V1}/changes/latest", params={"limit": 100}).json()["changes"]
+    assert [each["at"] for each in whole] == sorted((each["at"] for each in whole), reverse=True)
+    assert sorted(each["id"] for each in read) == sorted(each["id"] for each in everything["changes"])
+    recent = api.get(f"{V1}/changes/latest", params={"since": "1h"}).json()
+    assert [each["url"] for each in recent["changes"]] == [VAPUR]
+    assert recent["older"] == ""
+
+
 def test_the_atom_feed_is_sound_xml_whatever_titles_hold(api: TestClient) -> None:
     answer = api.get(f"{V1}/changes.atom")
     assert answer.headers["content-type"].startswith("application/atom+xml")
@@ -244,6 +261,8 @@ def test_whoever_has_the_answer_is_told_so_in_a_few_bytes(api: TestClient) -> No
         ("/changes?site=http://example.org/", "bad-query"),
         ("/changes?words=%22", "bad-query"),
         ("/changes/latest?site=a/b", "bad-query"),
+        ("/changes/latest?since=soon", "usage-error"),
+        ("/changes/latest?before=x", "usage-error"),
         ("/changes/latest?words=%F0%9F%9A%A2", "bad-query"),
         ("/changes/stream?site=http://example.org/", "bad-query"),
         ("/changes/stream?words=%22", "bad-query"),

@@ -7,21 +7,18 @@ reading on from it gives exactly what came after.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from levada.collection.change_facts import change_id
+from levada.core.errors import UsageError
 from levada.core.protocols import Documents
 from levada.core.records import ChangeEvent, ChangeSelection
-from levada.follow.feed import Feed, Place, filter_of, place_of
+from levada.follow.feed import Feed, FeedPage, Place, filter_of, place_of
+from levada.search.query import since_moment
 
-if TYPE_CHECKING:
-    pass
-
-_LOOKED_BACK = 200  # steps of each shard's log, at first
-_MOST_LOOKED_BACK = 20_000
-_AT_ONCE = 1_000
+_LOOKED_BACK = 20_000  # entries of the log
+_LOOKED_BACK_FOR_WORDS = 2_000  # of a page of changes with words: the text of each page is read
 _ANY = ChangeSelection()
 
 
@@ -39,6 +36,13 @@ class ChangesPage(msgspec.Struct, frozen=True):
     changes: list[FeedChange]
     next: str
     more: bool  # there is more already
+
+
+class OlderChanges(msgspec.Struct, frozen=True):
+    """Some changes, the newest first, and where to read further back; "" if nothing is older."""
+
+    changes: list[FeedChange]
+    older: str
 
 
 class ChangeFeed:
@@ -65,26 +69,40 @@ class ChangeFeed:
 
     def latest(self, limit: int, wanted: ChangeSelection = _ANY) -> list[FeedChange]:
         """The newest changes, the newest first."""
-        back, found = _LOOKED_BACK, list[tuple[int, ChangeEvent]]()
-        newest = self.log.newest()
-        while len(found) < limit and back <= _MOST_LOOKED_BACK:
-            place = tuple(max(0, step - back) for step in newest)
-            found, following, more = [], place, True
-            while more:
-                page = self.log.read(following, _AT_ONCE, wanted)
-                found += page.changes
-                following, more = page.after, page.more
-            if not any(place):
-                break
-            back *= 8
-        ordered = sorted(found, key=lambda each: each[1].at, reverse=True)[:limit]
-        return [_change(shard, event) for shard, event in ordered]
+        page = self.log.read_back(self.log.newest(), limit, wanted, look=_LOOKED_BACK)
+        return _newest_first(page)
+
+    def older(
+        self, before: str, limit: int, wanted: ChangeSelection = _ANY, since: float | None = None
+    ) -> OlderChanges:
+        """At most `limit` changes up to this marker, the newest first; "" is the end.
+
+        There may be fewer and `older` not be "": then so much of the log was looked at that it is time for an answer.
+        """
+        place = place_of(before) if before else self.log.newest()
+        look = _LOOKED_BACK_FOR_WORDS if wanted.words else _LOOKED_BACK
+        page = self.log.read_back(place, limit, wanted, since=since, look=look)
+        return OlderChanges(_newest_first(page), _written(page.after) if page.more else "")
 
 
 def change_filter(site: str = "", words: str = "", least: float = 0.0, kinds: str = "") -> ChangeSelection:
     """Changes of a host and those below it, with all these words, of at least this share of the page's words, and
     of these kinds (`new,gone`)."""
     return filter_of(site, words, least, kinds)
+
+
+def moment_since(typed: str, now: float) -> float:
+    """The time that `7d`, `24h` or `2026-01-31` means."""
+    try:
+        return since_moment(typed, now)
+    except UsageError:
+        raise UsageError(f"since is a time such as 90m, 24h, 7d or 2026-01-31, not {typed[:50]!r}") from None
+
+
+def _newest_first(page: FeedPage) -> list[FeedChange]:
+    """By time, also where a clock was put back between two changes."""
+    ordered = sorted(page.changes, key=lambda each: each[1].at, reverse=True)
+    return [_change(shard, event) for shard, event in ordered]
 
 
 def _change(shard: int, event: ChangeEvent, marker: str = "") -> FeedChange:

@@ -58,6 +58,33 @@ class Feed:
                 break
         return FeedPage(found, tuple(steps), left <= 0)
 
+    def read_back(
+        self,
+        before: Place,
+        limit: int,
+        wanted: ChangeSelection = _ANY,
+        *,
+        since: float | None = None,
+        look: int = _LOOKED_AT,
+    ) -> FeedPage:
+        """At most `limit` changes up to this position, the newest first; reading back goes on from `after`.
+
+        At most `look` entries are looked at, however few of them are wanted, and none from before `since`.
+        """
+        steps = map(min, [*before, *self.start()], self.newest())
+        cursors = [_Backwards(log, step) for log, step in zip(self._logs, steps, strict=True)]
+        found: list[tuple[int, ChangeEvent]] = []
+        for _ in range(look):
+            newest = {shard: change for shard, each in enumerate(cursors) if (change := each.newest(since))}
+            if not newest or len(found) == limit:
+                break
+            shard = max(newest, key=lambda each: newest[each].at)
+            change = cursors[shard].pop()
+            if is_wanted(change, wanted, partial(self._text, change)):
+                found.append((shard, self._titled(change)))
+        more = any(each.newest(since) is not None for each in cursors)
+        return FeedPage(found, tuple(each.step for each in cursors), more)
+
     def oldest(self) -> Place:
         """The position before the oldest change that is kept."""
         return tuple(first[0].seq - 1 if (first := log.change_log(0, 1)) else 0 for log in self._logs)
@@ -95,6 +122,31 @@ class Feed:
         asked = (log.document(change.url, version) for version in (change.version, None) for log in self._logs)
         document = next((each for each in asked if each is not None), None)
         return f"{document.title} {document.text}" if document else ""
+
+
+class _Backwards:
+    """A log, read from a step towards its beginning."""
+
+    def __init__(self, log: Documents, step: int) -> None:
+        self._log = log
+        self._read = self.step = step  # entries up to here are not read yet, or not given yet
+        self._found: list[ChangeEvent] = []
+        self._oldest = first[0].seq if (first := log.change_log(0, 1)) else step + 1
+
+    def newest(self, since: float | None) -> ChangeEvent | None:
+        """The newest entry that was not given yet; None if there is none from `since` on."""
+        while not self._found and self._read >= self._oldest:
+            start = max(self._read - _AT_ONCE, 0)
+            self._found = [each for each in self._log.change_log(start, self._read - start) if each.seq <= self._read]
+            self._read = start
+        if not self._found or (since is not None and self._found[-1].at < since):
+            return None
+        return self._found[-1]
+
+    def pop(self) -> ChangeEvent:
+        change = self._found.pop()
+        self.step = change.seq - 1
+        return change
 
 
 def is_wanted(change: ChangeEvent, wanted: ChangeSelection, text: Callable[[], str]) -> bool:

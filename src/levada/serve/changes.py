@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from levada.collection.change_facts import ChangeDigest, Period, digests_of, facts_of_changes
-from levada.collection.changes import ChangesPage, FeedChange, change_filter
+from levada.collection.changes import ChangesPage, FeedChange, change_filter, moment_since
 from levada.core.durations import iso
 from levada.core.errors import LevadaError
 from levada.core.records import ChangeFacts, ChangeSelection
@@ -33,6 +33,8 @@ Words = Annotated[str, msgspec.Meta(max_length=500, description="Only pages on w
 Least = Annotated[float, msgspec.Meta(ge=0, le=1, description="Share of the words that must have changed.")]
 Kinds = Annotated[str, msgspec.Meta(max_length=100, description="Only new, changed, gone, back; several by commas.")]
 WithDiff = Annotated[bool, msgspec.Meta(description="False: leave out what came and went, which is quicker.")]
+Before = Annotated[str, msgspec.Meta(max_length=500, description="The 'older' of an earlier answer.")]
+Since = Annotated[str, msgspec.Meta(max_length=50, description="How far back: 90m, 24h, 7d, 2026-01-31.")]
 After = Annotated[str, msgspec.Meta(max_length=500, description="The 'next' of an earlier answer.")]
 
 
@@ -52,6 +54,8 @@ class ChangesAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class LatestAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = 20
+    before: Before = ""
+    since: Since = ""
     site: Site = ""
     words: Words = ""
     least: Least = 0.0
@@ -92,6 +96,13 @@ class ChangesAnswer(msgspec.Struct, frozen=True):
     more: bool  # there is more already
 
 
+class LatestAnswer(msgspec.Struct, frozen=True):
+    changes: list[ChangeFacts]  # the newest first
+    next: str  # to be given as `after` to /changes: where what is newer begins
+    older: str  # to be given as `before`: where what is older begins; "": there is nothing older
+    more: bool = False
+
+
 def change_facts(
     view: View, changes: Sequence[FeedChange], diffs: bool = True, asked_at: str = ""
 ) -> list[ChangeFacts]:
@@ -106,13 +117,17 @@ def _read(view: View, ask: ChangesAsk) -> ChangesPage:
 
 
 @CHANGES.add(
-    "GET", "/changes/latest", "The newest changes, the newest first; 'next' is where to read on", errors=(404,)
+    "GET",
+    "/changes/latest",
+    "The newest changes, the newest first; 'older' is where to read further back",
+    errors=(404,),
 )
-def _latest(view: View, ask: LatestAsk) -> ChangesAnswer:
-    changes = view.changes()
-    after = changes.newest()  # first: a change that comes meanwhile is given twice rather than never
-    found = changes.latest(ask.limit, change_filter(ask.site, ask.words, ask.least, ask.kind))
-    return ChangesAnswer(change_facts(view, found, ask.diff), after, False)
+def _latest(view: View, ask: LatestAsk) -> LatestAnswer:
+    changes, now = view.changes(), view.collection().clock.now()
+    after = ask.before or changes.newest()  # first: a change that comes meanwhile is given twice rather than never
+    wanted = change_filter(ask.site, ask.words, ask.least, ask.kind)
+    found = changes.older(ask.before, ask.limit, wanted, moment_since(ask.since, now) if ask.since else None)
+    return LatestAnswer(change_facts(view, found.changes, ask.diff), after, found.older)
 
 
 @CHANGES.add("GET", "/changes", "What changed since", errors=(404,))
