@@ -20,6 +20,7 @@ LevadaError                 exit 1: the work could not be done
 │   └── StoreTooNew         written by a newer Levada
 ├── BrokerError             the message broker refused
 │   └── BrokerAway          it cannot be reached or does not confirm: unconfirmed messages were not sent
+├── NotTold                 a notification's target could not be reached, or did not take the message
 └── ParserDied              a page killed the parser child
 ```
 
@@ -183,6 +184,10 @@ class BrokerAway(BrokerError):
     def __init__(self, message: str, unconfirmed: Sequence[int] = ()) -> None:
         super().__init__(message)
         self.unconfirmed = tuple(unconfirmed)
+
+
+class NotTold(LevadaError):
+    """A notification's target did not take the message; says why, without the target's secrets."""
 
 
 class ParserDied(LevadaError):

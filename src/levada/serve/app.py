@@ -24,6 +24,7 @@ from levada.serve.commands import CONTROLLING, HOOKING
 from levada.serve.facts import LABORATORY, LOADS, SHARDS, SITES
 from levada.serve.gateway import CUT, Gateway
 from levada.serve.metrics import metric_routes
+from levada.serve.notifications import NOTIFYING
 from levada.serve.operations import API, Nothing, Operations, document, routes_of
 from levada.serve.pages import READING
 from levada.serve.responses import error_answer, json_answer, refusal_answer, tagged_answer
@@ -68,7 +69,19 @@ def _health(_view: View, _ask: Nothing) -> HealthAnswer:
     return HealthAnswer("ok", __version__)
 
 
-OPERATIONS = [*READING, *SITES, *WATCHING, *SHARDS, *LOADS, *CHANGES, *CONTROLLING, *HOOKING, *LABORATORY, *HEALTH]
+OPERATIONS = [
+    *READING,
+    *SITES,
+    *WATCHING,
+    *SHARDS,
+    *LOADS,
+    *CHANGES,
+    *CONTROLLING,
+    *HOOKING,
+    *NOTIFYING,
+    *LABORATORY,
+    *HEALTH,
+]
 
 
 def openapi() -> dict[str, Any]:

@@ -153,6 +153,8 @@ _WORDS = {
     409: "Not now: another process works on it",
     413: "The body is too large",
     429: "Too much at once: try again later",
+    501: "It needs a package that is not installed on the server",
+    502: "The target of a notification did not take the message; the sentence has its words",
     503: "The data folder cannot be read or written just now",
 }
 

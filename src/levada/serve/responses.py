@@ -22,6 +22,7 @@ from levada.core.errors import (
     LevadaError,
     MissingExtra,
     NotFound,
+    NotTold,
     Refused,
     StoreError,
     StoreLocked,
@@ -40,6 +41,7 @@ _STATUS: tuple[tuple[type[LevadaError], int], ...] = (
     (BadQuery, 400),
     (UsageError, 400),
     (StoreLocked, 409),
+    (NotTold, 502),
     (StoreError, 503),
     (LevadaError, 500),
 )

@@ -22,7 +22,7 @@ from typing import cast
 import msgspec
 
 from levada.core.clock import first_of
-from levada.core.errors import LevadaError, StoreLocked
+from levada.core.errors import LevadaError, NotTold, StoreLocked
 from levada.core.plugins import load, note_failure
 from levada.core.protocols import Clock, Faults, Notifier, Subscriptions
 from levada.core.records import ChangeEvent, ChangeFacts, DiffLine
@@ -31,7 +31,7 @@ from levada.follow.feed import Feed
 from levada.follow.notify.conditions import holds
 from levada.follow.notify.message import composed
 from levada.follow.notify.schedule import release_at
-from levada.follow.notify.sender import NotifierHangs, NotTold, Sender, on_thread
+from levada.follow.notify.sender import NotifierHangs, Sender, on_thread
 from levada.store.faults import NoFaults
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import msgspec
 
-from levada.core.errors import LevadaError, MissingExtra, UsageError
+from levada.core.errors import LevadaError, MissingExtra, NotTold, UsageError
 from levada.core.plugins import call, settle
 from levada.core.processes import signals_held_back
 from levada.core.protocols import Clock, Fetcher, Notifier
@@ -30,10 +30,6 @@ _KEPT_BYTES = 1024  # of a webhook's answer: nobody looks at them
 _LONGEST_ANSWER = 1 << 16
 _ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
 _CHILD = "levada.follow.notify.child"
-
-
-class NotTold(LevadaError):
-    """The target refused, or could not be reached."""
 
 
 class NotifierHangs(LevadaError):

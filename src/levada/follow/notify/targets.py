@@ -92,9 +92,9 @@ def masked(url: str) -> str:
     if scheme.lower() in _MAIL_SCHEMES:
         user = f"{split.username}:{_HIDDEN}@" if split.password else f"{split.username}@" if split.username else ""
         return f"{scheme}://{user}{place}{split.path}{'?' + split.query if split.query else ''}"
-    if scheme.lower() in ("http", "https"):
-        hidden = f"?{_HIDDEN}" if split.query else ""
-        return f"{scheme}://{f'{_HIDDEN}@' if split.username else ''}{place}{split.path}{hidden}"
+    if scheme.lower() in ("http", "https"):  # of many services the path is the secret
+        hidden = _HIDDEN if split.path.strip("/") or split.query else ""
+        return f"{scheme}://{f'{_HIDDEN}@' if split.username else ''}{place}/{hidden}"
     return f"{scheme}://{_HIDDEN}"
 
 
