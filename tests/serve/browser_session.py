@@ -26,7 +26,7 @@ from tests.serve.served import served
 
 __all__ = ["VIEWS", "Walk", "browser", "chromium", "demo", "open_page"]
 
-VIEWS = ("now", "sites", "search", "page", "balance", "stages", "shards", "loads", "lab")
+VIEWS = ("changes", "now", "sites", "search", "page", "notifications", "balance", "stages", "shards", "loads", "lab")
 SIZES = {"wide": (1440, 900), "narrow": (390, 844)}
 _FLAGS = (
     "--no-sandbox",

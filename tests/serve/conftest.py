@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from starlette.testclient import TestClient
@@ -13,6 +14,10 @@ from levada.serve.access import Access, Tokens
 from levada.serve.app import make_app
 from levada.serve.view import View
 from tests.cli.collection import build
+from tests.needs import missing
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 NOBODY = Tokens()
 Open = Callable[..., TestClient]
@@ -40,3 +45,14 @@ def open_server() -> Iterator[Open]:
 @pytest.fixture
 def api(open_server: Open, data: Path) -> TestClient:
     return open_server(data)
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Browser]:
+    """A browser, for the tests of a module."""
+    from tests.serve.browser_session import browser, chromium
+
+    if chromium() is None:
+        missing("no Chromium is installed: run tests/servers/install.sh as root, or install it yourself")
+    with browser() as started:
+        yield started

@@ -21,22 +21,13 @@ from levada.core.records import FoundUrl, Outcome, PageState, Visit, VisitResult
 from levada.pages.urls import canonical
 from levada.store.sqlite import SqliteStore
 from tests.cli.collection import FRONT, HOUR, NOW, build, drop, version
-from tests.needs import missing
-from tests.serve.browser_session import VIEWS, Walk, browser, chromium, demo, open_page
+from tests.serve.browser_session import VIEWS, Walk, demo, open_page
 from tests.serve.served import served
 
 pytestmark = pytest.mark.timeout(300)
 
 ADMIN, READER = "a-token-for-everything-0123456789", "a-token-for-reading-0123456789"
 TOKENS = {"LEVADA_TOKEN": ADMIN, "LEVADA_READ_TOKEN": READER}
-
-
-@pytest.fixture(scope="module")
-def opened() -> Iterator[Browser]:
-    if chromium() is None:
-        missing("no Chromium is installed: run tests/servers/install.sh as root, or install it yourself")
-    with browser() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +192,7 @@ def test_a_person_logs_in_with_a_token(opened: Browser, tmp_path: Path, token: s
     with served(build(tmp_path / "data"), environment=TOKENS) as address, open_page(opened, "wide") as page:
         page.goto(address)
         log_in(page, token)
-        expect(page.locator("main h1")).to_have_text("Now")
+        expect(page.locator("main h1")).to_have_text("Changes")
         expect(page.locator("#line")).to_have_text("no crawl runs")
 
 
@@ -315,7 +306,7 @@ def test_the_keyboard_is_enough(opened: Browser, address: str) -> None:
         page.keyboard.press("Enter")
         assert page.evaluate("document.activeElement.id") == "view"
         assert page.evaluate("location.hash") == "#/stages"
-        page.locator("#nav a").nth(1).focus()
+        page.locator("#nav a").nth(2).focus()
         page.keyboard.press("Enter")
         expect(page.locator("#nav a[aria-current=page]")).to_have_text("Sites")
         assert page.evaluate("location.hash") == "#/sites"
@@ -337,7 +328,7 @@ def test_what_outsiders_write_is_shown_as_text(opened: Browser, tmp_path: Path, 
     with served(data) as address, open_page(opened, size) as page:
         walk = Walk(page, address)
         page.on("dialog", lambda dialog: walk.complaints.append(dialog.message))
-        for view in (f"search?q={quote('onerror')}", "now", f"sites/{quote('odd.example', safe='')}"):
+        for view in (f"search?q={quote('onerror')}", "now", "changes", f"sites/{quote('odd.example', safe='')}"):
             walk.go(view)
             page.wait_for_selector("main a")
         walk.go_page(url)

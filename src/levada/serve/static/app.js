@@ -3,9 +3,10 @@
 import { order } from "./api.js";
 import { el, show, trouble } from "./dom.js";
 import { connect, watch } from "./live.js";
+import { ReadMarks } from "./read-marks.js";
 
-const VIEWS = ["now", "sites", "search", "page", "balance", "stages", "shards", "loads", "lab"];
-const NAMES = { now: "Now", sites: "Sites", search: "Search", page: "Page", balance: "Balance", stages: "Stages", shards: "Shards", loads: "Loads", lab: "Lab" };
+const VIEWS = ["changes", "now", "sites", "search", "page", "notifications", "balance", "stages", "shards", "loads", "lab"];
+const NAMES = { changes: "Changes", now: "Now", sites: "Sites", search: "Search", page: "Page", notifications: "Notifications", balance: "Balance", stages: "Stages", shards: "Shards", loads: "Loads", lab: "Lab" };
 const place = document.getElementById("view"), said = document.getElementById("said");
 let leave = () => {};
 let shown = 0;
@@ -13,7 +14,7 @@ let shown = 0;
 function asked() {
   const [path, search] = location.hash.replace(/^#\/?/, "").split("?");
   const [name, ...rest] = path.split("/");
-  return { name: VIEWS.includes(name) ? name : "now", rest: rest.map(decoded), query: new URLSearchParams(search || "") };
+  return { name: VIEWS.includes(name) ? name : VIEWS[0], rest: rest.map(decoded), query: new URLSearchParams(search || "") };
 }
 
 function decoded(part) {
@@ -72,6 +73,18 @@ function pauseButton() {
   });
 }
 
+// Beside the other views: how many of the latest changes were not read.
+function unreadBadge() {
+  watch((status, changes) => {
+    const link = document.querySelector("#nav a[data-view=changes]"), marks = new ReadMarks(status.data);
+    const count = link.hasAttribute("aria-current") ? 0 : changes.filter((each) => marks.isUnread(each)).length;
+    const words = count ? `${count}${count === changes.length ? "+" : ""}` : "", badge = link.querySelector(".badge");
+    if (words === (badge?.dataset.count || "")) return;
+    badge?.remove();
+    if (words) link.append(el("span", { class: "badge", "data-count": words }, words, el("span", { class: "unseen" }, " unread")));
+  });
+}
+
 document.getElementById("nav").append(...VIEWS.filter((name) => name !== "page").map((name) =>
   el("a", { href: `#/${name}`, "data-view": name }, NAMES[name])));
 document.getElementById("theme").addEventListener("click", () => {
@@ -84,6 +97,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 });
 theme();
 pauseButton();
+unreadBadge();
 connect((words, how) => {
   const line = document.getElementById("line");
   if (line.textContent !== words) line.textContent = words;

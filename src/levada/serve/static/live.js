@@ -6,7 +6,21 @@ const KEPT = 240, AGAIN = 2000;
 export const past = { pace: [], estimated: [], due: [] };
 export let latest = null;
 let changes = [];
-const watchers = new Set();
+const watchers = new Set(), reaching = new Set();
+let lost = false;
+
+// Told at once and whenever it changes: whether the server is out of reach.
+export function reach(look) {
+  reaching.add(look);
+  look(lost);
+  return () => reaching.delete(look);
+}
+
+function told(isLost) {
+  if (lost === isLost) return;
+  lost = isLost;
+  for (const look of reaching) look(lost);
+}
 
 export function watch(look) {
   watchers.add(look);
@@ -27,6 +41,7 @@ export function connect(say) {
   const source = new EventSource("/api/v1/live/stream");
   source.addEventListener("message", (event) => {
     ({ status: latest, changes } = JSON.parse(event.data));
+    told(false);
     if (latest.live) {
       remember(past.pace, latest.live.pages_per_second);
       remember(past.estimated, latest.live.believed_current);
@@ -37,6 +52,7 @@ export function connect(say) {
   });
   source.addEventListener("error", () => {
     say("line lost, trying again", "lost");
+    told(true);
     if (source.readyState === EventSource.CLOSED) setTimeout(() => again(say), AGAIN); // refused: the browser gives up
   });
 }

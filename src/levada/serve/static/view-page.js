@@ -20,7 +20,7 @@ export async function open(place, { query: typed }) {
     if (seen === `${page.visits} ${why.next_visit}`) return;
     seen = `${page.visits} ${why.next_visit}`;
     draw(about, page, why);
-    if (newest !== page.version) await versions(url, changes);
+    if (newest !== page.version) await versions(url, changes, Number(typed.get("after")));
     newest = page.version;
   };
   show(place, about, changes);
@@ -38,11 +38,13 @@ function draw(about, page, why) {
       card("Facts", table(["", ""], facts(page, why)))));
 }
 
-async function versions(url, changes) {
+// The newest version beside the one before it, or the one that a link asks for.
+async function versions(url, changes, asked) {
   const kept = (await ask(`/page/versions${query({ url })}`)).versions;
-  const compared = el("div", {});
-  show(changes, el("h2", {}, "Versions"), chooser(url, kept, compared), compared);
-  await compare(url, kept, kept[1]?.version, kept[0]?.version, compared);
+  const compared = el("div", {}), at = Math.max(0, kept.findIndex((each) => each.version === asked));
+  const after = kept[at]?.version, before = (kept[at + 1] || kept[1])?.version;
+  show(changes, el("h2", {}, "Versions"), chooser(url, kept, compared, before, after), compared);
+  await compare(url, kept, before, after, compared);
 }
 
 function estimate(why) {
@@ -68,10 +70,10 @@ function facts(page, why) {
   ];
 }
 
-function chooser(url, versions, compared) {
+function chooser(url, versions, compared, chosenBefore, chosenAfter) {
   if (versions.length < 2) return el("p", { class: "soft" }, versions.length ? "It has not changed since it was first stored." : "Nothing is stored.");
   const pick = (name, chosen) => el("select", { ariaLabel: name }, versions.map((each) => el("option", { value: each.version, selected: each.version === chosen }, `version ${each.version}, ${moment(each.fetched_at)}`)));
-  const before = pick("Before", versions[1].version), after = pick("After", versions[0].version);
+  const before = pick("Before", chosenBefore), after = pick("After", chosenAfter);
   return el("form", { class: "row", onsubmit: (event) => {
     event.preventDefault();
     compare(url, versions, Number(before.value), Number(after.value), compared);
