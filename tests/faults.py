@@ -39,6 +39,12 @@ MOVING_POINTS = _points(_MOVING_STEPS)
 """The same points for what only shards do: delivering links and moving pages."""
 TREND_POINTS = _points({"count": ("words", "frequencies", "news", "pages", "position")})
 """Every point that the commit of a round of term counts passes, in order."""
+NOTIFICATION_POINTS = (
+    *_points({"add": (), "edit": (), "take": ("position",), "compose": ("message",)}),
+    *("send.before", "send.after"),
+    *_points({"sent": ("message",), "failed": ("message",)}),
+)
+"""Every point that a notification passes on its way, in order."""
 
 COPY_STEPS = ("begin", "step", "check", "before-rename", "after-rename")
 UPGRADE_POINTS = tuple(f"keep.{step}" for step in COPY_STEPS) + _points(

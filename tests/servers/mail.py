@@ -22,7 +22,7 @@ from random import Random
 from threading import Event, Thread
 from typing import Any
 
-from aiosmtpd.smtp import SMTP, Envelope, Session
+from aiosmtpd.smtp import SMTP, Envelope
 
 __all__ = ["BAD_DAYS", "MailServer", "mail_server"]
 
@@ -48,14 +48,21 @@ class MailServer:
         return [message_from_bytes(each.read_bytes(), policy=policy.default) for each in found]
 
     def tries(self) -> int:
-        return _tries(self.folder)
+        """How often somebody began to send a message."""
+        return sum(each.stat().st_size for each in self.folder.glob("tries-*"))
 
 
 @contextmanager
-def mail_server(folder: Path, bad_days: Sequence[str] = (), one_in: int = 0) -> Iterator[MailServer]:
-    """A server that goes on after it dies; of `one_in` messages one meets one of the bad days."""
+def mail_server(
+    folder: Path, bad_days: Sequence[str] = (), one_in: int = 0, refused: Sequence[int] = ()
+) -> Iterator[MailServer]:
+    """A server that goes on after it dies.
+
+    Of `one_in` messages one meets one of the bad days; of each recipient the `refused` tries are refused, the first
+    being 1.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    plan = json.dumps({"bad_days": list(bad_days), "one_in": one_in})
+    plan = json.dumps({"bad_days": list(bad_days), "one_in": one_in, "refused": list(refused)})
     running, ending = _started(folder, 0, plan), Event()
     assert running.stdout is not None
     port = int(running.stdout.readline())
@@ -88,32 +95,31 @@ def _started(folder: Path, port: int, plan: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
 
 
-def _tries(folder: Path) -> int:
-    try:
-        return (folder / "tries").stat().st_size
-    except FileNotFoundError:
-        return 0
-
-
 class Handler:
-    def __init__(self, folder: Path, bad_days: Sequence[str], one_in: int) -> None:
-        self._folder, self._bad_days, self._one_in = folder, bad_days, one_in
-        self._today = ""
+    """One message at a time, as Levada sends them to one target."""
 
-    async def handle_RCPT(
-        self, _server: SMTP, _session: Session, envelope: Envelope, address: str, _options: Any
-    ) -> str:
-        with (self._folder / "tries").open("ab") as tries:
-            tries.write(b".")
-        chance = Random(_tries(self._folder))
-        self._today = chance.choice(self._bad_days) if self._one_in and not chance.randrange(self._one_in) else ""
-        if self._today == "busy":
+    def __init__(self, folder: Path, bad_days: Sequence[str], one_in: int, refused: Sequence[int]) -> None:
+        self._folder, self._bad_days, self._one_in, self._refused = folder, bad_days, one_in, refused
+
+    def _day(self, address: str) -> str:
+        tries = self._folder / f"tries-{address}"
+        with tries.open("ab") as file:
+            file.write(b".")
+        number = tries.stat().st_size
+        if number in self._refused:
+            return "refuse"
+        chance = Random(number)
+        return chance.choice(self._bad_days) if self._one_in and not chance.randrange(self._one_in) else ""
+
+    async def handle_RCPT(self, _server: SMTP, session: Any, envelope: Envelope, address: str, _options: Any) -> str:
+        session.today = self._day(address)
+        if session.today == "busy":
             return "450 4.2.1 this mailbox is busy"
         envelope.rcpt_tos.append(address)
         return "250 2.1.5 that is right"
 
-    async def handle_DATA(self, _server: SMTP, _session: Session, envelope: Envelope) -> str:
-        today = self._today
+    async def handle_DATA(self, _server: SMTP, session: Any, envelope: Envelope) -> str:
+        today = session.today
         if today == "refuse":
             return "451 4.3.0 try again later"
         if today == "die":
@@ -125,7 +131,8 @@ class Handler:
         found = re.search(rb"(?im)^Message-ID:\s*<(\w+)", content)
         fresh = self._folder / "fresh"
         fresh.write_bytes(content)
-        fresh.rename(self._folder / f"{_tries(self._folder):08}-{found[1].decode() if found else 'none'}.eml")
+        number = len(list(self._folder.glob("*.eml")))
+        fresh.rename(self._folder / f"{number:08}-{found[1].decode() if found else 'none'}.eml")
         if today == "die-after":
             os._exit(1)
         if today == "hang-after":
@@ -133,8 +140,8 @@ class Handler:
         return "250 2.0.0 taken"
 
 
-async def _serve(folder: Path, port: int, bad_days: Sequence[str], one_in: int) -> None:
-    handler = Handler(folder, bad_days, one_in)
+async def _serve(folder: Path, port: int, **plan: Any) -> None:
+    handler = Handler(folder, **plan)
     loop = asyncio.get_running_loop()
     serving = await loop.create_server(lambda: SMTP(handler, hostname="mail.test"), "127.0.0.1", port)
     print(serving.sockets[0].getsockname()[1], flush=True)

@@ -24,7 +24,7 @@ from levada.core.clock import SystemClock
 from levada.core.errors import NotFound, TooMany, UsageError
 from levada.core.folder import only_notifier
 from levada.core.plugins import load
-from levada.core.protocols import Faults, Fetcher, Subscriptions
+from levada.core.protocols import Clock, Faults, Fetcher, Subscriptions
 from levada.core.records import ChangeEvent, ChangeFacts, DiffLine
 from levada.core.subscriptions import (
     APPRISE,
@@ -41,7 +41,7 @@ from levada.follow.feed import Feed, filter_of
 from levada.follow.notify.message import checked_template, trial_message
 from levada.follow.notify.runner import NOTIFIERS, NotificationRunner
 from levada.follow.notify.schedule import checked, local_zone
-from levada.follow.notify.sender import ChildSender, Sender, WebhookSender
+from levada.follow.notify.sender import SEND_SECONDS, ChildSender, Sender, WebhookSender
 from levada.follow.notify.targets import kind_of, masked
 from levada.pages.folding import words
 from levada.pages.urls import canonical
@@ -230,10 +230,18 @@ def described(subscription: Subscription) -> str:
 
 
 def notification_runner(
-    view: CollectionView, *, fetcher: Fetcher | None = None, faults: Faults | None = None
+    view: CollectionView,
+    *,
+    fetcher: Fetcher | None = None,
+    faults: Faults | None = None,
+    clock: Clock | None = None,
+    seconds: float = SEND_SECONDS,
 ) -> NotificationRunner:
-    """Tells every subscription of this collection of changes, while its `run` does; one at a time does."""
-    clock = SystemClock()
+    """Tells every subscription of this collection of changes, while its `run` does; one at a time does.
+
+    A mail or a message by Apprise has so many `seconds`.
+    """
+    clock = clock or SystemClock()
 
     def feed() -> Feed | None:
         try:
@@ -254,7 +262,7 @@ def notification_runner(
         clock,
         facts,
         lines,
-        _senders(view, fetcher),
+        _senders(view, fetcher, seconds),
         make_book=lambda: view.subscriptions(create=True),
         collection=lambda: make_collection_name(view.folder),
         chosen=lambda: view.folder.settings().notify.notifiers,
@@ -282,13 +290,14 @@ async def notify_beside(folder: Path, stopping: asyncio.Event) -> list[str]:
         view.close()
 
 
-def _senders(view: CollectionView, fetcher: Fetcher | None) -> dict[str, Sender]:
+def _senders(view: CollectionView, fetcher: Fetcher | None, seconds: float) -> dict[str, Sender]:
     def made() -> Fetcher:
         return fetcher or make_fetcher(view.folder.settings())
 
     child = ChildSender(
         lambda: view.folder.settings().guard.allow,
         lambda: view.folder.settings().fetch.ca_file,
+        seconds,
     )
     return {MAIL: child, APPRISE: child, WEBHOOK: WebhookSender(made, view.clock)}
 

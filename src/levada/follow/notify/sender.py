@@ -24,7 +24,8 @@ from levada.core.subscriptions import APPRISE, Message, Subscription
 from levada.follow.notify.targets import masked
 
 _SECONDS = 60.0  # of the wall, for one call of a plug-in
-_SEND_SECONDS = 30.0  # of the wall, for one message
+SEND_SECONDS = 30.0
+"""Of the wall, for one message."""
 _START_SECONDS = 30.0  # more for the first: Apprise takes a while to load
 _KEPT_BYTES = 1024  # of a webhook's answer: nobody looks at them
 _LONGEST_ANSWER = 1 << 16
@@ -124,7 +125,7 @@ class ChildSender:
     """Mail and Apprise, each target in a child process of its own; one that hangs is killed."""
 
     def __init__(
-        self, allow: Callable[[], Sequence[str]], ca_file: Callable[[], str] = str, seconds: float = _SEND_SECONDS
+        self, allow: Callable[[], Sequence[str]], ca_file: Callable[[], str] = str, seconds: float = SEND_SECONDS
     ) -> None:
         self._allow, self._ca_file, self._seconds = allow, ca_file, seconds
         self._children: dict[str, tuple[str, asyncio.subprocess.Process]] = {}
