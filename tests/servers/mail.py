@@ -54,7 +54,7 @@ class MailServer:
 
 @contextmanager
 def mail_server(
-    folder: Path, bad_days: Sequence[str] = (), one_in: int = 0, refused: Sequence[int] = ()
+    folder: Path, bad_days: Sequence[str] = (), one_in: int = 0, refused: Sequence[int] = (), port: int = 0
 ) -> Iterator[MailServer]:
     """A server that goes on after it dies.
 
@@ -63,7 +63,7 @@ def mail_server(
     """
     folder.mkdir(parents=True, exist_ok=True)
     plan = json.dumps({"bad_days": list(bad_days), "one_in": one_in, "refused": list(refused)})
-    running, ending = _started(folder, 0, plan), Event()
+    running, ending = _started(folder, port, plan), Event()
     assert running.stdout is not None
     port = int(running.stdout.readline())
 

@@ -30,7 +30,7 @@ def notify() -> None:
     Examples:
 
     ```
-    levada notify add mailto://localhost/?to=me@example.org --site blog.example.org
+    levada notify add 'mailto://localhost/?to=me@example.org' --site blog.example.org
     levada notify test mail
     levada notify log
     ```
@@ -81,7 +81,7 @@ def add(
     Examples:
 
     ```
-    levada notify add mailto://localhost/?to=me@example.org
+    levada notify add 'mailto://localhost/?to=me@example.org'
     levada notify add 'mailtos://me%40example.org:SECRET@smtp.example.org' --came price --digest daily --at 07:30
     levada notify add ntfy://ntfy.sh/my-topic --site shop.example.org --below 100
     ```
