@@ -240,6 +240,9 @@ class AppriseSender:
             asset=apprise.AppriseAsset(secure_logging=True, app_id="Levada", async_mode=False)
         )
         if not self._apprise.add(url):
+            scheme = url.partition("://")[0].lower()
+            if scheme not in apprise.NotificationManager():
+                raise NotSent(f"Apprise knows no service {scheme[:50]}")
             raise NotSent(
                 f"Apprise does not understand this target: {self._heard.last or 'check how its service is written'}"
             )

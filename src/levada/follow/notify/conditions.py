@@ -10,11 +10,20 @@ from levada.core.records import DiffLine
 from levada.core.subscriptions import Conditions
 from levada.pages.folding import words
 
-_CURRENCY = (
-    r"(?:[$€£¥₺₽₹₩₪₫฿₴₦]|\b(?:USD|EUR|GBP|JPY|CNY|TRY|TL|CHF|SEK|NOK|DKK|PLN|CZK|INR|BRL|CAD|AUD|NZD|ZAR|KRW)\b)"
+_LETTERS = (
+    "USD EUR GBP JPY CNY TRY TL CHF SEK NOK DKK ISK PLN CZK HUF RON BGN UAH RUB INR Rs BRL MXN ARS CLP COP CAD AUD NZD"
+    " SGD HKD TWD THB IDR MYR PHP VND ZAR KRW AED SAR ILS EGP NGN KES kr zł Kč Ft lei лв грн руб"
 )
-_NUMBER = r"\d{1,3}(?:[ \u00a0\u202f.,']\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d+(?:[.,]\d+)?"
-_PRICE = re.compile(rf"{_CURRENCY}\s{{0,2}}({_NUMBER})|({_NUMBER})\s{{0,2}}{_CURRENCY}")
+_CURRENCY = r"(?:[$€£¥₺₽₹₩₪₫฿₴₦₱₸₼₾円元]|(?<![^\W\d_])(?:" + "|".join(_LETTERS.split()) + r")(?![^\W\d_])\.?)"
+_GROUPING = " \u00a0\u2009\u202f'’"  # signs that only group thousands
+_NUMBER = (  # tried once at the beginning of each row of digits: pages hold rows of any length
+    r"(?<!\d)(?<!\d[.,])(?>"
+    r"\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d{1,2})?(?!\d)|"  # as in India: 1,29,999.00
+    rf"\d{{1,3}}(?:[{_GROUPING}.,]\d{{3}})+(?:[.,]\d{{1,2}})?(?!\d)|\d+(?:[.,]\d+)?)"
+)
+_PRICE = re.compile(
+    rf"{_CURRENCY}\s{{0,2}}({_NUMBER})|({_NUMBER})(?:[.,][-–—]+)?\s{{0,2}}{_CURRENCY}(?!\d)", re.IGNORECASE
+)
 _ANY_NUMBER = re.compile(_NUMBER)
 _LONGEST_LINE = 2_000  # characters in which numbers are looked for
 
@@ -59,7 +68,7 @@ def number_of(written: str) -> float:
 
     Of two kinds of signs the last is the decimal one. A single one before exactly three digits groups thousands.
     """
-    digits = re.sub(r"[ \u00a0\u202f']", "", written)
+    digits = re.sub(f"[{_GROUPING}]", "", written)
     last = max(digits.rfind("."), digits.rfind(","))
     if last < 0:
         return float(digits)
@@ -67,7 +76,7 @@ def number_of(written: str) -> float:
     other = "," if sign == "." else "."
     if other in digits:
         return float(digits.replace(other, "").replace(sign, "."))
-    if digits.count(sign) > 1 or after == 3:
+    if digits.count(sign) > 1 or (after == 3 and not digits.startswith("0")):
         return float(digits.replace(sign, ""))
     return float(digits.replace(sign, "."))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -47,22 +48,44 @@ def quiet_until(schedule: Schedule, at: float) -> float:
     is_quiet = start <= minute < end if start < end else minute >= start or minute < end
     if not is_quiet:
         return at
-    return next_daily(at, f"{end // 60:02}:{end % 60:02}", schedule.zone)
+    return _next_shown(at, end, zone, folds=(0, 1))
 
 
 def next_daily(after: float, time: str, zone: str) -> float:
     """The first moment later than `after` at which a clock in the zone shows this time.
 
-    On a day that skips the time, the moment at which the clocks are moved stands in for it.
+    On a day that skips the time, the moment at which the clocks are moved stands in for it; of a time that comes
+    twice, the first counts.
     """
-    minutes, place = _minutes(time, "--at"), _zone(zone)
-    day = datetime.fromtimestamp(after, place).date() - timedelta(days=1)
+    return _next_shown(after, _minutes(time, "--at"), _zone(zone), folds=(0,))
+
+
+def _next_shown(after: float, minutes: Minutes, zone: ZoneInfo, folds: Sequence[int]) -> float:
+    day = datetime.fromtimestamp(after, zone).date() - timedelta(days=1)
     for ahead in range(_LOOKS):
-        midnight = datetime(day.year, day.month, day.day, tzinfo=place) + timedelta(days=ahead)
-        moment = midnight.replace(hour=minutes // 60, minute=minutes % 60).timestamp()
-        if moment > after:
-            return moment
+        midnight = datetime(day.year, day.month, day.day, tzinfo=zone) + timedelta(days=ahead)
+        wanted = midnight.replace(hour=minutes // 60, minute=minutes % 60)
+        for fold in folds:
+            moment = _moment(wanted.replace(fold=fold))
+            if moment > after:
+                return moment
     raise AssertionError("a daily time comes every day")
+
+
+def _moment(wanted: datetime) -> float:
+    """When clocks show this; if they skip it, when they are moved."""
+    low, high = sorted((wanted.replace(fold=1).timestamp(), wanted.replace(fold=0).timestamp()))
+    before = datetime.fromtimestamp(low, wanted.tzinfo).utcoffset()
+    skipped = wanted.replace(fold=0).timestamp() > wanted.replace(fold=1).timestamp()
+    if not skipped:
+        return wanted.timestamp()
+    while high - low > 1.0:
+        middle = (low + high) / 2
+        if datetime.fromtimestamp(middle, wanted.tzinfo).utcoffset() == before:
+            low = middle
+        else:
+            high = middle
+    return float(round(high))
 
 
 def quiet_hours(typed: str) -> tuple[Minutes, Minutes]:
@@ -82,7 +105,8 @@ def local_zone() -> str:
         except OSError:
             named = ""
     try:
-        return ZoneInfo(named).key if named else "UTC"
+        found = ZoneInfo(named).key if named else "UTC"
+        return "UTC" if found == "Etc/UTC" else found
     except (KeyError, ValueError, OSError):
         return "UTC"
 

@@ -36,6 +36,8 @@ class MailTarget(msgspec.Struct, frozen=True):
 def kind_of(url: str) -> str:
     """What sends to this target; `UsageError` if it is no address."""
     scheme = urlsplit(_plain(url)).scheme.lower()
+    if _MAILBOX.fullmatch(url):
+        raise UsageError(f"{url[:100]} names no mail server: write it like 'mailto://localhost/?to={url[:100]}'")
     if not scheme or not _SCHEME.fullmatch(scheme) or "://" not in url:
         raise UsageError(
             f"'{masked(url)[:100]}' is no target: write it like mailto://mail.example:587/?to=me@example.org"
@@ -56,7 +58,9 @@ def mail_target(url: str) -> MailTarget:
     try:
         host, port = split.hostname or "", split.port
     except ValueError:
-        raise UsageError(f"{masked(url)} has no valid port: write a number from 1 to 65535") from None
+        raise UsageError(
+            f"{masked(url)} has no valid port, or a user or password in which # is not written %23, / %2F and @ %40"
+        ) from None
     if not host:
         raise UsageError(f"{masked(url)} names no server: write mailto://SERVER:PORT/?to=me@example.org")
     options = dict(parse_qsl(split.query, keep_blank_values=True))
