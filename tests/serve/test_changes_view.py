@@ -244,5 +244,5 @@ def test_a_test_message_shows_the_servers_answer_and_the_log_what_was_sent(opene
             )
             page.get_by_label("Target", exact=True).fill("me@example.org")
             page.get_by_role("button", name="Add").click()
-            expect(page.get_by_role("alert")).to_contain_text("is no target")
+            expect(page.get_by_role("alert")).to_contain_text("names no mail server")
     assert [each["Subject"] for each in mailbox.mails()].count("Changed: This is a test") == 1

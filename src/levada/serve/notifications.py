@@ -6,6 +6,7 @@ every answer; only a webhook's signing secret is given out, once, to whoever add
 
 from __future__ import annotations
 
+import re
 from threading import BoundedSemaphore
 from typing import Annotated
 
@@ -13,12 +14,13 @@ import msgspec
 
 from levada.collection.notifications import NotificationInfo, NotificationOptions, Notifications
 from levada.core.durations import iso
-from levada.core.errors import TooMany
+from levada.core.errors import TooMany, UsageError
 from levada.serve.operations import Nothing, Operations, facts_of
 from levada.serve.view import View
 
 NOTIFYING = Operations()
 _MOST_TESTS = 4  # that may run at the same time: each may take a minute
+_OPTION = re.compile(r"--([a-z][a-z-]*)")  # as the command line names what is a field here
 _testing = BoundedSemaphore(_MOST_TESTS)
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
@@ -86,7 +88,12 @@ def _list(view: View, _ask: Nothing) -> NotificationsAnswer:
 def _add_notification(view: View, ask: NotificationAsk) -> NewNotificationAnswer:
     options = NotificationOptions(**{name: getattr(ask, name) for name in NotificationOptions.__struct_fields__})
     notifications = Notifications(view)
-    made = notifications.create(ask.target, options)
+    try:
+        made = notifications.create(ask.target, options)
+    except UsageError as error:
+        if type(error) is not UsageError:
+            raise
+        raise UsageError(_OPTION.sub(lambda found: found[1].replace("-", "_"), str(error))) from None
     return NewNotificationAnswer(notifications.info(made), made.secret)
 
 
