@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.core.errors import BadQuery, UsageError
-from levada.core.records import ChangeKind, ChangeSelection
+from levada.core.records import ChangeEvent, ChangeKind, ChangeSelection
 from levada.follow.feed import Feed, filter_of, place_of
 from levada.store.memory import MemoryStore
 from levada.testing.store.visits import changed, first, gone, links
@@ -140,7 +140,7 @@ def test_reading_back_gives_every_change_once_and_never_a_newer_one(
     pages: list[int], rounds: int, limits: list[int], look: int
 ) -> None:
     feed = Feed(shards(pages, rounds))
-    place, found = feed.newest(), []
+    place, found = feed.newest(), list[tuple[int, ChangeEvent]]()
     more = bool(sum(pages))
     while more:
         page = feed.read_back(place, limits[len(found) % len(limits)], look=look)

@@ -241,7 +241,7 @@ class AppriseSender:
         )
         if not self._apprise.add(url):
             scheme = url.partition("://")[0].lower()
-            if scheme not in apprise.NotificationManager():
+            if scheme not in apprise.NotificationManager():  # type: ignore[no-untyped-call]
                 raise NotSent(f"Apprise knows no service {scheme[:50]}")
             raise NotSent(
                 f"Apprise does not understand this target: {self._heard.last or 'check how its service is written'}"
