@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import quote
 from urllib.request import urlopen
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.serve.served import served
 
@@ -101,6 +101,7 @@ class Walk:
         page.on("console", lambda said: self._note(said.type, said.text))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.set_default_timeout(20_000)
+        expect.set_options(timeout=20_000)  # a machine with much else to do needs more than the usual five seconds
 
     def _note(self, kind: str, text: str) -> None:
         if kind in ("error", "warning"):

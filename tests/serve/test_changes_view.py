@@ -84,11 +84,14 @@ def test_filters_are_in_the_address_and_lead_to_a_feed_and_a_notification(opened
 
 def test_a_filter_that_cannot_be_understood_is_said_beside_the_form(opened: Browser, tmp_path: Path) -> None:
     with served(build(tmp_path / "data")) as address, open_page(opened, "wide") as page:
-        walk = Walk(page, address)
+        walk, asked = Walk(page, address), list[str]()
+        page.on("request", lambda request: asked.append(request.url))
         walk.go("changes?site=a%20b")
         expect(page.get_by_role("alert")).to_contain_text("'a b' is not a host name")
         expect(page.get_by_label("Only this site")).to_have_value("a b")
         expect(page.get_by_role("button", name="Try again")).to_be_visible()
+        page.wait_for_timeout(2_500)  # the status comes twice meanwhile
+        assert sum("/changes/latest" in each for each in asked) == 1  # what is wrong is not asked again
 
 
 def test_new_changes_wait_in_a_bar_and_are_unread_until_they_are_marked(opened: Browser, tmp_path: Path) -> None:

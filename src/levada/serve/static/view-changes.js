@@ -51,6 +51,7 @@ class Timeline {
     this.tooMany = false;
     this.unread = 0;
     this.left = false;
+    this.again = false;
     this.folded = localStorage.getItem(FOLDED) === "yes";
   }
 
@@ -74,6 +75,7 @@ class Timeline {
       await this.count();
     } catch (error) {
       this.newest = "";
+      this.again = !error.code || error.code === "not-found"; // by itself once there is something, not after a wrong filter
       show(this.days, await failed(error, () => this.start()));
     }
   }
@@ -193,7 +195,7 @@ class Timeline {
   // The line to the server brings the latest changes every second: only if one is new, the feed is read on.
   async look(status, changes) {
     if (!this.newest) {
-      if (status.standing && !this.starting) {
+      if (status.standing && this.again && !this.starting) {
         this.starting = true;
         await this.start();
         this.starting = false;
