@@ -23,6 +23,7 @@ from levada.core.records import (
     PageText,
     ParsedPage,
     Plan,
+    PlanSelection,
     RawPage,
     ReadPage,
     Refusal,
@@ -66,11 +67,21 @@ class Frontier(Protocol):
         """
         ...
 
-    def lease_url(self, url: str, now: float, seconds: float) -> Lease | None:
+    def lease_url(self, url: str, now: float, seconds: float, *, out_of_turn: bool = False) -> Lease | None:
         """Lease one page, whenever it is due; None if it is unknown or leased, or if its site must wait.
 
-        The site's turn passes as with `lease`, so that the next lease stays polite.
+        The site's turn passes as with `lease`, so that the next lease stays polite. With `out_of_turn`, the site
+        need not have its turn: for the process that leased its other pages, and spaces the requests itself. A
+        backoff holds either way.
         """
+        ...
+
+    def planned(self, selection: PlanSelection, after: int, limit: int) -> list[PageRecord]:
+        """The visited pages whose plan is selected, by id, from the one after page `after`: to walk over all."""
+        ...
+
+    def count_planned(self, selection: PlanSelection, now: float) -> int:
+        """How many visited pages are selected, without those of sites in backoff at `now`."""
         ...
 
     def commit(self, visits: Sequence[VisitResult]) -> list[bool]:

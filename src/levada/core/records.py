@@ -163,6 +163,15 @@ class PageRecord(msgspec.Struct, frozen=True):
     leads_to: str | None = None  # where its content lives, if it is ELSEWHERE
 
 
+class PlanSelection(msgspec.Struct, frozen=True):
+    """Which visited pages are wanted, by their next visit; by default all that will be visited again."""
+
+    site: str = ""  # "": of all sites
+    later_than: float = float("-inf")  # the next visit is after this
+    until: float = float("inf")  # and not after this
+    failing: bool = False  # only those whose last visit failed or was refused
+
+
 class Lease(msgspec.Struct, frozen=True):
     """The right to visit a page until `expires_at`; only the newest token of a page may commit."""
 

@@ -25,6 +25,7 @@ from levada.core.records import (
     PageRecord,
     PageState,
     PageText,
+    PlanSelection,
     Refusal,
     Signals,
     SiteRecord,
@@ -158,19 +159,27 @@ class MemoryStore:
             self._set_turn(site)
         return leases
 
-    def lease_url(self, url: str, now: float, seconds: float) -> Lease | None:
+    def lease_url(self, url: str, now: float, seconds: float, *, out_of_turn: bool = False) -> Lease | None:
         self._lapse(now)
         page = self._pages.get(url)
         if page is None or not self._is_free(page):
             return None
         site = page.site
-        if max(site.turn_at, site.record.rest_until) > now:
+        if site.record.rest_until > now or (site.turn_at > now and not out_of_turn):
             return None
-        site.turn_at = now + self._delay(site)
+        site.turn_at = max(site.turn_at, now) + self._delay(site)
         site.taken += 1
         lease = self._grant(page, now + seconds)
         self._set_turn(site)
         return lease
+
+    def planned(self, selection: PlanSelection, after: int, limit: int) -> list[PageRecord]:
+        pages = [self._by_id[id].record for id in sorted(self._by_id) if id > after]
+        return [page for page in pages if _is_selected(page, selection)][: max(0, limit)]
+
+    def count_planned(self, selection: PlanSelection, now: float) -> int:
+        pages = (page for page in self._by_id.values() if page.site.record.rest_until <= now)
+        return sum(_is_selected(page.record, selection) for page in pages)
 
     def commit(self, visits: Sequence[VisitResult]) -> list[bool]:
         return [self._commit(result) for result in visits]
@@ -494,6 +503,16 @@ def _update(page: _Page, result: VisitResult) -> None:
         failures=result.failures,
         memory=result.memory or page.record.memory,
         told=page.record.told & unconfirmed_signals(result.visit),
+    )
+
+
+def _is_selected(page: PageRecord, selection: PlanSelection) -> bool:
+    return (
+        page.visits > 0
+        and page.next_visit is not None
+        and selection.later_than < page.next_visit <= selection.until
+        and selection.site in ("", page.site)
+        and (page.failures > 0 or not selection.failing)
     )
 
 

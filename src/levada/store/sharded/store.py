@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from itertools import groupby, islice
+from operator import attrgetter
 from typing import ClassVar, TypeVar
 
 from levada.core.errors import UsageError
@@ -22,6 +23,7 @@ from levada.core.records import (
     Lease,
     PageRecord,
     PageText,
+    PlanSelection,
     Refusal,
     Signals,
     SiteRecord,
@@ -122,8 +124,15 @@ class ShardedStore:
     def lease(self, now: float, limit: int, seconds: float, due: float | None = None) -> list[Lease]:
         return lease_from(self.shards, now, limit, lambda shard, count: shard.lease(now, count, seconds, due))
 
-    def lease_url(self, url: str, now: float, seconds: float) -> Lease | None:
-        return self._first(url, lambda shard: shard.lease_url(url, now, seconds))
+    def lease_url(self, url: str, now: float, seconds: float, *, out_of_turn: bool = False) -> Lease | None:
+        return self._first(url, lambda shard: shard.lease_url(url, now, seconds, out_of_turn=out_of_turn))
+
+    def planned(self, selection: PlanSelection, after: int, limit: int) -> list[PageRecord]:
+        found = merge(*(shard.planned(selection, after, limit) for shard in self.shards), key=attrgetter("id"))
+        return [next(copies) for _, copies in islice(groupby(found, attrgetter("id")), max(0, limit))]
+
+    def count_planned(self, selection: PlanSelection, now: float) -> int:
+        return sum(shard.count_planned(selection, now) for shard in self.shards)
 
     def commit(self, visits: Sequence[VisitResult]) -> list[bool]:
         with self._plan.steady() as plan:

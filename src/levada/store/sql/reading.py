@@ -12,6 +12,7 @@ from levada.core.records import (
     Document,
     PageRecord,
     PageText,
+    PlanSelection,
     SiteRecord,
     VersionInfo,
 )
@@ -123,6 +124,17 @@ class SqlReader(Generic[WriteT]):
                 refused[site_id].append(tuple(refusal))
             yield from [site_record(row, sorted(refused[row[0]])) for row in rows]
 
+    def planned(self, selection: PlanSelection, after: int, limit: int) -> list[PageRecord]:
+        bounds = {**_bounds(selection), "after": after, "limit": max(0, limit)}
+        statement = self.sql.planned_of_site if selection.site else self.sql.planned
+        ids = [id for (id,) in self._rows(statement, bounds)]
+        return [page_record(row) for row in self._rows(self.sql.pages, (self.sql.dialect.id_list(ids),))] if ids else []
+
+    def count_planned(self, selection: PlanSelection, now: float) -> int:
+        statement = self.sql.count_planned_of_site if selection.site else self.sql.count_planned
+        ((found,),) = self._rows(statement, {**_bounds(selection), "now": now})
+        return int(found)
+
     def waiting(self, now: float, limit: int) -> list[tuple[float, int]]:
         return [(due, taken) for due, taken in self._rows(self.sql.waiting, (now, max(0, limit)))]
 
@@ -199,6 +211,17 @@ class PageSummaries:
         *columns, met_at, title, words, fetched_at = row
         page = page_record(tuple(columns))
         return page.url, summary_of(page, title, words, fetched_at, shard=self._name, met_at=met_at)
+
+
+def _bounds(selection: PlanSelection) -> dict[str, str | float]:
+    bounds: dict[str, str | float] = {
+        "later": selection.later_than,
+        "until": selection.until,
+        "failures": 1 if selection.failing else 0,
+    }
+    if selection.site:
+        bounds["site"] = plain_text(selection.site)
+    return bounds
 
 
 def _under(prefix: str, counts: dict[str, int]) -> dict[str, int]:

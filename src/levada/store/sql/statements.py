@@ -142,6 +142,16 @@ class Statements:
             OR EXISTS (SELECT 1 FROM visited v WHERE v.site_id = s.id AND v.next_visit > :latest AND {free})"""
         )
 
+        # Before the pages of one site are counted or walked over, its id is looked up: a constant for the index.
+        wanted = "v.next_visit > :later AND v.next_visit <= :until AND v.failures >= :failures"
+        of_site = "v.site_id = (SELECT s.id FROM sites s WHERE s.site = :site)"
+        walk = "v.page_id > :after ORDER BY v.page_id LIMIT :limit"
+        rested = "(SELECT s.rest_until FROM sites s WHERE s.id = v.site_id) <= :now"
+        self.planned = t(f"SELECT v.page_id FROM visited v WHERE {wanted} AND {walk}")
+        self.planned_of_site = t(f"SELECT v.page_id FROM visited v WHERE {of_site} AND {wanted} AND {walk}")
+        self.count_planned = t(f"SELECT count(*) FROM visited v WHERE {wanted} AND {rested}")
+        self.count_planned_of_site = t(f"SELECT count(*) FROM visited v WHERE {of_site} AND {wanted} AND {rested}")
+
     def _write_visits(self, d: Dialect) -> None:
         t, of_sites = d.written, self.among("site_id")
         self.first_visit = t(

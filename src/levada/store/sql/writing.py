@@ -198,7 +198,7 @@ class SqlFrontier(SqlReader[WriteT]):
         with self._database.write("lease") as write:
             return self._lease(write, now, limit, seconds, now if due is None else due)
 
-    def lease_url(self, url: str, now: float, seconds: float) -> Lease | None:
+    def lease_url(self, url: str, now: float, seconds: float, *, out_of_turn: bool = False) -> Lease | None:
         page = self.page(url)
         if page is None:
             return None
@@ -206,12 +206,15 @@ class SqlFrontier(SqlReader[WriteT]):
             sites = self._lock_sites(write)
             sites.lock_named([page.site])
             site = sites.by_name.get(page.site)
-            if site is None or max(site.turn_at, site.rest_until) > now or write.rows(self.sql.held, (page.id, now)):
+            if site is None or site.rest_until > now or (site.turn_at > now and not out_of_turn):
+                return None
+            if write.rows(self.sql.held, (page.id, now)):
                 return None
             write.reach("leases")
             (lease,) = self._grant(write, [(page.id, site.id)], now + seconds)
             write.reach("turns")
-            site.pass_turn(now + (self._limits.delay if site.delay is None else site.delay), 1)
+            delay = self._limits.delay if site.delay is None else site.delay
+            site.pass_turn(max(site.turn_at, now) + delay, 1)
             site.set_turn(self._earliest_due(write, [site.id]).get(site.id))
             sites.save()
         return lease

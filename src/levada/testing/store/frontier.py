@@ -11,7 +11,9 @@ from levada.core.records import (
     FoundUrl,
     Outcome,
     PageKind,
+    PageRecord,
     PageState,
+    PlanSelection,
     Refusal,
     RobotsRecord,
     Signals,
@@ -120,6 +122,61 @@ class FrontierContract(StoreSuite):
         store.save(SiteRecord("a", rest_until=50.0))
         assert store.lease_url("http://a/0", 49.9, 60.0) is None
         assert store.lease_url("http://a/0", 50.0, 60.0) is not None
+
+    def test_out_of_turn_a_page_is_leased_although_its_site_waits_and_the_turns_after_it_stay_polite(
+        self, open_store: OpenStore
+    ) -> None:
+        store = open_store(StoreLimits(delay=5.0))
+        store.add(links("a", 4), [], 1.0)
+        assert store.lease_url("http://a/0", 1.0, 60.0) is not None  # the next turn is at 6
+        assert store.lease_url("http://a/1", 2.0, 60.0) is None
+        assert store.lease_url("http://a/1", 2.0, 60.0, out_of_turn=True) is not None
+        assert store.lease_url("http://a/1", 2.0, 60.0, out_of_turn=True) is None, "somebody holds it"
+        assert store.lease(10.9, 10, 60.0) == []
+        assert len(store.lease(11.0, 1, 60.0)) == 1
+        store.save(SiteRecord("a", rest_until=50.0))
+        assert store.lease_url("http://a/3", 49.9, 60.0, out_of_turn=True) is None
+
+    def test_planned_pages_are_walked_over_by_their_numbers(self, open_store: OpenStore) -> None:
+        store = open_store(StoreLimits())
+        store.add([*links("a", 3), *links("b", 2)], [], 0.0)
+        leases = store.lease(0.0, 5, 60.0)
+        plans = dict(zip((lease.page.url for lease in leases), (100.0, 210.0, 300.0, 150.0, 250.0), strict=True))
+        store.commit([first(lease, 0.0, lease.page.url, interval=plans[lease.page.url]) for lease in leases])
+        store.add(links("c", 1), [], 1.0)
+        every = sorted(lease.page.id for lease in leases)
+
+        def walked(selection: PlanSelection, limit: int = 2) -> list[PageRecord]:
+            found: list[PageRecord] = []
+            while some := store.planned(selection, found[-1].id if found else 0, limit):
+                assert len(some) <= limit
+                found += some
+            return found
+
+        def chosen(selection: PlanSelection) -> set[str]:
+            found = {page.url for page in walked(selection)}
+            assert store.count_planned(selection, 0.0) == len(found)
+            return found
+
+        assert [page.id for page in walked(PlanSelection())] == every
+        assert store.planned(PlanSelection(), 0, 0) == []
+        assert chosen(PlanSelection()) == set(plans)
+        assert chosen(PlanSelection(site="b")) == {url for url in plans if "//b/" in url}
+        assert chosen(PlanSelection(site="nowhere")) == set()
+        assert chosen(PlanSelection(later_than=150.0, until=250.0)) == {url for url in plans if 150 < plans[url] <= 250}
+        assert chosen(PlanSelection(failing=True)) == set()
+        (again,) = store.lease(120.0, 1, 60.0)
+        store.commit([failed(again, 120.0)])
+        assert chosen(PlanSelection(failing=True)) == {again.page.url}
+        assert walked(PlanSelection(failing=True)) == [page_of(store, again.page.url)]
+
+    def test_pages_of_resting_sites_are_not_counted_as_planned(self, store: Store) -> None:
+        for site in ("a", "b"):
+            visited(store, f"http://{site}/", site, "x", 0.0)
+        store.save(SiteRecord("a", rest_until=50.0))
+        assert store.count_planned(PlanSelection(), 49.0) == 1
+        assert store.count_planned(PlanSelection(site="a"), 49.0) == 0
+        assert store.count_planned(PlanSelection(site="a"), 50.0) == 1
 
     def test_a_visited_page_comes_back_when_its_next_visit_is_due(self, store: Store) -> None:
         (lease,) = leased(store, now=1.0)
