@@ -57,7 +57,7 @@ async def open_crawl(
     *,
     once: bool = False,
     max_pages: int | None = None,
-    only: str | None = None,
+    only: Sequence[str] | None = None,
     on_committed: Callable[[Sequence[VisitResult]], None] = lambda visits: None,
     on_untold: Callable[[str], None] | None = None,
     fetcher: Fetcher | None = None,

@@ -33,7 +33,17 @@ class DropSite(msgspec.Struct, frozen=True, tag="drop"):
     site: str
 
 
-ControlCommand = Pause | Resume | ChangeBudget | AddSeeds | DropSite
+class CheckNow(msgspec.Struct, frozen=True, tag="check"):
+    """Visit these URLs, or all pages of `site` (with "*": of every site), before all others, whatever their plans
+    say. A URL that is not known is added."""
+
+    urls: tuple[str, ...] = ()
+    site: str = ""
+
+
+EVERY_SITE = "*"
+
+ControlCommand = Pause | Resume | ChangeBudget | AddSeeds | DropSite | CheckNow
 """What a user asks of a running crawl, or of the next one."""
 
 

@@ -45,7 +45,7 @@ class Report(msgspec.Struct, frozen=True):
     bytes: int
     seconds: float
     believed_current: float | None
-    stopped: str  # done, limit, interrupted
+    stopped: str  # done, limit, interrupted, offline (the network is down)
     stages: tuple[StageSummary, ...] = ()
     plugin_failures: dict[str, int] = {}  # by setting and name
 

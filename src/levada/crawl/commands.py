@@ -9,10 +9,21 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import ParamSpec, TypeVar
 
-from levada.core.commands import AddSeeds, ChangeBudget, ControlCommand, DesiredState, DropSite, Pause, Resume
+from levada.core.commands import (
+    EVERY_SITE,
+    AddSeeds,
+    ChangeBudget,
+    CheckNow,
+    ControlCommand,
+    DesiredState,
+    DropSite,
+    Pause,
+    Resume,
+)
 from levada.core.errors import BadUrl, StoreError
 from levada.core.records import FOREVER, DiscoveredBy, FoundUrl, Lease
 from levada.core.settings import Settings
+from levada.crawl.checks import CheckStep
 from levada.crawl.commits import CrawlPorts
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.in_flight import InFlightLeases
@@ -55,6 +66,7 @@ class CommandStep:
         link_filter: LinkFilter,
         sites: SiteCache,
         open_leases: InFlightLeases,
+        checks: CheckStep,
         on_news: Callable[[], None],
     ) -> None:
         self.paused = False
@@ -68,6 +80,7 @@ class CommandStep:
         self._link_filter = link_filter
         self._sites = sites
         self._open = open_leases
+        self._checks = checks
         self._on_news = on_news
         self._desired_state = DesiredState()
         self._trouble = ""
@@ -93,6 +106,8 @@ class CommandStep:
                 await self._add(command.urls)
             elif isinstance(command, DropSite):
                 await self._drop(command.site)
+            elif isinstance(command, CheckNow):
+                await self._check(command)
             await self._apply(desired_state_after(command, self._desired_state))
             await self._run(self._commands.mark_done, number, self._desired_state)
             self._on_news()
@@ -133,6 +148,25 @@ class CommandStep:
         self._link_filter.admitted.discard(site)
         await self._sites.drop(site)
         await self._give_back(self._politeness_queue.hold(site, FOREVER))
+
+    async def _check(self, command: CheckNow) -> None:
+        if command.site:
+            site = "" if command.site == EVERY_SITE else command.site
+            await self._checks.want_all(site, self._ports.clock.now(), self._look_ahead)
+            return
+        named = [seed for url in command.urls if (seed := _seed(url)) is not None]
+        wanted = [seed for seed in named if not (await self._sites.get(seed.site)).dropped]
+        page = self._ports.frontier.page
+        await self._add([each.url for each in wanted if await self._executor.run(page, each.url) is None])
+        await self._checks.want([each.url for each in wanted])
+
+    async def _look_ahead(self) -> None:
+        """Obey a pause at once although a long command is being executed; it is repeated in its order."""
+        if self._commands is not None:
+            state = self._desired_state
+            for _, command in await self._run(self._commands.pending) or []:
+                state = desired_state_after(command, state)
+            await self._apply(state)
 
     async def _give_back(self, waiting: Iterable[Lease]) -> None:
         leases = [self._open.let_go(lease) for lease in waiting]

@@ -28,7 +28,7 @@ class StatusBoard(Protocol):
 class Crawl:
     """A crawl of one collection, on one machine or, by its transport, on several.
 
-    `only` is the one page to visit, whenever it is due (see `Scheduler`).
+    `only` are the pages to visit, whenever they are due (see `Scheduler`).
 
     `watch` is the number of seconds between two reads of the collection statistics, None for none. The work in
     `beside` runs until the crawl ends; an error there ends the crawl.
@@ -42,7 +42,8 @@ class Crawl:
         *,
         once: bool = False,
         max_pages: int | None = None,
-        only: str | None = None,
+        only: Sequence[str] | None = None,
+        alone: bool = True,
         executor: StoreExecutor | None = None,
         watch: float | None = _WATCH,
         board: StatusBoard | None = None,
@@ -60,7 +61,15 @@ class Crawl:
         self._board = board
         self._others = beside
         self._scheduler = Scheduler(
-            ports, settings, transport, self._executor, self.progress, once=once, max_pages=max_pages, only=only
+            ports,
+            settings,
+            transport,
+            self._executor,
+            self.progress,
+            once=once,
+            max_pages=max_pages,
+            only=only,
+            alone=alone,
         )
 
     @property
@@ -84,6 +93,11 @@ class Crawl:
     def per_hour(self) -> int:
         """The current budget; 0: none."""
         return self._scheduler.per_hour
+
+    @property
+    def offline(self) -> float | None:
+        """Since when nothing answers, because the network is down; None while something does."""
+        return self._scheduler.network.down
 
     def stage_views(self) -> tuple[StageView, ...]:
         return self._transport.stage_views()

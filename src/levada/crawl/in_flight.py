@@ -28,6 +28,10 @@ class InFlightLeases:
         self._newest[lease.page.id] = lease
         return held is None or held.page != lease.page
 
+    def holds(self, page_id: int) -> bool:
+        """Whether this page is leased to this process and not committed yet."""
+        return page_id in self._newest
+
     def weigh(self, lease: Lease, size: int) -> None:
         self._sizes[lease.token] = size
         self.held_bytes += size

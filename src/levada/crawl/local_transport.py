@@ -82,7 +82,10 @@ class LocalTransport(Transport):
             fetched = await self._visitor.fetch(lease)
         else:
             fetched = Fetched(lease, self._clock.now(), refused=refused)
-        await self._scheduler.answered(fetched)
+        if not await self._scheduler.answered(fetched):
+            self._slots.end()
+            await self._scheduler.put_back(lease)
+            return
         self._open.weigh(lease, len(fetched.response.body) if fetched.response is not None else 0)
         self._slots.end()
         self._parsing += 1

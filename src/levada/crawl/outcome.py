@@ -160,6 +160,8 @@ class OutcomeRules:
         if reason in PASSING:
             outcome = Outcome.FAILED
             pause = doubling(revisit.retry, failures - 1, longest_pause(page, revisit), page.url)
+            if page.visits and page.next_visit is not None and page.next_visit > at:
+                pause = min(pause, page.next_visit - at)  # a visit before its time does not put the planned one off
         else:
             outcome = Outcome.REFUSED
             pause = doubling(revisit.gone, failures - 1, revisit.ceiling, page.url)

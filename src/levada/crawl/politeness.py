@@ -74,6 +74,8 @@ class PolitenessQueue:
         self._order = 0
         self._waiting = 0
         self._stale: list[Lease] = []
+        self._urgent: dict[str, int] = {}  # by site: how many pages at the front of its line go before all others
+        self._urgent_turns: dict[str, int] = {}  # by site: the last of them whose turn began
 
     def __len__(self) -> int:
         return self._waiting
@@ -84,17 +86,43 @@ class PolitenessQueue:
         self._waiting += 1
         self._queue(lease.page.site, line)
 
+    def put_first(self, lease: Lease) -> None:
+        """Add a page that goes before all others as soon as its site and the budget allow it."""
+        site = lease.page.site
+        line, before = self._line(site), self._urgent.get(site, 0)
+        line.waiting.insert(before, lease)
+        self._urgent[site] = before + 1
+        self._waiting += 1
+        self._queue(site, line)
+
+    def hurry(self, page_id: int, site: str) -> None:
+        """Move this page, if it waits, before all others."""
+        line = self._lines.get(site)
+        waiting = next((lease for lease in line.waiting if lease.page.id == page_id), None) if line else None
+        if line is not None and waiting is not None:
+            place = line.waiting.index(waiting)
+            if place >= self._urgent.get(site, 0):
+                del line.waiting[place]
+                self._waiting -= 1
+                self.put_first(waiting)
+
     def take(self, now: float) -> Lease | None:
         """A page that may be fetched at `now`; the caller reports its end with `finished`."""
         if self._budget.ready_at() > now:
             return None
+        for site in tuple(self._urgent):
+            line = self._lines[site]
+            if line.waiting and line.waiting[0].expires_at <= now:
+                self._drop_stale(now)
+            if site in self._urgent and line.under_way < self._at_once and line.ready_at() <= now:
+                return self._start(site, line, now)
         while self._ready and self._ready[0][0] <= now:
             _, _, site = heappop(self._ready)
             line = self._lines[site]
             line.queued = False
             if line.waiting and line.waiting[0].expires_at <= now:
                 self._drop_stale(now)
-            if not line.waiting:
+            if not line.waiting or line.under_way >= self._at_once:
                 continue
             if line.ready_at() > now:  # its time was moved after it had been queued
                 self._queue(site, line)
@@ -105,6 +133,7 @@ class PolitenessQueue:
     def finished(self, site: str, now: float) -> None:
         line = self._lines[site]
         line.under_way -= 1
+        self._urgent_turns.pop(site, None)
         if line.waiting:
             self._queue(site, line)
         elif len(self._lines) > self._most_idle:
@@ -117,6 +146,8 @@ class PolitenessQueue:
         line.under_way -= 1
         line.waiting.appendleft(lease)
         self._waiting += 1
+        if site in self._urgent or self._urgent_turns.pop(site, None) == lease.page.id:
+            self._urgent[site] = self._urgent.get(site, 0) + 1
         line.next_start = max(line.next_start, now + line.delay)
         self._queue(site, line)
 
@@ -153,8 +184,26 @@ class PolitenessQueue:
         line.next_start = max(line.next_start, until)
         held = list(line.waiting)
         line.waiting.clear()
+        self._urgent.pop(site, None)
         self._waiting -= len(held)
         return held
+
+    def lift(self, site: str, now: float) -> None:
+        """End the hold of a site after failures; its delay holds."""
+        line = self._line(site)
+        if now + line.delay < line.next_start < FOREVER:
+            line.next_start = now + line.delay
+            self._queue_anew(site, line)
+
+    def next_start(self, site: str) -> float:
+        """When a request to this site may begin, as far as its delay goes."""
+        line = self._lines.get(site)
+        return float("-inf") if line is None else line.next_start
+
+    def spend(self, site: str, now: float) -> None:
+        """Note a request to this site that is no visit."""
+        line = self._line(site)
+        line.next_start = max(line.next_start, now + line.delay)
 
     def next_ready(self) -> float | None:
         """When `take` may succeed if nothing else happens; None if no page waits only for time."""
@@ -180,15 +229,15 @@ class PolitenessQueue:
         leases = [lease for line in self._lines.values() for lease in line.waiting]
         for line in self._lines.values():
             line.waiting.clear()
+        self._urgent.clear()
         self._waiting = 0
         return leases
 
     def _drop_stale(self, now: float) -> None:
         """Drop all ended leases: where one has ended, others have, and they take the room of fresh ones."""
-        for line in self._lines.values():
+        for site, line in self._lines.items():
             while line.waiting and line.waiting[0].expires_at <= now:
-                self._stale.append(line.waiting.popleft())
-                self._waiting -= 1
+                self._stale.append(self._pop(site, line))
 
     def _line(self, site: str) -> _Line:
         line = self._lines.get(site)
@@ -203,8 +252,9 @@ class PolitenessQueue:
             heappush(self._ready, (line.ready_at(), self._order, site))
 
     def _start(self, site: str, line: _Line, now: float) -> Lease:
-        lease = line.waiting.popleft()
-        self._waiting -= 1
+        if site in self._urgent:
+            self._urgent_turns[site] = line.waiting[0].page.id
+        lease = self._pop(site, line)
         line.under_way += 1
         line.next_start = now + line.delay
         line.pacer.spend(now)
@@ -212,6 +262,20 @@ class PolitenessQueue:
         if line.waiting:
             self._queue(site, line)
         return lease
+
+    def _pop(self, site: str, line: _Line) -> Lease:
+        """The first page of a line; it may have been urgent."""
+        urgent = self._urgent.pop(site, 0)
+        if urgent > 1:
+            self._urgent[site] = urgent - 1
+        self._waiting -= 1
+        return line.waiting.popleft()
+
+    def _queue_anew(self, site: str, line: _Line) -> None:
+        """Queue a line although it is queued for later."""
+        line.queued = False
+        if line.waiting:
+            self._queue(site, line)
 
     def _forget_idle(self, now: float) -> None:
         idle = [

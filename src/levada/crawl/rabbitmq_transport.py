@@ -160,7 +160,8 @@ class RabbitmqTransport(Transport):
         reason = fetched.refused if response is None else response.reason
         if reason is not None:
             progress.failed[reason] += 1
-        await self._scheduler.answered(fetched)
+        if not await self._scheduler.answered(fetched):
+            self._scheduler.network.charge(fetched.lease.page)  # a worker has sent it to the store by now
         self._scheduler.close(fetched.lease)
 
     def _forget_lapsed(self) -> None:

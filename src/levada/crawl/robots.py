@@ -100,6 +100,13 @@ class RobotsCache:
             return RobotsVerdict(known.record.trouble, asked, delay)
         return RobotsVerdict(None if self._allows(known, url) else Reason.ROBOTS, asked, delay)
 
+    def ask_anew(self, site: str) -> None:
+        """Forget that a robots.txt of this site could not be fetched."""
+        for origin in (f"https://{site}", f"http://{site}"):
+            known = self._known.get(origin)
+            if known is not None and known.record.trouble:
+                del self._known[origin]
+
     def closes(self, url: str) -> bool:
         """Whether a known robots.txt forbids this URL."""
         known = self._known.get(origin_of(url))

@@ -21,18 +21,20 @@ import msgspec
 from levada.core.clock import first_of
 from levada.core.errors import LevadaError, StoreError
 from levada.core.reasons import Reason
-from levada.core.records import CollectionStats, Lease
+from levada.core.records import CollectionStats, Lease, PlanSelection, Signals
 from levada.core.reports import StageSummary, StageView
 from levada.core.settings import Settings
+from levada.crawl.checks import CheckStep
 from levada.crawl.commands import CommandStep
 from levada.crawl.commits import CrawlPorts
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.in_flight import InFlightLeases
 from levada.crawl.link_filter import LinkFilter
+from levada.crawl.network import NetworkWatch
 from levada.crawl.politeness import PolitenessQueue
 from levada.crawl.progress import CrawlProgress
 from levada.crawl.robots import RobotsCache, RobotsVerdict, named_sitemaps
-from levada.crawl.sites import Backoff, SiteCache
+from levada.crawl.sites import SITE_AWAY, Backoff, SiteCache, SiteHealth
 from levada.crawl.visits import Fetched
 from levada.pages.robots import RobotsRules
 
@@ -40,6 +42,7 @@ log = logging.getLogger(__name__)
 
 _INSTANT = 1.0  # wall-clock seconds
 _TICK = 0.02  # wall-clock seconds: nothing is polled more often
+_RECOVERED_AT_ONCE = 500  # pages in a transaction
 _PATIENCE = 30.0  # wall-clock seconds to wait for a page that others hold
 
 
@@ -119,8 +122,9 @@ class Transport(ABC):
 class Scheduler:
     """Schedules the visits of a collection; with `once`, until every page that was due at the start is visited.
 
-    With `only`, that page is visited once, whenever it is due, and no other. If it cannot be leased for a while,
-    the crawl ends without a visit.
+    With `only`, those pages are visited once, whenever they are due, and no other. If none of them can be leased for
+    a while, the crawl ends without those that are left. `alone` says that no other process leases pages of the
+    collection meanwhile.
     """
 
     def __init__(
@@ -133,7 +137,8 @@ class Scheduler:
         *,
         once: bool = False,
         max_pages: int | None = None,
-        only: str | None = None,
+        only: Sequence[str] | None = None,
+        alone: bool = True,
     ) -> None:
         self.ports = ports
         self.settings = settings
@@ -145,7 +150,7 @@ class Scheduler:
         self._transport = transport
         self._cutoff = progress.started if once else None
         self._only = only
-        self._max_pages = 1 if only else max_pages
+        self._max_pages = max_pages
         self._begun = 0  # visits
         self._worth_waiting = 0.0  # until then, a crawl with `once` waits for a site that sent a Retry-After
         polite, budget, self._speed = settings.politeness, settings.budget, settings.clock.speed
@@ -166,6 +171,28 @@ class Scheduler:
         self._robots = RobotsCache(ports.fetcher, self._sites, self._clock, polite, self._read_robots)
         self._more_there = True  # the last lease call returned pages: another may return more
         self._news = asyncio.Event()
+        self._checks = CheckStep(
+            ports,
+            executor,
+            self.politeness_queue,
+            self._sites,
+            self.open,
+            lease_seconds=self._lease_seconds,
+            delay=polite.delay,
+            alone=alone,
+            ask_robots_anew=self._robots.ask_anew,
+        )
+        self.network = NetworkWatch(
+            ports,
+            executor,
+            self.politeness_queue,
+            self._sites,
+            speed=self._speed,
+            due_again=lambda: progress.started if once else self._clock.now(),
+            ask_robots_anew=self._robots.ask_anew,
+            on_down=self._release_waiting,
+            on_change=self._news.set,
+        )
         self._execute = CommandStep(
             ports,
             settings,
@@ -174,6 +201,7 @@ class Scheduler:
             link_filter=self.link_filter,
             sites=self._sites,
             open_leases=self.open,
+            checks=self._checks,
             on_news=self._news.set,
         )
         self._turns: set[asyncio.Task[None]] = set()
@@ -199,9 +227,10 @@ class Scheduler:
         """Run until stopped or, with `once`, until every due page is visited."""
         try:
             await self._execute.begin()
+            await self._checks.want(self._only or (), keep=False)
             async with asyncio.TaskGroup() as self._tasks:
                 self._tasks.create_task(self._transport.run())
-                work = (*beside, self._execute.run(), *self._transport.beside())
+                work = (*beside, self._execute.run(), self.network.run(), *self._transport.beside())
                 others = [self._tasks.create_task(each) for each in work]
                 await self._lease_until_done()
                 await _cancelled([*others, *self._turns])
@@ -231,10 +260,15 @@ class Scheduler:
         poll = self._transport.poll
         while not self.stopped:
             self._news.clear()
+            if self._gives_up:
+                self.stop("offline")
+                continue
+            if len(self._checks) and self._may_lease:
+                await self._lease_checks()
             room = self._room()
-            if self.paused or self._transport.held or (room <= 0 and self.open):
+            if not self._may_lease or (room <= 0 and self.open):
                 self._more_there = True
-                await first_of(self._news, self._clock.sleep(poll))
+                await first_of(self._news, self._clock.sleep(self._until_checks(poll)))
                 continue
             leases = await self._lease(room)
             self._more_there = bool(leases)
@@ -249,16 +283,34 @@ class Scheduler:
             else:
                 await first_of(self._news, self._clock.sleep(await self._until_due()))
 
+    @property
+    def _may_lease(self) -> bool:
+        return not (self.paused or self._transport.held or self.network.down is not None)
+
+    @property
+    def _gives_up(self) -> bool:
+        """Whether this crawl should end because the network is down, and not wait for it."""
+        return (self._cutoff is not None or self._only is not None) and self.network.gives_up
+
     async def _lease(self, room: int) -> list[Lease]:
-        frontier, now, seconds = self.ports.frontier, self._clock.now(), self._lease_seconds
         if self._only is None:
-            return await self.executor.run(frontier.lease, now, room, seconds, self._cutoff)
-        if room <= 0:
-            return []
-        lease = await self.executor.run(frontier.lease_url, self._only, now, seconds)
-        if lease is None and not self.open and now > self.progress.started + _PATIENCE * self._speed:
+            now, seconds = self._clock.now(), self._lease_seconds
+            return await self.executor.run(self.ports.frontier.lease, now, room, seconds, self._cutoff)
+        idle = not self.open and len(self._checks)
+        if idle and self._clock.now() > self._checks.progress_at + _PATIENCE * self._speed:
             self.stop("limit")
-        return [lease] if lease is not None else []
+        return []
+
+    async def _lease_checks(self) -> None:
+        """Put the pages that a user wants now before all others."""
+        for lease in await self._checks.lease():
+            if self.open.take(lease):
+                self.politeness_queue.put_first(lease)
+        self.pump()
+
+    def _until_checks(self, poll: float) -> float:
+        """Seconds until the frontier is asked again: not many if a user waits for pages."""
+        return min(poll, 10 * _TICK * self._speed) if len(self._checks) and self._may_lease else poll
 
     def _room(self) -> int:
         """How many pages to lease: enough to stay busy, no more than can be fetched before a lease ends."""
@@ -280,6 +332,8 @@ class Scheduler:
         """Whether nothing is left that this crawl should wait for."""
         if self._reached_limit:
             return True
+        if self._only is not None:
+            return not len(self._checks)
         if self._cutoff is None or self._clock.now() <= self._worth_waiting:
             return False
         stats = await self.executor.run(self.ports.frontier.stats, self._cutoff)
@@ -287,7 +341,7 @@ class Scheduler:
 
     async def _until_due(self) -> float:
         """Seconds until something can be leased if there is no news."""
-        poll, tick = self._transport.poll, _TICK * self._speed
+        poll, tick = self._until_checks(self._transport.poll), _TICK * self._speed
         if self._only is not None:
             return tick  # its site's turn comes soon
         if poll <= 25 * tick:
@@ -296,6 +350,20 @@ class Scheduler:
         if next_due is not None and next_due <= now:
             return 25 * tick  # due, but not for this crawl
         return poll if next_due is None else min(poll, max(tick, next_due - now))
+
+    async def _release_waiting(self) -> None:
+        leases = [self.open.let_go(lease) for lease in self.politeness_queue.drain()]
+        if leases:
+            await self.executor.run(self.ports.frontier.release, leases)
+
+    async def _recover(self, site: str) -> None:
+        """Make the pages due that failed while their site could not be reached."""
+        selection, after = PlanSelection(site, later_than=self._clock.now(), failing=True), 0
+        while pages := await self.executor.run(self.ports.frontier.planned, selection, after, _RECOVERED_AT_ONCE):
+            after, now = pages[-1].id, self._clock.now()
+            due = [(page, Signals.NOTHING, now) for page in pages if page.reason in SITE_AWAY]
+            await self.executor.run(self.ports.hints.bring_forward, due)
+        self._news.set()
 
     async def _give_back(self) -> None:
         left = self._transport.unsent(self.open.drain())
@@ -318,13 +386,13 @@ class Scheduler:
             self.start(self._turn(lease))
         for lease in self.politeness_queue.stale():
             self.close(lease)
-        if self._more_there and not (self._transport.held or self.paused) and self._room():
+        if self._more_there and self._may_lease and self._room():
             self._more_there = False
             self._news.set()
         self._arm(now)
 
     def _has_room(self) -> bool:
-        return not self.stopped and not self.paused and self._transport.has_room()
+        return not (self.stopped or self.paused or self.network.down is not None) and self._transport.has_room()
 
     def _arm(self, now: float) -> None:
         ready = self.politeness_queue.next_ready()
@@ -374,10 +442,14 @@ class Scheduler:
 
     # How turns end
 
-    async def answered(self, fetched: Fetched) -> None:
-        """Take the end of a visit or a refusal: it decides when the site is fetched next."""
+    async def answered(self, fetched: Fetched) -> bool:
+        """Take the end of a visit or a refusal: it decides when the site is fetched next.
+
+        False if it does not count, because the network is down.
+        """
         site = fetched.lease.page.site
-        backoff = await self._sites.after(fetched)
+        counts = await self.network.counts(fetched)
+        health = await self._sites.after(fetched) if counts else SiteHealth()
         now = self._clock.now()
         due = now
         if self._transport.delay_from_answer and fetched.response is not None:
@@ -386,8 +458,17 @@ class Scheduler:
             self.start(self._finish(site, due - now))
         else:
             self.politeness_queue.finished(site, now)
-        if backoff is not None:
-            await self._back_off(site, backoff)
+        if health.backoff is not None:
+            await self._back_off(site, health.backoff)
+        if health.recovered:
+            self.start(self._recover(site))
+        return counts
+
+    async def put_back(self, lease: Lease) -> None:
+        """Take back a page whose visit does not count; it is due as before."""
+        self._begun -= 1
+        await self.executor.run(self.ports.frontier.release, [self.open.let_go(lease)])
+        self.pump()
 
     def returned(self, lease: Lease) -> None:
         """Take back a page that was not fetched: it comes next."""

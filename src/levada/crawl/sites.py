@@ -61,9 +61,17 @@ def largest(*delays: float | None) -> float | None:
     return max((delay for delay in delays if delay is not None), default=None)
 
 
+def _readable(record: SiteRecord) -> tuple[tuple[str, RobotsRecord], ...]:
+    """Its robots.txt by scheme, without those that could not be fetched."""
+    return tuple(entry for entry in record.robots if entry[1].trouble is None)
+
+
 _NO_ANSWER = {Reason.DNS, Reason.CONNECT, Reason.TLS, Reason.PROTOCOL, Reason.SECONDS, Reason.MIN_RATE}
 SITE_TROUBLE = frozenset({*_NO_ANSWER, Reason.ROBOTS_UNREACHABLE})
 """The reasons that say something about a site and not only about a page."""
+
+SITE_AWAY = frozenset({Reason.DNS, Reason.CONNECT, Reason.ROBOTS_UNREACHABLE})
+"""Those for which a page is due again as soon as its site works again: they never concern one page alone."""
 
 
 class Backoff(msgspec.Struct, frozen=True):
@@ -71,6 +79,13 @@ class Backoff(msgspec.Struct, frozen=True):
 
     until: float
     was_asked_for: bool  # by a Retry-After
+
+
+class SiteHealth(msgspec.Struct, frozen=True):
+    """What an answer says about its site: whether a backoff begins, or whether failures in a row have ended."""
+
+    backoff: Backoff | None = None
+    recovered: bool = False
 
 
 @dataclass
@@ -108,11 +123,13 @@ class SiteCache:
             delay = record.delay
         await self._save(msgspec.structs.replace(record, robots=(*others, (scheme, robots)), delay=delay))
 
-    async def answered(self, site: str) -> None:
-        """Forget the failures of a site that works. Its current backoff stays."""
+    async def answered(self, site: str) -> bool:
+        """Forget the failures of a site that works; returns whether they had begun a backoff, which stays."""
         record = self._kept.get(site)
-        if record is not None and record.failures:
-            await self._save(msgspec.structs.replace(record, failures=0))
+        if record is None or not record.failures:
+            return False
+        await self._save(msgspec.structs.replace(record, failures=0))
+        return record.failures >= self.settings.backoff_after
 
     async def failed(self, site: str, now: float) -> float | None:
         """Count a failure; returns the end of the backoff, if there is one."""
@@ -144,8 +161,28 @@ class SiteCache:
         if record.dropped:
             await self._save(msgspec.structs.replace(record, rest_until=0.0))
 
-    async def after(self, fetched: Fetched) -> Backoff | None:
-        """Record how the site answered, or that it did not; returns the backoff that follows, if any."""
+    async def try_again(self, site: str, now: float) -> None:
+        """End a backoff that failures began, for a page that a user wants now; the next failure begins a longer one.
+
+        A site that was dropped, or asked by a Retry-After to be left alone, rests on.
+        """
+        record = await self.get(site)
+        if record.dropped:
+            return
+        robots = _readable(record)
+        rest_until = 0.0 if record.failures else record.rest_until
+        if robots != record.robots or (rest_until != record.rest_until > now):
+            await self._save(msgspec.structs.replace(record, robots=robots, rest_until=rest_until))
+
+    async def forgive(self, site: str) -> None:
+        """Forget failures that were not the site's, and the backoff that they began."""
+        record = await self.get(site)
+        if not record.dropped and (record.failures or _readable(record) != record.robots):
+            record = msgspec.structs.replace(record, failures=0, rest_until=0.0, robots=_readable(record))
+            await self._save(record)
+
+    async def after(self, fetched: Fetched) -> SiteHealth:
+        """Record how the site answered, or that it did not."""
         site, now = fetched.lease.page.site, fetched.at
         response = fetched.response
         trouble = fetched.refused if response is None else response.reason
@@ -153,13 +190,12 @@ class SiteCache:
             wait = retry_after(response.header("retry-after"), now, self.settings.max_backoff)
             if wait:  # a wait that is over does not say when the site works again
                 await self.back_off(site, now + wait)
-                return Backoff(now + wait, was_asked_for=True)
+                return SiteHealth(Backoff(now + wait, was_asked_for=True))
         if trouble in SITE_TROUBLE or (response is not None and (response.status >= 500 or response.status == 429)):
             until = await self.failed(site, now)
-            return None if until is None else Backoff(until, was_asked_for=False)
-        if response is not None and response.status:
-            await self.answered(site)
-        return None
+            return SiteHealth(None if until is None else Backoff(until, was_asked_for=False))
+        recovered = response is not None and response.status > 0 and await self.answered(site)
+        return SiteHealth(recovered=recovered)
 
     async def _save(self, record: SiteRecord) -> None:
         if not record.admitted and record.site in self.admitted:
