@@ -13,18 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from levada.collection.addresses import dropped_words, spellings
 from levada.collection.commands import Receipt, open_commands
 from levada.collection.reader import CollectionReader
-from levada.core.commands import AddSeeds, ChangeBudget, DropSite, Pause, Resume
-from levada.core.durations import relative
-from levada.core.errors import NotFound, Refused, StoreLocked, UsageError
+from levada.core.commands import AddSeeds, ChangeBudget, CheckNow, DropSite, Pause, Resume
+from levada.core.errors import NotFound, StoreLocked, UsageError
 from levada.core.folder import DataFolder
 from levada.core.records import FoundUrl, VisitResult
 from levada.core.settings import CrawlSettings, Settings
-from levada.pages.urls import site_of
 
 if TYPE_CHECKING:
+    from levada.collection.checking import OnProgress
     from levada.collection.events import CheckResult, PageEvent
     from levada.collection.notifications import Notifications
     from levada.collection.storage.backup import BackupReport
@@ -214,7 +212,7 @@ class Collection(CollectionReader):
         *,
         once: bool = False,
         max_pages: int | None = None,
-        only: str | None = None,
+        only: Sequence[str] | None = None,
         on_committed: Callable[[Sequence[VisitResult]], None] = lambda visits: None,
     ) -> AsyncIterator[Crawl]:
         """A crawl that is ready to `run()`, for example to show its progress. On exit, all pages are searchable.
@@ -253,6 +251,8 @@ class Collection(CollectionReader):
     def check(self, url: str) -> CheckResult:
         """Visit one page now, whatever its plan says, within politeness and robots.txt. A new URL is added first.
 
+        If a crawl runs in another process, it visits the page before all others.
+
         >>> check = news.check(start)
         >>> print(check.outcome)
         unchanged
@@ -265,43 +265,78 @@ class Collection(CollectionReader):
         >>> asyncio.run(news.acheck(start)).changed
         False
         """
-        from levada.collection.diff import diff_of
-        from levada.collection.events import CheckResult, page_event
-        from levada.collection.starts import seeds
+        command = self._check_command((url,), "", False)
+        async with aclosing(self._checked(command, None)) as results:
+            return await anext(results)
 
-        known = next((page for each in spellings(url) if (page := self._reader().store.page(each))), None)
-        address = known.url if known else seeds([url])[0].url
-        self._must_be_askable(address)
-        met: list[VisitResult] = []
-        start = [] if known else seeds([address])
-        async with self.crawling(start, only=address, on_committed=met.extend) as work:
-            await work.run()
-        result = next((each for each in met if each.lease.page.url == address), None)
-        if result is None:
-            self._must_be_askable(address)
-            raise StoreLocked(f"{address} is being visited by another process, or its site just was: try again")
-        event = page_event(result)
-        changed = event.outcome == "changed"
-        reader = self._reader()
-        page = reader.store.page(address)
-        diff = diff_of(reader.store, page) if changed and page is not None else None
-        return CheckResult(address, event.outcome, event.reason, changed, diff, event)
+    def check_all(
+        self, *urls: str, site: str = "", every: bool = False, on_progress: OnProgress | None = None
+    ) -> Iterator[CheckResult]:
+        """Visit these pages now, or all pages of a site, or with `every` all there are; yields each result.
 
-    def _must_be_askable(self, address: str) -> None:
-        """Raise if the site is dropped or in backoff, or if the crawl is paused."""
-        reader = self._reader()
-        site, now = reader.store.site(site_of(address)), reader.clock.now()
-        if site is not None and site.dropped:
-            raise Refused(dropped_words(address))
-        if site is not None and site.rest_until > now:
-            again = relative(site.rest_until, now)
-            raise Refused(f"{site.site} failed too often, or asked to be left alone: asked again {again}")
-        with closing(open_commands(self._folder)) as commands:
-            paused = commands.desired_state().paused
-            for _, command in commands.pending():
-                paused = isinstance(command, Pause) or (paused and not isinstance(command, Resume))
-        if paused:
-            raise Refused(f"the crawl in {self.path} is paused: resume it first")
+        If a crawl runs in another process, it visits them before all others. Of a site, or of all pages, only those
+        are yielded that did not stay as they were.
+
+        >>> [str(check.outcome) for check in news.check_all(start)]
+        ['unchanged']
+        """
+        command = self._check_command(urls, site, every)
+        _refuse_running_loop("acheck_all")
+        with _runner() as runner:
+            results = self._checked(command, on_progress)
+            try:
+                while (result := runner.run(_next(results))) is not None:
+                    yield result
+            finally:
+                runner.run(results.aclose())
+
+    async def acheck_all(
+        self, *urls: str, site: str = "", every: bool = False, on_progress: OnProgress | None = None
+    ) -> AsyncGenerator[CheckResult, None]:
+        """Like `check_all`, in a running event loop. Use `contextlib.aclosing` if you leave the loop early.
+
+        >>> async def check():
+        ...     return [str(check.outcome) async for check in news.acheck_all(start)]
+        >>> asyncio.run(check())
+        ['unchanged']
+        """
+        async with aclosing(self._checked(self._check_command(urls, site, every), on_progress)) as results:
+            async for result in results:
+                yield result
+
+    def check_later(self, *urls: str, site: str = "", every: bool = False) -> Receipt:
+        """Have the running crawl, or the next one, visit these pages before all others, without waiting for it.
+
+        >>> news.check_later(start).waiting
+        1
+        """
+        return self.submit_check(self._check_command(urls, site, every))
+
+    def submit_check(self, command: CheckNow) -> Receipt:
+        return self._view().submit(command)
+
+    def check_notes(self, *urls: str, site: str = "") -> list[str]:
+        """Sentences about sites that a check tries although they rest after failures.
+
+        >>> news.check_notes(start)
+        []
+        """
+        from levada.collection.checking import check_notes
+
+        return check_notes(self._reader(), self._check_command(urls, site, not (urls or site)))
+
+    def _check_command(self, urls: Sequence[str], site: str, every: bool) -> CheckNow:
+        from levada.collection.checking import check_command
+
+        return check_command(self._reader(), urls, site, every)
+
+    def _checked(self, command: CheckNow, on_progress: OnProgress | None) -> AsyncGenerator[CheckResult, None]:
+        from levada.collection.checking import checked, no_progress
+
+        return checked(self, self._reader, command, on_progress or no_progress)
+
+    def folder_held_here(self) -> bool:
+        return self._folder.is_held_here()
 
     def _run(self, work: Callable[[], Coroutine[Any, Any, T]], instead: str) -> T:
         self._must_be_open()

@@ -58,6 +58,7 @@ class LiveStatus(msgspec.Struct, frozen=True):
     paused: bool = False
     held: bool = False  # leasing waits because a queue is full
     plugin_failures: dict[str, int] = {}  # by setting and name
+    offline: float | None = None  # since when nothing answers, because the network is down
 
 
 class LiveStatusWriter:
@@ -108,6 +109,7 @@ class LiveStatusWriter:
             paused=crawl.paused,
             held=crawl.held,
             plugin_failures=progress.plugin_failures(),
+            offline=crawl.offline,
         )
 
     def _pace(self, wall: float, visits: int) -> float:
