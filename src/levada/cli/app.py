@@ -75,6 +75,7 @@ COMMANDS = {
             "run.crawl",
             "Crawls from the URLs given, stores every page, and revisits it when that is worth it.",
         ),
+        "check": ("run.check", "Visits pages now, whatever their plans say, and shows what changed on them."),
         "serve": ("run.serve", "Serves the dashboard and the API, beside a running crawl or alone."),
         "notify": ("notify", "Tells you of changes by mail, Slack, Matrix, Telegram, ntfy and others."),
         "doctor": (

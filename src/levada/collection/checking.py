@@ -29,6 +29,7 @@ from levada.store.reading import OpenedCollection
 
 if TYPE_CHECKING:
     from levada.collection.collection import Collection
+    from levada.collection.view import CollectionView
 
 OnProgress = Callable[[int, int, str], None]
 """Called with how many pages are done, how many there are, and what is being done."""
@@ -103,10 +104,10 @@ def _address(reader: OpenedCollection, url: str) -> str:
 
 
 async def checked(
-    collection: Collection, reader: Callable[[], OpenedCollection], command: CheckNow, on_progress: OnProgress
+    collection: Collection, view: Callable[[], CollectionView], command: CheckNow, on_progress: OnProgress
 ) -> AsyncGenerator[CheckResult, None]:
     """The results, each as it comes. Of a site or of all pages, unchanged ones are only counted."""
-    run = _Checking(collection, reader, command, on_progress)
+    run = _Checking(collection, view, command, on_progress)
     while not run.is_done:
         async for result in run.by_own_crawl():
             yield result
@@ -119,13 +120,13 @@ class _Checking:
     def __init__(
         self,
         collection: Collection,
-        reader: Callable[[], OpenedCollection],
+        view: Callable[[], CollectionView],
         command: CheckNow,
         on_progress: OnProgress,
     ) -> None:
         self.is_done = False
         self._collection = collection
-        self._reader = reader
+        self._view = view
         self._site = "" if command.site == EVERY_SITE else command.site
         self._command = command
         self._show = on_progress
@@ -148,7 +149,7 @@ class _Checking:
         try:
             work = await crawling.__aenter__()
         except StoreLocked:
-            if self._collection.folder_held_here():
+            if self._view().folder.is_held_here():
                 raise  # by a crawl of this process: it may be waiting for us
             return
         self.is_done = True
@@ -165,7 +166,7 @@ class _Checking:
                     self._left.pop(url, None)
                     self._show(done, max(done, total), "visiting")
                     event = page_event(result)
-                    if self._command.urls or event.outcome is not PageOutcome.UNCHANGED:
+                    if self._command.urls or _is_news(event, result.lease.page.reason):
                         yield self._result(event)
             finally:
                 work.stop()
@@ -211,8 +212,9 @@ class _Checking:
             await asyncio.sleep(_LOOK)
         if self.is_done and not self._command.urls:
             for url in self._failing(at):
-                if url not in told:
-                    yield self._result(self._met(url))
+                event = self._met(url)
+                if url not in told and event.outcome is PageOutcome.FAILED:
+                    yield self._result(event)
 
     def _own_pages(self) -> list[str] | None:
         """The pages to visit; None: all that are due, which all are by then."""
@@ -227,7 +229,7 @@ class _Checking:
         command = self._command
         if self._left:
             command = msgspec.structs.replace(command, urls=tuple(self._left))
-        return self._collection.submit_check(command).number
+        return self._view().submit(command).number
 
     def _is_pending(self, number: int) -> bool:
         with closing(open_commands(self._reader().folder)) as commands:
@@ -247,6 +249,9 @@ class _Checking:
         while pages := self._reader().store.planned(selection, after, _AT_ONCE):
             after = pages[-1].id
             yield from (page.url for page in pages)
+
+    def _reader(self) -> OpenedCollection:
+        return self._view().collection()
 
     def _now(self) -> float:
         return self._reader().clock.now()
@@ -269,12 +274,15 @@ class _Checking:
         return CheckResult(event.url, event.outcome, event.reason, changed, diff, event)
 
 
+def _is_news(event: PageEvent, before: Reason | None) -> bool:
+    """Whether the page is not as it was, or could not be visited."""
+    return event.outcome in (PageOutcome.NEW, PageOutcome.CHANGED, PageOutcome.FAILED) or event.reason is not before
+
+
 def _event_of(page: PageRecord, title: str) -> PageEvent:
     """The last visit of a page, as far as its record tells. The number of links is not kept."""
     last = page.history[-1] if page.history else None
-    at = last.at if last is not None else page.found_at
-    if page.failures and page.next_visit is not None:
-        at = max(at, page.found_at)
+    at = last.at if last is not None else page.found_at  # of a visit that failed, the time is not kept
     outcome = _outcome_of(page)
     compared = outcome in (PageOutcome.NEW, PageOutcome.CHANGED, PageOutcome.UNCHANGED)
     return PageEvent(

@@ -310,10 +310,7 @@ class Collection(CollectionReader):
         >>> news.check_later(start).waiting
         1
         """
-        return self.submit_check(self._check_command(urls, site, every))
-
-    def submit_check(self, command: CheckNow) -> Receipt:
-        return self._view().submit(command)
+        return self._view().submit(self._check_command(urls, site, every))
 
     def check_notes(self, *urls: str, site: str = "") -> list[str]:
         """Sentences about sites that a check tries although they rest after failures.
@@ -333,10 +330,7 @@ class Collection(CollectionReader):
     def _checked(self, command: CheckNow, on_progress: OnProgress | None) -> AsyncGenerator[CheckResult, None]:
         from levada.collection.checking import checked, no_progress
 
-        return checked(self, self._reader, command, on_progress or no_progress)
-
-    def folder_held_here(self) -> bool:
-        return self._folder.is_held_here()
+        return checked(self, self._view, command, on_progress or no_progress)
 
     def _run(self, work: Callable[[], Coroutine[Any, Any, T]], instead: str) -> T:
         self._must_be_open()
@@ -423,7 +417,7 @@ def _runner() -> asyncio.Runner:
     return asyncio.Runner(loop_factory=uvloop.new_event_loop)
 
 
-async def _next(events: AsyncGenerator[PageEvent, None]) -> PageEvent | None:
+async def _next(events: AsyncGenerator[T, None]) -> T | None:
     return await anext(events, None)
 
 

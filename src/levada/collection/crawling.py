@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, closing
 from levada.collection.commands import open_commands
 from levada.collection.components import learn_from_sample, make_fetcher, make_hooks, make_parser, make_policy
 from levada.collection.live import live_file_writer
-from levada.collection.starts import add_start, limit_waits
+from levada.collection.starts import add_start, earlier_settings, limit_waits, reschedule
 from levada.core.clock import first_of, make_clock
 from levada.core.errors import StoreError
 from levada.core.folder import DataFolder
@@ -81,9 +81,10 @@ async def open_crawl(
         closing(open_commands(folder, settings)) as commands,
         closing(open_store(folder, settings.store, store_limits(settings), faults, options)) as store,
     ):
-        folder.save_settings(settings)
         if not is_shared(folder):
             store.forget_leases()  # whoever held them is dead: the lock is ours
+        reschedule(store, earlier_settings(folder, settings), settings, clock.now())  # a crash repeats it
+        folder.save_settings(settings)
         limit_waits(store, settings, clock.now())
         add_start(start, store, clock.now())
         learn_from_sample(policy, store)

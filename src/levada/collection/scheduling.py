@@ -18,7 +18,7 @@ from levada.collection.components import learn_from_sample, make_fetcher, make_p
 from levada.collection.control import ControlPlan, StagePlan, open_control, until_stopped
 from levada.collection.crawling import Following, open_followers
 from levada.collection.live import live_file_writer
-from levada.collection.starts import add_start, limit_waits
+from levada.collection.starts import add_start, earlier_settings, limit_waits, reschedule
 from levada.collection.working import CAPACITY, queue_capacities
 from levada.core.clock import SystemClock, make_clock
 from levada.core.errors import StoreError
@@ -112,7 +112,7 @@ async def _open_distributed_crawl(
         store = opened.enter_context(
             closing(open_store(folder, settings.store, store_limits(settings), options=options))
         )
-        folder.save_settings(settings)
+        earlier = earlier_settings(folder, settings)
         executor = opened.enter_context(closing(StoreExecutor()))
         names = QueueNames(make_collection_name(folder))
         add_start(start, store, clock.now())
@@ -123,6 +123,8 @@ async def _open_distributed_crawl(
         await _take_back(jobs, names, store)
         if not is_shared(folder):
             store.forget_leases()
+        reschedule(store, earlier, settings, clock.now())
+        folder.save_settings(settings)
         limit_waits(store, settings, clock.now())
 
         ports = CrawlPorts(clock, store, store, store, policy, store, fetcher, commands)
@@ -133,6 +135,7 @@ async def _open_distributed_crawl(
             ports,
             settings,
             transport,
+            alone=not is_shared(folder),
             executor=executor,
             watch=_WATCH,
             board=live_file_writer(folder, lambda: following[-1].balance),

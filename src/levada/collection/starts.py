@@ -9,12 +9,13 @@ from pathlib import Path
 import msgspec
 
 from levada.collection.addresses import refusal_words
-from levada.core.errors import LevadaError, Refused, UsageError
+from levada.core.errors import LevadaError, Refused, StoreError, UsageError
 from levada.core.folder import DataFolder
 from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, FoundUrl, PageRecord, PageState
 from levada.core.settings import DAY, Settings
 from levada.core.words import command_for, shortened
+from levada.crawl.rescheduling import Rescheduling
 from levada.pages.urls import seed_address, site_of
 from levada.store.base import Store
 from levada.store.opening import store_limits
@@ -57,6 +58,23 @@ def add_start(start: Sequence[FoundUrl], store: Store, now: float) -> int:
         if record is not None and record.dropped:
             log.warning("%s was dropped and is not visited: add it in the dashboard to take it up again", site)
     return new
+
+
+def earlier_settings(folder: DataFolder, settings: Settings) -> Settings:
+    """The settings of the crawl before; those of this one if they cannot be read."""
+    try:
+        return folder.settings()
+    except StoreError:
+        return settings
+
+
+def reschedule(store: Store, before: Settings, settings: Settings, now: float) -> None:
+    """Bring forward what the settings of this crawl want sooner than those of the crawl before."""
+    if moved := Rescheduling(store, before, settings, now).run():
+        log.info(
+            "the settings changed: %s visited sooner than planned",
+            "1 page is" if moved == 1 else f"{moved:,} pages are",
+        )
 
 
 def limit_waits(store: Store, settings: Settings, now: float) -> None:

@@ -1,4 +1,4 @@
-"""Content digests, term numbers, and the draw of the page sample.
+"""Content digests, term numbers, the draw of the page sample, and the spread of pages over time.
 
 Content comes from outside, so its digest is collision resistant (BLAKE2b). Sixteen bytes are enough to compare
 pages. Eight are enough for a term: an attacker can find two words of his own that collide and then share a count,
@@ -23,6 +23,11 @@ def drawn(page_id: int, one_in: int) -> bool:
     `((((page_id & 16777215) * 40503 + (page_id >> 24) * 30011) >> 4) & (one_in - 1)) = 0`.
     """
     return ((((page_id & 0xFFFFFF) * 40503 + (page_id >> 24) * 30011) >> 4) & (one_in - 1)) == 0
+
+
+def spread(page_id: int) -> float:
+    """A share from 0 to below 1 that is this page's own, as even as chance over all pages."""
+    return (page_id * 0x9E3779B97F4A7C15 % 2**64) / 2**64
 
 
 def term_number(term: str) -> int:

@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
-from levada.core.durations import duration
 from levada.core.records import PageRecord, Request, Signals
 from levada.crawl.commits import CrawlPorts
 from levada.crawl.executor import StoreExecutor
@@ -63,6 +62,7 @@ class NetworkWatch:
         self._on_change = on_change
         self._rule = OutageRule()
         self._charged: OrderedDict[int, PageRecord] = OrderedDict()  # failed since something was reached last
+        self._unreached: set[str] = set()  # sites, since then
         self._looking = asyncio.Lock()
         self._has_asked_the_store = False
         self._begun = asyncio.Event()
@@ -83,10 +83,14 @@ class NetworkWatch:
         if response is not None and response.status:
             if self._rule.reached(origin_of(page.url)):
                 await self._end()
-            self._charged.clear()
+            self._forget()
             return True
         if reason not in UNREACHED:
             return True
+        if len(self._unreached) < _MOST_CHARGED:
+            self._unreached.add(page.site)
+        if page.history:
+            self._rule.know(origin_of(page.url))  # it answered at some time
         self._rule.failed(fetched.at)
         if self._rule.suspicious:
             async with self._looking:  # one looks into it, and the others wait for the answer
@@ -121,7 +125,7 @@ class NetworkWatch:
             for origin in await self._executor.run(self._origins_that_answered):
                 self._rule.know(origin)
         if await self._probe():
-            self._charged.clear()  # the network works: those failures are of their sites
+            self._forget()  # the network works: those failures are of their sites
         elif self._rule.probed_in_vain():
             only = "or its only site" if self._rule.few else "as none of the sites that used to answer does"
             log.warning("nothing answers: the network seems to be down, %s; no page is charged for it", only)
@@ -168,10 +172,16 @@ class NetworkWatch:
         return response.status > 0
 
     async def _end(self) -> None:
-        """Go on, and undo what the outage did to pages and sites before it was recognised."""
-        charged = list(self._charged.values())
-        self._charged.clear()
-        for site in {page.site for page in charged}:
+        """Go on after an outage."""
+        charged = await self.undo()
+        log.info("the network is back: %d pages that had failed are due again", charged)
+        self._on_change()
+
+    async def undo(self) -> int:
+        """Undo what the outage did to pages and sites before it was recognised; returns how many pages that were."""
+        charged, sites = list(self._charged.values()), sorted(self._unreached)
+        self._forget()
+        for site in sites:
             await self._sites.forgive(site)
             self._ask_robots_anew(site)
             self._politeness_queue.lift(site, self._ports.clock.now())
@@ -179,9 +189,8 @@ class NetworkWatch:
         for start in range(0, len(charged), _AT_ONCE):
             due = [(page, Signals.NOTHING, at) for page in charged[start : start + _AT_ONCE]]
             await self._executor.run(self._ports.hints.bring_forward, due)
-        log.info("the network is back: %d pages that had failed are due again", len(charged))
-        self._on_change()
+        return len(charged)
 
-
-def outage_words(since: float, now: float) -> str:
-    return f"nothing answers for {duration(max(0.0, now - since))}: the network seems to be down"
+    def _forget(self) -> None:
+        self._charged.clear()
+        self._unreached.clear()

@@ -56,6 +56,8 @@ class OutageRule:
 
     def know(self, origin: str) -> None:
         """This origin has answered at some time."""
+        if origin in self._answered:
+            return
         self._answered.setdefault(origin)
         self._answered.move_to_end(origin, last=False)
         if len(self._answered) > _MOST_KEPT:

@@ -160,8 +160,8 @@ class OutcomeRules:
         if reason in PASSING:
             outcome = Outcome.FAILED
             pause = doubling(revisit.retry, failures - 1, longest_pause(page, revisit), page.url)
-            if page.visits and page.next_visit is not None and page.next_visit > at:
-                pause = min(pause, page.next_visit - at)  # a visit before its time does not put the planned one off
+            if (planned := _planned_anyway(page)) > at:
+                pause = min(pause, planned - at)  # a visit before its time does not put the planned one off
         else:
             outcome = Outcome.REFUSED
             pause = doubling(revisit.gone, failures - 1, revisit.ceiling, page.url)
@@ -354,6 +354,15 @@ class OutcomeRules:
             last_modified=modified,
             body_digest=digest,
         )
+
+
+def _planned_anyway(page: PageRecord) -> float:
+    """When this page would be visited, had it not been brought forward; 0 if that is not known."""
+    if not page.visits or page.next_visit is None:
+        return 0.0
+    if page.failures or not page.history or page.interval is None:
+        return page.next_visit
+    return max(page.next_visit, page.history[-1].at + page.interval)
 
 
 def longest_pause(page: PageRecord, revisit: RevisitSettings) -> float:

@@ -239,6 +239,9 @@ class Scheduler:
             raise group.exceptions[0] from None
         finally:
             await self._give_back()
+            if self.network.down is not None:
+                with suppress(StoreError):
+                    await self.network.undo()
 
     def start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Run a task until the crawl ends; its error ends the crawl."""

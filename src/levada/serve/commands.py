@@ -8,6 +8,7 @@ from typing import Annotated
 
 import msgspec
 
+from levada.collection.checking import check_command
 from levada.collection.notifications import NotificationOptions, Notifications
 from levada.collection.starts import seeds
 from levada.core.commands import AddSeeds, ChangeBudget, ControlCommand, DropSite, Pause, Resume
@@ -30,6 +31,14 @@ class SeedsAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class BudgetAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     per_hour: Annotated[int, msgspec.Meta(ge=0, le=10**9)]  # fetches; 0: no limit
+
+
+class CheckAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Either some pages, or one site, or with `every` all pages."""
+
+    urls: Annotated[list[_Address], msgspec.Meta(max_length=_MOST_SEEDS)] = []
+    site: Annotated[str, msgspec.Meta(max_length=300)] = ""
+    every: bool = False
 
 
 class OrderAnswer(msgspec.Struct, frozen=True):
@@ -67,6 +76,11 @@ def _drop(view: View, ask: SiteAsk) -> OrderAnswer:
     if view.collection().store.site(ask.site.lower()) is None:
         raise NotFound(f"no site {ask.site[:200]} is known")
     return _give(view, DropSite(ask.site.lower()))
+
+
+@_order("POST", "/check", "Visit these pages, or all of a site, before all others, whatever their plans say")
+def _check(view: View, ask: CheckAsk) -> OrderAnswer:
+    return _give(view, check_command(view.collection(), ask.urls, ask.site, ask.every))
 
 
 @_order("POST", "/pause", "Stop fetching; what is under way finishes")

@@ -18,6 +18,8 @@ from levada.core.errors import NotFound
 from levada.core.words import command_for, line, plural, shortened
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from levada.collection.diff import Diff, Hunk
     from levada.core.records import DiffLine, VersionInfo
 
@@ -175,6 +177,10 @@ def _show(change: Diff, words: bool, now: float) -> None:
     if old.title != new.title:
         out.print(f"title before: {line(old.title) or '(none)'}")
     out.print()
+    print_hunks(out, change, words)
+
+
+def print_hunks(out: Console, change: Diff, words: bool) -> None:
     for each in (word_by_word if words else unified)(change.hunks):
         out.print(each)
     if not change.hunks:

@@ -1,11 +1,11 @@
 // One page: what is on it, what changed, the visits, the estimated change rate, and why the next visit is when it is.
 
-import { ask, query } from "./api.js";
+import { ask, order, query } from "./api.js";
 import { bars, legend, visits } from "./charts.js";
 import { often } from "./often.js";
 import { ago, card, el, moment, note, number, percent, show, span, table, trouble, wide } from "./dom.js";
 
-const OFTEN = 5000;
+const OFTEN = 5000, SOON = 500;
 
 export async function open(place, { query: typed }) {
   const url = typed.get("url") || "";
@@ -14,17 +14,53 @@ export async function open(place, { query: typed }) {
     return;
   }
   const about = el("div", {}), changes = el("div", { class: "card" });
+  const check = checker(url, () => look());
   let seen = "", newest = null;
   const look = async () => {
     const [page, why] = await Promise.all([ask(`/page${query({ url })}`), ask(`/why${query({ url })}`)]);
     if (seen === `${page.visits} ${why.next_visit}`) return;
     seen = `${page.visits} ${why.next_visit}`;
+    check.saw(page, why);
     draw(about, page, why);
     if (newest !== page.version) await versions(url, changes, Number(typed.get("after")));
     newest = page.version;
   };
-  show(place, about, changes);
+  show(place, about, check.form, changes);
   return often(place, look, OFTEN);
+}
+
+// The button that has the page visited now, and what came of it: the page is looked at until it was visited once more.
+function checker(url, look) {
+  const said = el("span", { class: "small soft", role: "status" });
+  const button = el("button", { type: "button", class: "quiet" }, "Check now");
+  let visits = null, known = 0;
+  const wait = () => setTimeout(() => look().catch(() => {}).finally(() => visits !== null && button.isConnected && wait()), SOON);
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    try {
+      const told = await order("POST", "/check", { urls: [url] });
+      said.textContent = told.crawling ? "The crawl visits it as soon as its site may be asked …" : "Kept: no crawl runs now, and the next one visits it first.";
+      if (told.crawling) {
+        visits = known;
+        wait();
+      } else {
+        button.disabled = false;
+      }
+    } catch (error) {
+      said.textContent = error.message;
+      button.disabled = false;
+    }
+  });
+  const saw = (page, why) => {
+    if (visits !== null && page.visits > visits) {
+      const last = why.history.at(-1);
+      said.textContent = `Checked: ${page.reason || (last ? last.outcome : page.state)}.`;
+      visits = null;
+      button.disabled = false;
+    }
+    known = page.visits;
+  };
+  return { form: el("p", { class: "row" }, button, said), saw };
 }
 
 function draw(about, page, why) {

@@ -70,8 +70,16 @@ async function one(place, name) {
       said.textContent = error.message;
     }
   } }, "Visit it no more");
+  const check = el("button", { type: "button", class: "quiet", onclick: async () => {
+    try {
+      const receipt = await order("POST", "/check", { site: site.site });
+      said.textContent = receipt.crawling ? `The crawl visits the ${number(site.pages)} pages first; what changed appears under Changes.` : "Kept: no crawl runs now, and the next one visits these pages first.";
+    } catch (error) {
+      said.textContent = error.message;
+    }
+  } }, "Check all pages now");
   show(place, el("p", {}, el("a", { href: "#/sites" }, "← Sites")), el("h1", {}, site.site),
-    el("p", { class: "soft" }, `${number(site.pages)} pages; ${span(site.delay)} between two requests; robots.txt: ${site.robots}; a page changes ${told.changes_per_day === null ? "at a rate that is not known yet" : `about ${number(told.changes_per_day, 2)} times a day`}`), site.dropped ? el("p", { class: "warn" }, DROPPED) : drop, said,
+    el("p", { class: "soft" }, `${number(site.pages)} pages; ${span(site.delay)} between two requests; robots.txt: ${site.robots}; a page changes ${told.changes_per_day === null ? "at a rate that is not known yet" : `about ${number(told.changes_per_day, 2)} times a day`}`), site.dropped ? el("p", { class: "warn" }, DROPPED) : el("p", { class: "row" }, check, drop), said,
     el("div", { class: "grid" },
       card("Refused, and why", table(["reason", { name: "how many", num: true }, "an example"], site.refused.map((each) => [each.reason, number(each.count), el("span", { class: "mono" }, each.example)]), "Nothing was refused here."))),
     el("div", { class: "card" }, el("h2", {}, "Pages"), table(
