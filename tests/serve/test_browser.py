@@ -67,6 +67,24 @@ def test_every_view_opens_fits_and_complains_of_nothing(
     assert len(list(pictures.glob(f"*-{size}.png"))) == len(VIEWS)
 
 
+def test_check_now_shows_the_outcome_and_the_new_diff(opened: Browser, address: str, pictures: Path) -> None:
+    with open_page(opened, "wide") as page:
+        walk = Walk(page, address)
+        walk.go("now")
+        walk.go_page(walk.changed_page())
+        button, said = page.get_by_role("button", name="Check now"), page.get_by_role("status")
+        for _ in range(3):
+            button.click()
+            expect(said.filter(has_text="Checked: ")).to_be_visible(timeout=60_000)
+            expect(button).to_be_enabled()
+        walk.picture(pictures / "check-page.png")
+        page.locator("a[href^='#/sites/']").first.click()
+        page.get_by_role("button", name="Check all pages now").click()
+        expect(said.filter(has_text="The crawl visits the")).to_be_visible()
+        walk.picture(pictures / "check-site.png")
+        assert walk.complaints == []
+
+
 def test_search_finds_a_page_and_leads_to_it(opened: Browser, address: str) -> None:
     with open_page(opened, "wide") as page:
         walk = Walk(page, address)
@@ -180,6 +198,18 @@ def test_what_to_type_names_the_folder_that_is_shown(opened: Browser, tmp_path: 
             typed = page.locator("main .note code").inner_text()
             assert shlex.split(typed) == ["levada", "crawl", "--data", str(data)]
             assert not walk.is_too_wide()
+
+
+def test_who_may_only_read_is_told_so_by_the_button(opened: Browser, tmp_path: Path) -> None:
+    with (
+        served(build(tmp_path / "data"), environment=TOKENS) as found,
+        open_page(opened, "wide") as page,
+    ):
+        page.goto(found)
+        log_in(page, READER)
+        page.goto(f"{found}/#/page?url={quote(FRONT, safe='')}")
+        page.get_by_role("button", name="Check now").click()
+        expect(page.get_by_role("status").filter(has_text="read")).to_be_visible()
 
 
 def log_in(page: Page, token: str) -> None:

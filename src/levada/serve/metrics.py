@@ -36,6 +36,7 @@ METRICS = (
     _gauge("levada_up", "1 while the server answers", "up"),
     _gauge("levada_crawling", "1 while a crawl runs in the data folder", "crawling"),
     _gauge("levada_paused", "1 while the crawl is paused", "live.paused"),
+    _gauge("levada_offline_since", "Since when nothing answers, while the network seems to be down", "live.offline"),
     _gauge("levada_sites", "Sites that are known", "stats.sites"),
     _gauge("levada_addresses", "Addresses that are known", "stats.known"),
     _gauge("levada_pages", "Addresses", "stats.states", "state"),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from levada.collection.events import CheckResult
 
 _COLOUR = {"new": "green", "changed": "cyan", "gone": "red", "failed": "red", "refused": "red", "moved": "magenta"}
+_ORDER = ("changed", "new", "gone", "moved", "failed", "refused", "unchanged")
 _INTERRUPTED = 130
 
 
@@ -131,7 +132,7 @@ class _Results:
         """Print the summary. Unchanged pages of a site are only counted."""
         counts, visited = self.counts.copy(), max(checked, self.counts.total())
         counts["unchanged"] += visited - counts.total()
-        outcomes = {outcome: n for outcome, n in counts.most_common() if n}
+        outcomes = {outcome: counts[outcome] for outcome in _ORDER if counts[outcome]}
         if self._json:
             print_json({"checked": visited, "outcomes": outcomes})
         else:

@@ -195,6 +195,8 @@ def crawl(
     if report.stopped == "interrupted":
         # Ctrl-C is the regular end of a crawl without a limit; one with a limit was cut short.
         raise typer.Exit(INTERRUPTED if once or max_pages else 0)
+    if report.stopped == "offline":
+        raise typer.Exit(LevadaError.exit_code)
     for sentence in check_starts(data, start):
         tell(sentence, logging.WARNING)
     if untold:

@@ -60,7 +60,8 @@ class PlainLines:
             f"visits {progress.visits} ({progress.pace(now):.0f}/s)  stored {stats.stored}  "
             f"new {stats.unvisited}  due {stats.due}  "
             f"changed {progress.outcomes[Outcome.CHANGED]}  failed {progress.failed.total()}  "
-            f"refused {progress.refused.total()}  estimated current {_percent(fresh)}{'  paused' * work.paused}",
+            f"refused {progress.refused.total()}  estimated current {_percent(fresh)}{'  paused' * work.paused}"
+            f"{'  network down' * (work.offline is not None)}",
             file=sys.stderr,
             flush=True,
         )
@@ -173,6 +174,8 @@ def _bar(view: StageView) -> str:
 def _state(work: RunningCrawl, hint: str) -> str:
     if work.paused:
         return "paused by a command: nothing is fetched until it is resumed"
+    if work.offline is not None:
+        return "nothing answers: the network seems to be down; it goes on by itself"
     return "held back: a queue is full" if work.held else hint
 
 
@@ -227,6 +230,8 @@ def summary(report: Report, folder: str) -> str:
     if report.unvisited and report.stopped == "done":
         left = plural(report.unvisited, "URL")
         lines.append(f"not visited: {left} of sites that failed and rest now; the same command visits them later")
+    if report.stopped == "offline":
+        lines.append("nothing answers: the network seems to be down; the same command goes on later, and no page waits")
     if report.pages:
         lines.append(f"estimated current: {_percent(report.believed_current)} of the stored pages")
         lines.append(f'next: levada search "words" --data {folder}   ·   levada why URL --data {folder}')

@@ -47,7 +47,7 @@ export function connect(say) {
       remember(past.estimated, latest.live.believed_current);
       remember(past.due, latest.live.due);
     }
-    say(latest.crawling ? (latest.live?.paused ? "paused" : "crawling") : "no crawl runs", latest.crawling ? "on" : "");
+    say(latest.crawling ? (latest.live?.paused ? "paused" : latest.live?.offline ? "network down" : "crawling") : "no crawl runs", latest.crawling ? "on" : "");
     for (const look of watchers) look(latest, changes);
   });
   source.addEventListener("error", () => {

@@ -34,6 +34,7 @@ function draw(status, top, charts, below) {
     figure(number(standing.due), `due, ${number(standing.unvisited)} never visited`),
     figure(percent(live?.budget_used, 0), budget(live)),
     figure(size(standing.bytes), `${number(standing.sites)} sites, ${number(standing.known)} addresses`))),
+    live?.offline ? el("p", { class: "note warn" }, "Nothing answers: the network seems to be down. The crawl tries it again and again, goes on by itself, and charges no page for it.") : null,
     live ? null : note("No crawl runs in this folder; this is how it was left. Go on with:", command("crawl", status)));
   show(charts,
     card("Pages per second", past.pace.length > 1 ? lines([{ values: past.pace }], { words: "Pages per second over the last minutes" }) : waiting(live)),
