@@ -21,7 +21,7 @@ def world(settings: str = SLOW, count: int = 40) -> tuple[World, MemoryCommandQu
         web[site] = page(f"home {site}", *(f"/{n}" for n in range(count)))
         web |= {f"{site}{n}": page(f"{site} {n}") for n in range(count)}
     commands = MemoryCommandQueue()
-    return World(web, settings, commands=commands), commands  # type: ignore[arg-type]
+    return World(web, settings, commands=commands), commands
 
 
 def asked(place: World, url: str, after: float) -> list[float]:
