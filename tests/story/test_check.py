@@ -26,6 +26,8 @@ from tests.serve.conftest import Open, open_server
 
 __all__ = ["open_server"]
 
+pytestmark = pytest.mark.timeout(300)  # each command is a process of its own
+
 PAGES = ("one", "two", "three")
 
 

@@ -37,6 +37,7 @@ function checker(url, look) {
   const wait = () => setTimeout(() => look().catch(() => {}).finally(() => visits !== null && button.isConnected && wait()), SOON);
   button.addEventListener("click", async () => {
     button.disabled = true;
+    said.textContent = "";
     try {
       const told = await order("POST", "/check", { urls: [url] });
       said.textContent = told.crawling ? "The crawl visits it as soon as its site may be asked …" : "Kept: no crawl runs now, and the next one visits it first.";
