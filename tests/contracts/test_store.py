@@ -15,7 +15,7 @@ from levada.store.memory import MemoryStore
 from levada.store.postgresql import PostgresqlStore
 from levada.store.sharded import ShardedStore, ShardPlan
 from levada.store.sqlite import SqliteStore
-from levada.testing import StoreContract
+from levada.testing import ForgettingContract, StoreContract
 from levada.testing.store.visits import OpenStore
 from tests.contracts.conftest import OpenShard
 from tests.in_memory import FixedPlan
@@ -23,22 +23,22 @@ from tests.schemas import Schemas
 from tests.sharded import sharded_sqlite
 
 
-class TestMemory(StoreContract):
+class TestMemory(StoreContract, ForgettingContract):
     def make(self, folder: Path, limits: StoreLimits) -> Store:
         return MemoryStore(limits=limits)
 
 
-class TestSqlite(StoreContract):
+class TestSqlite(StoreContract, ForgettingContract):
     def make(self, folder: Path, limits: StoreLimits) -> Store:
         return SqliteStore(folder / "pages.db", limits=limits)
 
 
-class TestShardedSqlite(StoreContract):
+class TestShardedSqlite(StoreContract, ForgettingContract):
     def make(self, folder: Path, limits: StoreLimits) -> Store:
         return sharded_sqlite(folder, limits, 3)
 
 
-class TestPostgresql(StoreContract):
+class TestPostgresql(StoreContract, ForgettingContract):
     @pytest.fixture
     def open_store(self, schemas: Schemas) -> Iterator[OpenStore]:
         opened: list[PostgresqlStore] = []

@@ -30,6 +30,12 @@ def spread(page_id: int) -> float:
     return (page_id * 0x9E3779B97F4A7C15 % 2**64) / 2**64
 
 
+def tombstone(key: str, name: str) -> str:
+    """The keyed hash of a URL or site that was forgotten, in hex. Without the key nobody can try out names."""
+    data = name.encode("utf-8", "surrogatepass")
+    return blake2b(data, digest_size=16, key=bytes.fromhex(key), person=b"levada forgotten").hexdigest()
+
+
 def term_number(term: str) -> int:
     """The number of a term, from -2^63 to 2^63 - 1; 0 only for the empty term."""
     if not term:

@@ -61,6 +61,7 @@ class Reason(StrEnum):
     NEAR_DUPLICATES = "near-duplicates"
     DUPLICATE = "duplicate"
     REDIRECTED = "redirected"
+    FORGOTTEN = "forgotten"  # deleted by `levada forget`, until it is named as a start again
     PLUGIN = "plugin"  # a plug-in raised, hung or answered nonsense
     # A fault of our own, logged with its trace
     INTERNAL = "internal"

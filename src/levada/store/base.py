@@ -13,9 +13,17 @@ from typing import Protocol
 import msgspec
 
 from levada.core.protocols import ChangeHints, Documents, Frontier, PageSample, Sites
-from levada.core.records import NewVersion, OutboxLink, PageRecord, SiteRecord
+from levada.core.records import FoundUrl, NewVersion, OutboxLink, PageRecord, SiteRecord
 
 MOST_SHARDS = 256
+
+
+class Retention(msgspec.Struct, frozen=True):
+    """Which versions of a page are kept; the newest always is, unless the page is gone. 0: no limit."""
+
+    versions: int = 0
+    seconds: float = 0.0
+    thin: bool = False  # all of the last day, then one per day, after thirty days one per week
 
 
 class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +31,8 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     max_pages_per_site: int = 10_000  # known URLs of one site; more are refused (site-full)
     keep_versions: int = 10  # per page; older ones are deleted when a new one is stored
+    keep_seconds: float = 0.0  # older versions are deleted when a new one is stored; 0: no limit
+    thin: bool = False  # of versions older than a day, keep one per day; older than thirty days, one per week
     keep_events: int = 1_000_000  # entries of the change log; older ones are deleted in batches
     # share of a lease for pages never visited; if one kind runs out, the other fills the lease
     new_share: float = 0.5
@@ -37,7 +47,7 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("max_pages_per_site", "keep_versions", "keep_events", "run"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("delay", "known_urls", "cache_bytes", "busy_seconds"):
+        for name in ("keep_seconds", "delay", "known_urls", "cache_bytes", "busy_seconds"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, not {getattr(self, name)}")
         if not 0 <= self.shard < MOST_SHARDS:
@@ -45,11 +55,21 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
         if not 0 <= self.new_share <= 1:
             raise ValueError(f"new_share must be from 0 to 1, not {self.new_share}")
 
+    @property
+    def retains_by_time(self) -> bool:
+        """Whether which versions go depends on their age, so that they must be looked at."""
+        return bool(self.keep_seconds) or self.thin
+
+    @property
+    def retention(self) -> Retention:
+        return Retention(self.keep_versions, self.keep_seconds, self.thin)
+
 
 class Capability(StrEnum):
     """What a store can do beyond `Store`; declared in `Store.capabilities`."""
 
     SHARD = "shard"  # the store is a `Shard`: one of several, and its pages can move to another
+    FORGET = "forget"  # the store is a `Forgetting`: pages, sites and versions can be deleted for good
 
 
 class Store(Frontier, Sites, Documents, PageSample, ChangeHints, Protocol):
@@ -103,6 +123,60 @@ class Store(Frontier, Sites, Documents, PageSample, ChangeHints, Protocol):
     def close(self) -> None: ...
 
 
+class Deleted(msgspec.Struct, frozen=True):
+    """How much a store deleted."""
+
+    pages: int = 0
+    versions: int = 0
+
+    def __add__(self, other: Deleted) -> Deleted:
+        return Deleted(self.pages + other.pages, self.versions + other.versions)
+
+
+class Forgetting(Store, Protocol):
+    """A store from which pages can be deleted for good. Each call is one transaction in each shard, and harmless if
+    repeated.
+
+    A tombstone is a keyed hash of a URL or a site. It comes first: from then on no link, sitemap, redirect or visit
+    brings the page back. Then `erase` deletes pages, `erase_traces` what other rows hold of them, and `compact` what
+    the database's files still hold. A page that was deleted has a place in the order of changes, without its URL.
+    """
+
+    def bury(self, urls: Sequence[str], sites: Sequence[str], at: float, key: str = "") -> str:
+        """Set tombstones. The first call makes the key, or takes the one given; returns the key of the store."""
+
+    def tombstones(self) -> tuple[str, list[tuple[str, float]]]:
+        """The key ("": nothing was ever forgotten), and each tombstone with its time."""
+
+    def adopt_tombstones(self, key: str, tombstones: Sequence[tuple[str, float]]) -> None:
+        """Add the tombstones of another shard of the collection."""
+
+    def lift(self, found: Sequence[FoundUrl]) -> list[str]:
+        """Remove the tombstones of the start URLs among these, and of their sites; returns the URLs that had one."""
+
+    def forgotten(self, urls: Sequence[str]) -> set[str]:
+        """Those of these URLs that have a tombstone, or whose site has one."""
+
+    def forgotten_sites(self, sites: Sequence[str]) -> set[str]:
+        """Those of these sites that have a tombstone."""
+
+    def erase(self, urls: Sequence[str], *, only_gone: bool = False) -> Deleted:
+        """Delete these pages with everything that is stored of them; a visit under way commits nothing."""
+
+    def erase_traces(self, after: int, limit: int) -> int | None:
+        """Delete what the next `limit` pages after this id hold of forgotten ones, and at the end what sites,
+        refusals and the outbox do. Returns the next id, or None at the end."""
+
+    def thin_out(
+        self, after: int, limit: int, now: float, rules: Retention, *, site: str = "", dry_run: bool = False
+    ) -> tuple[int | None, Deleted, list[str]]:
+        """Delete the versions that the next `limit` pages with versions need not keep. Returns the next id (None at the
+        end), what went, and the gone pages whose newest version is too old, to be erased."""
+
+    def compact(self) -> None:
+        """Leave no byte of what was deleted in the database's files."""
+
+
 class MovedVersion(msgspec.Struct, frozen=True):
     """One version of a page that moves to another shard."""
 
@@ -128,7 +202,7 @@ class MovedPage(msgspec.Struct, frozen=True):
     versions: tuple[MovedVersion, ...]  # oldest first
 
 
-class Shard(Store, Protocol):
+class Shard(Forgetting, Protocol):
     """A store that can be one of several. `StoreLimits.shard` is its number: page ids and lease tokens of different
     shards never collide.
 

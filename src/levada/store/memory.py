@@ -32,8 +32,11 @@ from levada.core.records import (
     VersionInfo,
     VisitResult,
 )
+from levada.pages.urls import site_of
 from levada.store.base import Capability, StoreLimits
 from levada.store.fair_leasing import SiteTurn, first_portions
+from levada.store.memory_forgetting import MemoryForgetting
+from levada.store.retention import expendable
 from levada.store.rules import (
     DUE_COUNTED,
     TIDIED_EVERY,
@@ -56,6 +59,7 @@ from levada.store.rules import (
     unpacked,
     validators_after,
     version_after,
+    warn_of_lifted,
 )
 
 
@@ -67,6 +71,7 @@ class _Site:
     due_at: float | None = None
     taken: int = 0
     pages: list[_Page] = field(default_factory=list)
+    used: int = 0  # numbers of pages that were erased: they are not used again
 
     def due_again(self, at: float) -> None:
         """A page of this site may be leased from `at` on, when the site has its turn."""
@@ -100,14 +105,15 @@ class _Lease:
     live: bool = True  # False: expired; its holder may still commit until another process leases the page
 
 
-class MemoryStore:
+class MemoryStore(MemoryForgetting):
     """Everything of one crawl in dictionaries; nothing outlives the process."""
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.FORGET})
     away: ClassVar[Mapping[int, str]] = {}
     format: ClassVar[int] = 0
 
     def __init__(self, *, limits: StoreLimits | None = None) -> None:
+        super().__init__()
         self._limits = limits or StoreLimits()
         self._pages: dict[str, _Page] = {}
         self._by_id: dict[int, _Page] = {}
@@ -117,6 +123,7 @@ class MemoryStore:
         self._change_log: list[ChangeEvent] = []
         self._near_runs: dict[str, bytes] = {}
         self._token = self._seq = 0
+        self._next_site = 1
 
     @property
     def shards(self) -> tuple[Self]:
@@ -131,6 +138,7 @@ class MemoryStore:
         """Do nothing: there is no disk that could be damaged."""
 
     def add(self, found: Sequence[FoundUrl], refused: Sequence[Refusal], now: float) -> int:
+        warn_of_lifted(self.lift(found))
         new = sum(self._hold(each, None, now) for each in found)
         for refusal in refused:
             self._refuse(refusal)
@@ -261,6 +269,8 @@ class MemoryStore:
         return replace(there.record, pages=len(there.pages), refused=tuple(refused))
 
     def save(self, record: SiteRecord) -> None:
+        if self.forgotten_sites([record.site]):
+            return
         site = self._site(record.site)
         admitted = record.admitted or site.record.admitted
         site.record = replace(record, admitted=admitted, pages=0, refused=())
@@ -284,8 +294,9 @@ class MemoryStore:
 
     def changes(self, after: int, limit: int) -> list[Change]:
         pages = self._by_id.values()
-        changed = sorted((page for page in pages if page.seq > after), key=lambda page: page.seq)
-        return [_change_of(page) for page in changed[: max(0, limit)]]
+        changed = [_change_of(page) for page in pages if page.seq > after]
+        changed += [Change(seq, id, "", "", None) for id, seq in self._departed.items() if seq > after]
+        return sorted(changed, key=lambda change: change.seq)[: max(0, limit)]
 
     def change_log(self, after: int, limit: int) -> list[ChangeEvent]:
         later = [each for each in self._change_log if each.seq > after]
@@ -320,7 +331,8 @@ class MemoryStore:
     def _site(self, name: str) -> _Site:
         """The site of this name, added if it is unknown."""
         if name not in self._sites:
-            self._sites[name] = _Site(len(self._sites) + 1, SiteRecord(name))
+            self._sites[name] = _Site(self._next_site, SiteRecord(name))
+            self._next_site += 1
         return self._sites[name]
 
     def _delay(self, site: _Site) -> float:
@@ -356,6 +368,9 @@ class MemoryStore:
         if not holdable(found):
             self._refuse(refused_for(found, Reason.BAD_URL))
             return False
+        if self._is_forgotten(found.url, found.site):
+            self._refuse(refused_for(found, Reason.FORGOTTEN))
+            return False
         site = self._site(found.site)
         if found.admit:
             site.record = replace(site.record, admitted=True)
@@ -364,7 +379,7 @@ class MemoryStore:
         if is_full(len(site.pages), self._limits.max_pages_per_site):
             self._refuse(refused_for(found, Reason.SITE_FULL))
             return False
-        id = page_number(site.id, len(site.pages) + 1)
+        id = page_number(site.id, len(site.pages) + site.used + 1)
         kind, depth, hops = found.kind, found.depth, found.hops
         record = PageRecord(id, found.url, found.site, kind, PageState.NEW, found.how, depth, hops, now, found_on)
         page = _Page(replace(record, next_visit=now), site, found.priority)
@@ -377,7 +392,8 @@ class MemoryStore:
     def _refuse(self, refusal: Refusal) -> None:
         # Refusals of unknown sites are counted together: pages can name any number of them.
         key = (refusal.site if refusal.site in self._sites else "", refusal.reason)
-        n, example = self._refused.get(key, (0, example_of(refusal)))
+        first = "" if self._is_forgotten(refusal.url, site_of(refusal.url)) else example_of(refusal)
+        n, example = self._refused.get(key, (0, first))
         self._refused[key] = (n + 1, example)
 
     def _lapse(self, now: float) -> None:
@@ -421,6 +437,8 @@ class MemoryStore:
         if not self._fenced(result.lease):
             return False
         page = self._by_id[result.lease.page.id]
+        if result.leads_to is not None and self.forgotten([result.leads_to]):
+            result = replace(result, leads_to=None)
         _update(page, result)
         self._keep_content(page, result)
         if result.next_visit is not None:
@@ -445,7 +463,9 @@ class MemoryStore:
                 version = replace(version, similarity=before.similarity)
             page.record = replace(page.record, version=number, sketch=version.sketch)
             page.versions[number] = (stored_at, version)
-            page.versions.pop(number - self._limits.keep_versions, None)
+            kept = sorted((number, at) for number, (at, _) in page.versions.items())
+            for old in expendable(kept, stored_at, self._limits.retention):
+                del page.versions[old]
         if page.record.version == 0:
             return
         if is_removed(result.state):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -16,6 +17,7 @@ from levada.core.reasons import Reason
 from levada.core.records import (
     ChangeHint,
     ChangeKind,
+    DiscoveredBy,
     FoundUrl,
     Outcome,
     PageRecord,
@@ -42,6 +44,7 @@ TOKEN_BITS = 48  # bits for the leases of a shard
 LARGEST_CONTENT = 1 << 28
 _ALL_SIGNALS = Signals(0xFF)
 _T = TypeVar("_T")
+log = logging.getLogger(__name__)
 
 
 class Validators(msgspec.Struct, frozen=True):
@@ -239,6 +242,17 @@ def _of_site(site: str) -> bytes:
 def holdable(found: FoundUrl) -> bool:
     """Whether this URL can be stored: an unpaired surrogate cannot."""
     return found.url.isascii() or plain_text(found.url) == found.url
+
+
+def is_start(found: FoundUrl) -> bool:
+    """Whether a user names this URL as a start, where it is added and not found on a page."""
+    return found.admit and found.how is DiscoveredBy.SEED
+
+
+def warn_of_lifted(urls: Iterable[str]) -> None:
+    """Say that these are crawled again."""
+    for url in urls:
+        log.warning("%s was forgotten, and is crawled again: it was named as a start", url)
 
 
 def refused_for(found: FoundUrl, reason: Reason) -> Refusal:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from levada.testing.policy import RevisitPolicyContract, RevisitRuleContract
     from levada.testing.reading import ChangeFilterContract, ExtractorContract, ReaderContract
     from levada.testing.stages import ControllerContract, WorkforceContract
-    from levada.testing.store import StoreContract
+    from levada.testing.store import ForgettingContract, StoreContract
 
 __all__ = [
     "ChangeFilterContract",
@@ -41,6 +41,7 @@ __all__ = [
     "ExporterContract",
     "ExtractorContract",
     "FetcherContract",
+    "ForgettingContract",
     "GroupingContract",
     "IndexContract",
     "NotifierContract",
@@ -60,6 +61,7 @@ _MODULES = {
     "ExporterContract": "exporter",
     "ExtractorContract": "reading",
     "FetcherContract": "fetcher",
+    "ForgettingContract": "store",
     "GroupingContract": "grouping",
     "IndexContract": "index",
     "NotifierContract": "events",

@@ -24,6 +24,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _TRIES = 6
+_TABLES = """SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = current_schema() AND c.relkind = 'r' ORDER BY c.relname"""
 
 _COUNT = """INSERT INTO counters (name, n) SELECT * FROM unnest(%s::text[], %s::bigint[])
     ON CONFLICT (name) DO UPDATE SET n = counters.n + excluded.n"""
@@ -94,6 +96,22 @@ class PostgresqlDatabase(Database[PostgresqlWrite]):
         with self._lock:
             self._closed = True
             self._connection.close()
+
+    def compact(self) -> None:
+        """Write every table anew without what was deleted. Needs each table for itself, one after the other."""
+        import psycopg
+        from psycopg import sql
+
+        tables = [name for (name,) in self.rows(_TABLES)]
+        with self._lock:
+            self._usable()
+            try:
+                for name in tables:
+                    self._faults.reach("compact.begin")
+                    self._connection.execute(sql.SQL("VACUUM (FULL) {}").format(sql.Identifier(name)))
+                self._faults.reach("compact.end")
+            except psycopg.Error as error:
+                raise translated(error, self.place) from error
 
     def _query(self, sql: str, parameters: Parameters) -> list[Row]:
         self._usable()

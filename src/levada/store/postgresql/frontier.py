@@ -16,6 +16,8 @@ from levada.store.sql.base import KnownUrls
 from levada.store.sql.writing import ELSEWHERE_ID, Intake
 
 _NUMBERED = "SELECT site, id FROM sites WHERE site = ANY(%s::text[])"
+_THERE_AND_KEY = f"""SELECT p.url, NULL::text {POSTGRESQL.dialect.written(POSTGRESQL.dialect.urls)}
+    UNION ALL SELECT NULL, key FROM forgotten_key"""
 _INSERT_PAGES = """INSERT INTO pages
     (id, site_id, url, kind, how, depth, hops, priority, found_at, found_on, url_rest)
     SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[],
@@ -40,6 +42,8 @@ class PostgresqlIntake(Intake[PostgresqlWrite]):
         """Lock the sites of what was found, and `sites`; read what is stored of them."""
         self._passed_over = {each.url for each in found if each.url in self._known}
         fresh = [each for each in found if self._is_fresh(each) and holdable(each)]
+        self.tombstones.look_up((each.url, each.site) for each in fresh)
+        fresh = [each for each in fresh if not self.tombstones.cover(each.url, each.site)]
         names = dict.fromkeys(each.site for each in fresh)
         self._sites.add_missing(names)
         if locked := {*names, *sites}:
@@ -47,10 +51,22 @@ class PostgresqlIntake(Intake[PostgresqlWrite]):
         self._sites.take_named([name for name in names if name not in self._sites.by_name])
         urls = {each.url for each in fresh}
         if urls:
-            self._there = {url for (url,) in self._write.rows(POSTGRESQL.there_by_url, urls_listed(sorted(urls)))}
+            rows = self._write.rows(_THERE_AND_KEY, urls_listed(sorted(urls)))
+            self._there = {url for url, _ in rows if url is not None}
+            # Asked again: only now, under the locks of the sites, nothing of theirs is forgotten meanwhile.
+            self.tombstones.look_up_again(next((key for _, key in rows if key is not None), ""), fresh)
+            self._drop_forgotten(fresh)
         named = {each.site for each in refused} | {each.site for each in found if not holdable(each)}
         if others := named - self._sites.by_name.keys():
             self._not_in_hand = dict(self._write.rows(_NUMBERED, (sorted(others),)))
+
+    def _drop_forgotten(self, fresh: Sequence[FoundUrl]) -> None:
+        """Drop the sites that were made here for URLs that are forgotten."""
+        used = {each.site for each in fresh if not self.tombstones.cover(each.url, each.site)}
+        for name in {each.site for each in fresh} - used:
+            site = self._sites.by_name[name]
+            if site.is_new and not site.pages:
+                self._sites.drop(site)
 
     def prepare_visits(self, visits: Sequence[VisitResult]) -> None:
         """Leave out what visits with a lost lease found: it creates no site. The write fence itself comes later."""
@@ -65,6 +81,9 @@ class PostgresqlIntake(Intake[PostgresqlWrite]):
             return False
         if not holdable(found):
             self.refuse(refused_for(found, Reason.BAD_URL))
+            return False
+        if self.tombstones.cover(found.url, found.site):
+            self.refuse(refused_for(found, Reason.FORGOTTEN))
             return False
         site = self._sites.by_name[found.site]
         site.is_new = False

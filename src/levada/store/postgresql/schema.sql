@@ -144,6 +144,9 @@ CREATE TABLE departed (
     site text NOT NULL
 );
 CREATE TABLE arrived (page_id bigint PRIMARY KEY, version bigint NOT NULL);
+-- Keyed hashes of the URLs and sites that were forgotten, and their key.
+CREATE TABLE forgotten (mark text COLLATE "C" PRIMARY KEY, at double precision NOT NULL);
+CREATE TABLE forgotten_key (id bigint PRIMARY KEY CHECK (id = 1), key text NOT NULL);
 
 INSERT INTO levada_store DEFAULT VALUES;
 -- Ids begin where those of the shard do.

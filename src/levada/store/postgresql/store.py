@@ -49,6 +49,8 @@ _GRANT = """INSERT INTO leases (page_id, site_id, token, expires_at)
     RETURNING page_id, token"""
 _DROP_VERSIONS = """DELETE FROM versions v USING unnest(%s::bigint[], %s::bigint[]) old(page_id, version)
     WHERE v.page_id = old.page_id AND v.version <= old.version RETURNING 1"""
+_DROP_THESE = """DELETE FROM versions v USING unnest(%s::bigint[], %s::bigint[]) old(page_id, version)
+    WHERE v.page_id = old.page_id AND v.version = old.version RETURNING 1"""
 _FENCE = """INSERT INTO leases (page_id, site_id, token, expires_at, fenced)
     SELECT p.id, p.site_id, nextval('tokens'), 0, true FROM unnest(%s::bigint[]) listed(id)
     JOIN pages p ON p.id = listed.id
@@ -91,6 +93,10 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
     limit_waits = patient(SqlStore[PostgresqlWrite].limit_waits)
     save = patient(SqlStore[PostgresqlWrite].save)
     bring_forward = patient(SqlStore[PostgresqlWrite].bring_forward)
+    bury = patient(SqlStore[PostgresqlWrite].bury)
+    erase = patient(SqlStore[PostgresqlWrite].erase)
+    erase_traces = patient(SqlStore[PostgresqlWrite].erase_traces)
+    thin_out = patient(SqlStore[PostgresqlWrite].thin_out)
 
     def check(self) -> None:
         """Read everything once; raise `StoreDamaged` if the schema is damaged."""
@@ -160,6 +166,15 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
     def _drop_versions(self, write: PostgresqlWrite, outdated: Sequence[tuple[int, int]]) -> int:
         pages, versions = map(list, zip(*outdated, strict=True))
         return len(write.rows(_DROP_VERSIONS, (pages, versions)))
+
+    def _drop_these(self, write: PostgresqlWrite, versions: Sequence[tuple[int, int]]) -> int:
+        if not versions:
+            return 0
+        pages, numbers = map(list, zip(*versions, strict=True))
+        return len(write.rows(_DROP_THESE, (pages, numbers)))
+
+    def compact(self) -> None:
+        self._database.compact()
 
     def _fence_off(self, write: PostgresqlWrite, ids: Sequence[int]) -> None:
         if ids:

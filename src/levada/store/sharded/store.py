@@ -32,7 +32,7 @@ from levada.core.records import (
 )
 from levada.pages.urls import newest_runs
 from levada.store.base import Capability, Shard
-from levada.store.rules import shard_of_page, shard_of_token
+from levada.store.rules import shard_of_page, shard_of_token, warn_of_lifted
 from levada.store.sharded.absent import EmptyShard, UnreachableShard
 from levada.store.sharded.combining import (
     addressed,
@@ -43,19 +43,20 @@ from levada.store.sharded.combining import (
     one_site,
     place_to_hold,
 )
+from levada.store.sharded.forgetting import ShardedForgetting
 from levada.store.sharded.plan import PlanSource, ShardPlan
 
 T = TypeVar("T")
 
 
-class ShardedStore:
+class ShardedStore(ShardedForgetting):
     """`more(n)` opens shard n when the plan comes to name it; without `more` the shards are fixed.
 
     A write to one shard is one transaction. What a visit leaves for other shards waits there for delivery. Sequence
     numbers ascend over all shards as long as one process writes; followers follow each shard by itself.
     """
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.FORGET})
 
     def __init__(
         self, shards: Sequence[Shard], plan: PlanSource, *, more: Callable[[int], Shard] | None = None
@@ -110,6 +111,7 @@ class ShardedStore:
     def add(self, found: Sequence[FoundUrl], refused: Sequence[Refusal], now: float) -> int:
         with self._plan.steady() as plan:
             shards = self._open(plan)
+            warn_of_lifted(self.lift(found))
             pages: defaultdict[int, list[FoundUrl]] = defaultdict(list)
             refusals: defaultdict[int, list[Refusal]] = defaultdict(list)
             for each in found:

@@ -286,6 +286,12 @@ class KnownUrls:
         for url in urls:
             self._keep(url)
 
+    def discard(self, urls: Iterable[str]) -> None:
+        """These are no longer stored."""
+        for url in urls:
+            self._young.discard(url)
+            self._old.discard(url)
+
     def _keep(self, url: str) -> None:
         if len(self._young) >= self._half:
             self._old, self._young = self._young, set()

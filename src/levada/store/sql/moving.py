@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar, Self
 
-from levada.core.records import OutboxLink, PageState
+from levada.core.records import OutboxLink
 from levada.store.base import Capability, MovedPage
 from levada.store.rows import (
     HOW_CODE,
     KIND_CODE,
-    STATES,
     Row,
     forwarded_link,
     moved_version,
@@ -24,13 +22,14 @@ from levada.store.rows import (
 )
 from levada.store.rules import text_key
 from levada.store.sql.base import HeldSites, WriteT
-from levada.store.sql.writing import ELSEWHERE_ID, SqlFrontier
+from levada.store.sql.forgetting import SqlForgetting, count_page
+from levada.store.sql.tombstones import Tombstones
 
 
-class SqlStore(SqlFrontier[WriteT]):
+class SqlStore(SqlForgetting[WriteT]):
     """A whole store on one database. It can be one of several shards."""
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.SHARD})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.SHARD, Capability.FORGET})
     away: ClassVar[Mapping[int, str]] = {}
 
     @property
@@ -42,10 +41,6 @@ class SqlStore(SqlFrontier[WriteT]):
     def _fence_off(self, write: WriteT, ids: Sequence[int]) -> None:
         """Give these pages a lease that never expires."""
         raise NotImplementedError
-
-    def _forgetting(self) -> AbstractContextManager[None]:
-        """The context of a transaction that deletes pages."""
-        return nullcontext()
 
     def undelivered(self, limit: int) -> list[OutboxLink]:
         return [forwarded_link(row, self._database.place) for row in self._rows(self.sql.undelivered, (limit,))]
@@ -76,7 +71,12 @@ class SqlStore(SqlFrontier[WriteT]):
             write.reach("pages")
             sites.take_named(list(dict.fromkeys(each.page.site for each in self._absent(write, pages))))
             # Checked again: only now, under the sites' locks, nobody else adds pages.
-            arriving = [each for each in self._absent(write, pages) if each.page.site in sites.by_name]
+            marks = Tombstones(write, self.sql)
+            arriving = [
+                each
+                for each in self._absent(write, pages)
+                if each.page.site in sites.by_name and not marks.cover(each.page.url, each.page.site)
+            ]
             with write.pipeline():
                 self._insert(write, sites, arriving)
                 write.reach("sites")
@@ -91,16 +91,7 @@ class SqlStore(SqlFrontier[WriteT]):
             write.reach("pages")
             sites = self._fenced_sites(write, page_ids)
             leaving = write.rows(self.sql.leaving, (self.sql.dialect.id_list(page_ids),))
-            for _, _, _, _, version, gone, state, is_new, kept in leaving:
-                stored = bool(version and not gone)
-                _count_page(write, STATES[state], -1, is_new=bool(is_new), versions=kept, stored=stored)
-            ids = self.sql.dialect.id_list(row[0] for row in leaving)
-            for statement in self.sql.forget:
-                write.execute(statement, (ids,))
-            write.reach("sites")
-            for site, count in Counter(row[1] for row in leaving).items():
-                sites.by_id[site].pages -= count
-                sites.by_id[site].changed = True
+            self._delete(write, sites, leaving)
             self._drop_empty(write, sites)
             sites.save()
             departed = [(row[0], row[2], row[3]) for row in leaving if row[4]]
@@ -171,7 +162,7 @@ class SqlStore(SqlFrontier[WriteT]):
         self._fence_off(write, ids)
         for each in arriving:
             stored, is_new = each.page.version > 0 and not each.gone, not each.page.visits
-            _count_page(write, each.page.state, 1, is_new=is_new, versions=len(each.versions), stored=stored)
+            count_page(write, each.page.state, 1, is_new=is_new, versions=len(each.versions), stored=stored)
 
     def _keep_sites(self, write: WriteT, sites: HeldSites[WriteT], arriving: Sequence[MovedPage]) -> None:
         for each in arriving:
@@ -198,27 +189,6 @@ class SqlStore(SqlFrontier[WriteT]):
                 key = text_key(page.site, page.text_digest, gone=each.gone) if page.version else None
                 rows.append((page.id, *known, page.version, each.gone, page.sketch, key, seq))
         write.executemany(self.sql.keep_document, rows)
-
-    def _drop_empty(self, write: WriteT, sites: HeldSites[WriteT]) -> None:
-        """Delete sites without pages, and count their refusals under no site."""
-        empty = [site for site in sites.by_id.values() if not site.pages]
-        if not empty:
-            return
-        ids = self.sql.dialect.id_list(site.id for site in empty)
-        refused = [(ELSEWHERE_ID, reason, int(n), url) for reason, n, url in write.rows(self.sql.refused_of, (ids,))]
-        write.executemany(self.sql.count_refusal, refused)
-        for statement in self.sql.forget_sites:
-            write.execute(statement, (ids,))
-        for site in empty:
-            sites.drop(site)
-
-
-def _count_page(write: WriteT, state: PageState, one: int, *, is_new: bool, versions: int, stored: bool) -> None:
-    """Count one page more, or one fewer."""
-    write.count(f"state.{state}", one)
-    write.count("unvisited", one * is_new)
-    write.count("versions", one * versions)
-    write.count("stored", one * stored)
 
 
 def _found_row(moved: MovedPage, site_id: int) -> Row:

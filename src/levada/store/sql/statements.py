@@ -30,6 +30,7 @@ class Statements:
         self._read_sites(dialect)
         self._write_visits(dialect)
         self._move(dialect)
+        self._forget(dialect)
 
     def among(self, column: str) -> str:
         return self.dialect.among.format(column)
@@ -259,11 +260,15 @@ class Statements:
             WHERE {d.fenced} ORDER BY l.page_id"""
         )
         self.fenced_sites = t(f"SELECT DISTINCT p.site_id {fenced} JOIN pages p ON p.id = l.page_id WHERE {d.fenced}")
+        leaving = f"""SELECT p.id, p.site_id, p.url, s.site, {d.version}, {d.gone}, coalesce(v.state, 0),
+            v.page_id IS NULL, (SELECT count(*) FROM versions o WHERE o.page_id = p.id)"""
         self.leaving = t(
-            f"""SELECT p.id, p.site_id, p.url, s.site, {d.version}, {d.gone}, coalesce(v.state, 0),
-            v.page_id IS NULL, (SELECT count(*) FROM versions o WHERE o.page_id = p.id) {fenced}
-            JOIN pages p ON p.id = l.page_id JOIN sites s ON s.id = p.site_id
+            f"""{leaving} {fenced} JOIN pages p ON p.id = l.page_id JOIN sites s ON s.id = p.site_id
             LEFT JOIN visited v ON v.page_id = p.id {d.joined_document} WHERE {d.fenced} {d.in_order}"""
+        )
+        self.erasing = t(
+            f"""{leaving} FROM {d.ids} pages p ON p.id = listed.value JOIN sites s ON s.id = p.site_id
+            LEFT JOIN visited v ON v.page_id = p.id {d.joined_document} {d.in_order}"""
         )
         self.forget = tuple(
             t(each)
@@ -294,3 +299,42 @@ class Statements:
         self.forget_sites = tuple(
             t(f"DELETE FROM {table} WHERE {self.among('site_id')}") for table in ("refusals", "robots", "near_runs")
         )
+
+    def _forget(self, d: Dialect) -> None:
+        t = d.written
+        self.tombstone_key = "SELECT key FROM forgotten_key"
+        self.make_tombstone_key = t("INSERT INTO forgotten_key (id, key) VALUES (1, ?) ON CONFLICT DO NOTHING")
+        self.tombstones = "SELECT mark, at FROM forgotten ORDER BY mark"
+        self.buried = t(f"SELECT mark FROM forgotten WHERE {d.among_names.format('mark')}")
+        self.bury = t("INSERT INTO forgotten (mark, at) VALUES (?, ?) ON CONFLICT DO NOTHING")
+        self.exhume = t(f"DELETE FROM forgotten WHERE {d.among_names.format('mark')}")
+        self.forget_events = t(f"DELETE FROM happenings WHERE {self.among('page_id')}")
+        self.forget_departed = t(f"UPDATE departed SET url = '', site = '' WHERE {self.among('page_id')}")
+        self.departed_urls = t(
+            "SELECT page_id, url FROM departed WHERE url <> '' AND page_id > ? ORDER BY page_id LIMIT ?"
+        )
+        self.next_pages = t("SELECT id FROM pages WHERE id > ? ORDER BY id LIMIT ?")
+        # The number of a page that was found here and is no longer here, nor on another shard.
+        self.forget_found_on = t(
+            """UPDATE pages SET found_on = NULL WHERE id > ? AND id <= ? AND found_on > ? AND found_on < ?
+            AND NOT EXISTS (SELECT 1 FROM pages q WHERE q.id = pages.found_on)
+            AND NOT EXISTS (SELECT 1 FROM departed w WHERE w.page_id = pages.found_on AND w.url <> '')"""
+        )
+        self.leads = t(
+            "SELECT page_id, leads_to FROM visited WHERE page_id > ? AND page_id <= ? AND leads_to IS NOT NULL"
+        )
+        self.forget_leads = t(f"UPDATE visited SET leads_to = NULL WHERE {self.among('page_id')}")
+        self.examples = "SELECT site_id, reason, example FROM refusals WHERE example <> ''"
+        self.forget_example = t("UPDATE refusals SET example = '' WHERE site_id = ? AND reason = ?")
+        self.outbox_links = t("SELECT id, found, found_on, at FROM outbox WHERE id > ? ORDER BY id LIMIT ?")
+        self.site_names = t("SELECT id, site FROM sites WHERE id > ? ORDER BY id LIMIT ?")
+        self.kept_versions = t(
+            f"""SELECT p.id, p.url, {d.gone}, {d.version}, o.version, o.fetched_at FROM versions o
+            JOIN pages p ON p.id = o.page_id {d.joined_document}
+            WHERE o.page_id > ? AND o.page_id <= ? ORDER BY o.page_id, o.version"""
+        )
+        self.versions_of = t(
+            f"SELECT page_id, version, fetched_at FROM versions WHERE {self.among('page_id')} ORDER BY page_id, version"
+        )
+        self.next_with_versions = t("SELECT DISTINCT page_id FROM versions WHERE page_id > ? ORDER BY page_id LIMIT ?")
+        self.drop_version = t("DELETE FROM versions WHERE page_id = ? AND version = ?")

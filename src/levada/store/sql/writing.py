@@ -7,7 +7,7 @@ inserted is each database's own (`_lock_sites`, `_lease`, `_intake`).
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic
@@ -31,6 +31,7 @@ from levada.core.records import (
     VisitResult,
 )
 from levada.store.base import StoreLimits
+from levada.store.retention import expendable
 from levada.store.rows import (
     CHANGE_KIND_CODE,
     Row,
@@ -52,13 +53,16 @@ from levada.store.rules import (
     is_new_hint,
     is_removed,
     text_key,
+    refused_for,
     unconfirmed_signals,
     validators_after,
     version_after,
+    warn_of_lifted,
 )
 from levada.store.sql.base import HeldSites, KnownUrls, WriteT
 from levada.store.sql.reading import SqlReader, originals_among
 from levada.store.sql.statements import Statements
+from levada.store.sql.tombstones import Tombstones
 
 ELSEWHERE_ID = 0
 """The site under which refusals of unknown sites are counted: pages can name any number of them."""
@@ -74,6 +78,7 @@ class Intake(Generic[WriteT]):
 
     def __init__(self, write: WriteT, sql: Statements, limits: StoreLimits, known: KnownUrls) -> None:
         self.held: list[str] = []  # certainly stored once this transaction is committed
+        self.tombstones = Tombstones(write, sql)
         self._write = write
         self._sql = sql
         self._limits = limits
@@ -130,6 +135,9 @@ class Intake(Generic[WriteT]):
         for found in result.found:
             self.hold(found, page.id, at)
         for found in result.elsewhere:
+            if self.tombstones.cover(found.url, found.site):
+                self.refuse(refused_for(found, Reason.FORGOTTEN))
+                continue
             self._forwarded.append(packed_link(found, page.id, at))
         for refusal in result.refused:
             self.refuse(refusal)
@@ -139,7 +147,7 @@ class Intake(Generic[WriteT]):
         if key in self._refused:
             self._refused[key][0] += 1  # type: ignore[operator]
         else:
-            self._refused[key] = [1, example_of(refusal)]
+            self._refused[key] = [1, "" if self.tombstones.cover(refusal.url) else example_of(refusal)]
 
 
 @dataclass
@@ -150,6 +158,7 @@ class _Contents:
     versions: list[Row] = field(default_factory=list)
     amended: list[Row] = field(default_factory=list)
     outdated: list[tuple[int, int]] = field(default_factory=list)  # page, newest version to drop
+    dated: list[tuple[int, int, float]] = field(default_factory=list)  # page, new version, its time: see `Retention`
     changes: list[tuple[Row, Row | None]] = field(default_factory=list)  # document, log entry; without their seq
 
 
@@ -178,6 +187,21 @@ class SqlFrontier(SqlReader[WriteT]):
         """When each site's next page without a lease is due, ignoring pages due again until `after`."""
         raise NotImplementedError
 
+    def _drop_these(self, write: WriteT, versions: Sequence[tuple[int, int]]) -> int:
+        """Delete these versions (page, version); return how many there were."""
+        raise NotImplementedError
+
+    def _outdated_by_time(self, write: WriteT, pages: Sequence[tuple[int, int, float]]) -> list[tuple[int, int]]:
+        """The versions that may go now that these pages (id, version, time) get a new one."""
+        rules = self._limits.retention
+        listed = self.sql.dialect.id_list(id for id, _, _ in pages)
+        kept: defaultdict[int, list[tuple[int, float]]] = defaultdict(list)
+        for id, version, at in write.rows(self.sql.versions_of, (listed,)):
+            kept[id].append((version, at))
+        return [
+            (id, version) for id, number, at in pages for version in expendable([*kept[id], (number, at)], at, rules)
+        ]
+
     def _drop_versions(self, write: WriteT, outdated: Sequence[tuple[int, int]]) -> int:
         """Delete each page's versions up to the one named; return how many there were."""
         raise NotImplementedError
@@ -185,7 +209,7 @@ class SqlFrontier(SqlReader[WriteT]):
     def add(self, found: Sequence[FoundUrl], refused: Sequence[Refusal], now: float) -> int:
         if not found and not refused:
             return 0
-        return self._take("add", [(each, None, now) for each in found], refused)
+        return self._take("add", [(each, None, now) for each in found], refused, lift=True)
 
     def receive(self, links: Sequence[OutboxLink]) -> int:
         if not links:
@@ -230,10 +254,16 @@ class SqlFrontier(SqlReader[WriteT]):
             held = [result.lease for place, result in enumerate(visits) if place not in copies]
             ended = iter(self._end_leases(write, held))
             current = [place not in copies and next(ended) for place in range(len(visits))]
-            kept = [result for result, is_current in zip(visits, current, strict=True) if is_current]
+            kept = [
+                _without_forgotten(result, intake.tombstones)
+                for result, is_current in zip(visits, current, strict=True)
+                if is_current
+            ]
             contents = self._contents(write, kept)
             if contents.outdated:  # old versions first: the new ones take their room
                 write.count("versions", -self._drop_versions(write, contents.outdated))
+            if contents.dated:
+                write.count("versions", -self._drop_these(write, self._outdated_by_time(write, contents.dated)))
             with write.pipeline():
                 write.reach("page")
                 self._update_pages(write, intake, kept)
@@ -308,6 +338,8 @@ class SqlFrontier(SqlReader[WriteT]):
     def save(self, record: SiteRecord) -> None:
         with self._database.write("save-site") as write:
             write.reach("site")
+            if Tombstones(write, self.sql).cover(record.site, record.site):
+                return
             sites = self._lock_sites(write)
             sites.take_named([record.site])
             (site,) = sites.by_id.values()
@@ -343,10 +375,16 @@ class SqlFrontier(SqlReader[WriteT]):
             sites.save()
 
     def _take(
-        self, operation: str, found: Sequence[tuple[FoundUrl, int | None, float]], refused: Sequence[Refusal]
+        self,
+        operation: str,
+        found: Sequence[tuple[FoundUrl, int | None, float]],
+        refused: Sequence[Refusal],
+        *,
+        lift: bool = False,
     ) -> int:
         with self._database.write(operation) as write:
             intake = self._intake(write)
+            lifted = intake.tombstones.lift([each for each, _, _ in found]) if lift else []
             intake.prepare([each for each, _, _ in found], refused)
             with write.pipeline():
                 write.reach("links")
@@ -356,6 +394,7 @@ class SqlFrontier(SqlReader[WriteT]):
                 write.reach("sites")
                 intake.finish()
         self._known.update(intake.held)
+        warn_of_lifted(lifted)
         return new
 
     def _end_leases(self, write: WriteT, leases: Sequence[Lease]) -> list[bool]:
@@ -434,7 +473,9 @@ class SqlFrontier(SqlReader[WriteT]):
             contents.amended.append(amended_row(page.id, number, version))
         else:
             contents.versions.append(version_row(page.id, number, result.visit.at, version))
-            if number > self._limits.keep_versions:
+            if self._limits.retains_by_time:
+                contents.dated.append((page.id, number, result.visit.at))
+            elif number > self._limits.keep_versions:
                 contents.outdated.append((page.id, number - self._limits.keep_versions))
         key = text_key(page.site, validators.text_digest, gone=gone)
         document = (page.id, *msgspec.structs.astuple(validators), number, gone, version.sketch, key)
@@ -463,6 +504,13 @@ class SqlFrontier(SqlReader[WriteT]):
         known = [(hint, *met[hint.url]) for hint in hints if hint.url in met]
         ids = [id for hint, id, met_at, told in known if is_new_hint(hint, met_at, told)]
         return [page_record(row) for row in self._rows(self.sql.pages, (self.sql.dialect.id_list(ids),))] if ids else []
+
+
+def _without_forgotten(result: VisitResult, tombstones: Tombstones) -> VisitResult:
+    """The result without the address that it leads to, if that is forgotten."""
+    if result.leads_to is None or not tombstones.cover(result.leads_to):
+        return result
+    return msgspec.structs.replace(result, leads_to=None)
 
 
 def _keep_or_drop(write: WriteT, contents: _Contents, result: VisitResult, was_gone: bool) -> None:

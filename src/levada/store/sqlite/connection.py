@@ -67,6 +67,13 @@ def write_ahead(connection: sqlite3.Connection, seconds: float) -> None:
             return
 
 
+def empty_log(connection: sqlite3.Connection, path: Path) -> None:
+    """Move everything from the log to the file, and truncate the log. Waits for readers."""
+    ((busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    if busy:
+        raise StoreLocked(f"{path} is being read by another process, so its log cannot be emptied: try again")
+
+
 def has_log(path: Path) -> bool:
     """Whether a writer of this file has left anything in its log."""
     log = path.with_name(f"{path.name}-wal")

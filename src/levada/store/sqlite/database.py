@@ -12,7 +12,7 @@ from levada.core.protocols import Faults
 from levada.store.base import StoreLimits
 from levada.store.rows import Row
 from levada.store.sql.base import Database, Parameters, Write
-from levada.store.sqlite.connection import connect, translated
+from levada.store.sqlite.connection import connect, empty_log, translated
 
 _COUNT = "INSERT INTO counters (name, n) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET n = n + excluded.n"
 
@@ -50,17 +50,32 @@ class SqliteDatabase(Database[SqliteWrite]):
         self._broken = ""
 
     @contextmanager
-    def unchecked(self) -> Iterator[None]:
-        """Writes inside do not check whether a deleted row is still referenced: for one page, that would read whole
-        tables."""
+    def erasing(self) -> Iterator[None]:
+        """Writes inside fill what they delete with zeros. They do not check whether a deleted row is still referenced:
+        for one page, that would read whole tables."""
         with self._lock:
             self._usable()
             self._connection.execute("PRAGMA foreign_keys = OFF")
+            self._connection.execute("PRAGMA secure_delete = ON")
             try:
                 yield
             finally:
                 if not self._broken:
+                    self._connection.execute("PRAGMA secure_delete = OFF")
                     self._connection.execute("PRAGMA foreign_keys = ON")
+
+    def compact(self) -> None:
+        """Write the file anew without what was deleted, and empty its log."""
+        with self._lock:
+            self._usable()
+            try:
+                self._faults.reach("compact.begin")
+                self._connection.execute("VACUUM")
+                self._faults.reach("compact.vacuumed")
+                empty_log(self._connection, self.path)
+                self._faults.reach("compact.end")
+            except (sqlite3.Error, OSError) as error:
+                raise translated(error, self.path) from error
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 
 from levada.core.reasons import Reason
-from levada.core.records import FoundUrl, Refusal
+from levada.core.records import FoundUrl, Refusal, VisitResult
 from levada.store.base import StoreLimits
 from levada.store.rows import HOW_CODE, KIND_CODE, Row
 from levada.store.rules import first_site, holdable, is_full, page_number, plain_text, refused_for
@@ -19,8 +19,8 @@ FENCED = 2  # `live` of a page that moves to another shard: a lease that never e
 _LAST_SITE = "last-site"  # counts the numbers of sites that moved away: they are not used again
 
 
-def listed(numbers: Iterable[int]) -> str:
-    return json.dumps(list(numbers))
+def listed(values: Iterable[int] | Iterable[str]) -> str:
+    return json.dumps(list(values))
 
 
 SQLITE = Statements(
@@ -147,11 +147,18 @@ class SqliteIntake(Intake[SqliteWrite]):
         super().__init__(write, SQLITE, limits, known)
         self._sites = SqliteSites(write, limits)
 
+    def prepare_visits(self, visits: Sequence[VisitResult]) -> None:
+        fresh = (each for result in visits for each in result.found if each.url not in self._known)
+        self.tombstones.look_up((each.url, each.site) for each in fresh)
+
     def hold(self, found: FoundUrl, found_on: int | None, now: float) -> bool:
         if found.url in self._known and not found.admit:
             return False
         if not holdable(found):
             self.refuse(refused_for(found, Reason.BAD_URL))
+            return False
+        if self.tombstones.cover(found.url, found.site):
+            self.refuse(refused_for(found, Reason.FORGOTTEN))
             return False
         site = self._sites.named(found.site) or self._sites.make(found.site)
         if found.admit:

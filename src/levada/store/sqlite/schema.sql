@@ -131,3 +131,6 @@ CREATE TABLE departed (
 CREATE TABLE arrived (page_id INTEGER PRIMARY KEY, version INTEGER NOT NULL);
 -- How many page numbers a site has used, where that is not its number of pages: no number is used twice.
 CREATE TABLE numbered (site_id INTEGER PRIMARY KEY, n INTEGER NOT NULL);
+-- Keyed hashes of the URLs and sites that were forgotten, and their key.
+CREATE TABLE forgotten (mark TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE forgotten_key (id INTEGER PRIMARY KEY CHECK (id = 1), key TEXT NOT NULL);

@@ -132,12 +132,18 @@ class SqliteStore(SqlStore[SqliteWrite]):
     def _drop_versions(self, write: SqliteWrite, outdated: Sequence[tuple[int, int]]) -> int:
         return write.executemany(_DROP_VERSIONS, outdated).rowcount
 
+    def _drop_these(self, write: SqliteWrite, versions: Sequence[tuple[int, int]]) -> int:
+        return write.executemany(SQLITE.drop_version, versions).rowcount if versions else 0
+
+    def compact(self) -> None:
+        self._database.compact()
+
     def _fence_off(self, write: SqliteWrite, ids: Sequence[int]) -> None:
         tokens = write.take("token", first_token(self._limits.shard), len(ids)) if ids else ()
         write.executemany(_FENCE, list(zip(ids, tokens, strict=True)))
 
     def _forgetting(self) -> AbstractContextManager[None]:
-        return self._database.unchecked()
+        return self._database.erasing()
 
 
 def _earliest_due(write: SqliteWrite, site: int, after: float) -> float | None:

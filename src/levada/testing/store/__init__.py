@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from levada.testing.store.documents import ChangeLogContract, DocumentContract, LookupContract, PageSampleContract
 from levada.testing.store.duplicates import DuplicateContract
+from levada.testing.store.forgetting import ForgettingContract
 from levada.testing.store.frontier import FrontierContract, SiteContract
 from levada.testing.store.hints import ChangeHintContract
 
-__all__ = ["StoreContract"]
+__all__ = ["ForgettingContract", "StoreContract"]
 
 
 class StoreContract(
