@@ -78,6 +78,10 @@ COMMANDS = {
         "check": ("run.check", "Visits pages now, whatever their plans say, and shows what changed on them."),
         "serve": ("run.serve", "Serves the dashboard and the API, beside a running crawl or alone."),
         "notify": ("notify", "Tells you of changes by mail, Slack, Matrix, Telegram, ntfy and others."),
+        "forget": (
+            "forget",
+            "Deletes pages, a site or old versions for good, from every file, and keeps them from coming back.",
+        ),
         "doctor": (
             "doctor",
             "Checks this installation, the settings, their servers and the collection, and says what to do.",

@@ -4,29 +4,39 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
 from levada.cli.options import ConfigOption, DataOption, JsonOption, print_result
-from levada.cli.terminal import printer
+from levada.cli.terminal import doing, printer
 from levada.core.errors import SettingsError
-from levada.core.words import line
+from levada.core.words import line, plural, size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from levada.collection.doctor import Check, Package
+    from levada.collection.remains import Remains
     from levada.core.settings import Settings
 
 _STYLES = {"ok": "green", "warn": "bold yellow", "fail": "bold red"}
 
 
-def doctor(data: DataOption = Path("levada-data"), config: ConfigOption = None, json: JsonOption = False) -> None:
+def doctor(
+    data: DataOption = Path("levada-data"),
+    config: ConfigOption = None,
+    forgotten: Annotated[
+        str, typer.Option(metavar="TEXT", help="Look only for this URL, host or text in every file of the folder.")
+    ] = "",
+    json: JsonOption = False,
+) -> None:
     """Checks this installation, the settings, their servers and the collection, and says what to do.
 
     Reads the whole database once. The exit status is 1 if something fails. A missing collection is no failure.
+
+    With `--forgotten` it searches every file, and unpacks what is packed: the exit status is 1 if it is found.
 
     Examples:
 
@@ -34,8 +44,12 @@ def doctor(data: DataOption = Path("levada-data"), config: ConfigOption = None, 
     levada doctor
     levada doctor --data levada-data --config levada.toml
     levada doctor --json
+    levada doctor --forgotten example.org
     ```
     """
+    if forgotten:
+        _look_for(data, forgotten, json)
+        return
     from levada.collection.doctor import folder_checks, installed_packages, machine_checks, server_checks
 
     settings, about_settings = _settings(config)
@@ -50,6 +64,30 @@ def doctor(data: DataOption = Path("levada-data"), config: ConfigOption = None, 
     install = {"bytes": sum(package.bytes for package in packages), "packages": packages}
     print_result(json, {"ok": sound, "checks": checks, "install": install}, _print, checks, packages)
     raise typer.Exit(0 if sound else 1)
+
+
+def _look_for(data: Path, typed: str, json: bool) -> None:
+    from levada.collection.remains import find_remains
+
+    with doing("searching every file", json):
+        remains = find_remains(data, typed)
+    print_result(json, remains, _print_remains)
+    raise typer.Exit(1 if remains.found else 0)
+
+
+def _print_remains(remains: Remains) -> None:
+    out = printer()
+    where = f"{plural(remains.files, 'file')}, {size(remains.bytes)}"
+    for place in remains.found:
+        out.print(Text.assemble(("found", _STYLES["fail"]), f"  {line(place)}"))
+    for url in remains.mentioned:
+        out.print(Text.assemble((" named", _STYLES["warn"]), f"  in the content of another page: {line(url)}"))
+    for note in remains.notes:
+        out.print(Text(f"      → {line(note)}", "dim"))
+    if remains.found:
+        out.print(f"{line(remains.looked_for)} is still there ({where} searched)", style=_STYLES["fail"])
+    else:
+        out.print(f"nothing is left of {line(remains.looked_for)} ({where} searched)", style=_STYLES["ok"])
 
 
 def _settings(config: Path | None) -> tuple[Settings, Check]:

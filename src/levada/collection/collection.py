@@ -24,6 +24,7 @@ from levada.core.settings import CrawlSettings, Settings
 if TYPE_CHECKING:
     from levada.collection.checking import OnProgress
     from levada.collection.events import CheckResult, PageEvent
+    from levada.collection.forgetting import ForgetReport
     from levada.collection.notifications import Notifications
     from levada.collection.storage.backup import BackupReport
     from levada.core.reports import Report
@@ -331,6 +332,32 @@ class Collection(CollectionReader):
         from levada.collection.checking import checked, no_progress
 
         return checked(self, self._view, command, on_progress or no_progress)
+
+    def forget(
+        self,
+        *urls: str,
+        site: str = "",
+        older_than: str | float | None = None,
+        versions_beyond: int | None = None,
+        retention: bool = False,
+        dry_run: bool = False,
+        on_progress: Callable[[int, int, str], None] = lambda done, total, doing: None,
+    ) -> ForgetReport:
+        """Delete pages, a site or old versions for good, and keep the pages and the site from coming back.
+
+        `older_than` takes seconds or `"90d"`; it and `versions_beyond` go with `site` or alone. `retention` applies
+        the rules of the settings. Without anything named, it finishes a forget that was interrupted. A crawl may run.
+
+        >>> news.forget(start).pages
+        1
+        """
+        from levada.collection.forgetting import forget, wanted
+        from levada.search.query import length_of_time
+
+        self._must_be_open()
+        seconds = length_of_time(older_than, "older_than") if isinstance(older_than, str) else older_than
+        what = wanted(urls, site, seconds, versions_beyond, retention=retention)
+        return forget(self.path, what, dry_run=dry_run, on_progress=on_progress)
 
     def _run(self, work: Callable[[], Coroutine[Any, Any, T]], instead: str) -> T:
         self._must_be_open()

@@ -6,11 +6,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
+from functools import partial
 
 from levada.collection.commands import open_commands
 from levada.collection.components import learn_from_sample, make_fetcher, make_hooks, make_parser, make_policy
 from levada.collection.live import live_file_writer
 from levada.collection.starts import add_start, earlier_settings, limit_waits, reschedule
+from levada.collection.unfinished import compact_for
 from levada.core.clock import first_of, make_clock
 from levada.core.errors import StoreError
 from levada.core.folder import DataFolder
@@ -98,7 +100,8 @@ async def open_crawl(
             on_committed(visits)
 
         asking, reading = traced(fetch, parser)
-        ports = CrawlPorts(clock, store, store, store, policy, store, asking, commands)
+        compact = partial(compact_for, folder, store, indexer.wake)
+        ports = CrawlPorts(clock, store, store, store, policy, store, asking, commands, compact)
         stages = stages_after_fetch(settings.stages, parser, indexer, counter, settings.plugins)
         transport = LocalTransport(reading, on_committed=committed, stage_pools=stages, hooks=hooks)
         board = live_file_writer(folder, lambda: counter.balance if counter else None)

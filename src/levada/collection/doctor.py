@@ -337,6 +337,8 @@ def folder_checks(path: Path) -> Iterator[Check]:
     yield _lock(folder.path / "lock")
     yield _last_settings(folder.path / "settings.json")
     yield from small_file_checks(folder)
+    if folder.unfinished.exists():
+        yield worrying("forget", "begun, and not finished", "run 'levada forget' to finish it")
     try:
         shards = shard_folders(folder)
     except LevadaError as error:

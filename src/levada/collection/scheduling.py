@@ -19,6 +19,7 @@ from levada.collection.control import ControlPlan, StagePlan, open_control, unti
 from levada.collection.crawling import Following, open_followers
 from levada.collection.live import live_file_writer
 from levada.collection.starts import add_start, earlier_settings, limit_waits, reschedule
+from levada.collection.unfinished import compact_for
 from levada.collection.working import CAPACITY, queue_capacities
 from levada.core.clock import SystemClock, make_clock
 from levada.core.errors import StoreError
@@ -127,10 +128,11 @@ async def _open_distributed_crawl(
         folder.save_settings(settings)
         limit_waits(store, settings, clock.now())
 
-        ports = CrawlPorts(clock, store, store, store, policy, store, fetcher, commands)
+        following = [each for each in open_followers(folder, settings) if each is not None]
+        compact = partial(compact_for, folder, store, following[0].wake)
+        ports = CrawlPorts(clock, store, store, store, policy, store, fetcher, commands, compact)
         transport = RabbitmqTransport(names, lambda queue, body: jobs.publish(queue, body, secrets.token_hex(8)))
         opened.callback(folder.forget_live)
-        following = [each for each in open_followers(folder, settings) if each is not None]
         crawl = Crawl(
             ports,
             settings,

@@ -43,7 +43,12 @@ class CheckNow(msgspec.Struct, frozen=True, tag="check"):
 
 EVERY_SITE = "*"
 
-ControlCommand = Pause | Resume | ChangeBudget | AddSeeds | DropSite | CheckNow
+
+class Compact(msgspec.Struct, frozen=True, tag="compact"):
+    """Something was forgotten: take nothing of it up again, and leave no byte of it in the store's files."""
+
+
+ControlCommand = Pause | Resume | ChangeBudget | AddSeeds | DropSite | CheckNow | Compact
 """What a user asks of a running crawl, or of the next one."""
 
 

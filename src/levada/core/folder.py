@@ -13,6 +13,7 @@
     queries.jsonl   the queries of the server, if it records them
     engine          the name of the plug-in that keeps the collection, if it is not levada.db
     settings.json   the settings of the latest crawl, so that later commands use its clock
+    forget.json     says that a forget has begun and is not finished; it names nothing
     live.json       the live status of the running crawl; deleted when it ends
     demo.json       says that levada demo made this collection, and may replace it
     notify.lock     held by the one process that sends notifications
@@ -55,7 +56,7 @@ def only_mover(folder: DataFolder) -> Iterator[None]:
 @contextmanager
 def only_notifier(folder: DataFolder) -> Iterator[None]:
     """Hold the lock under which notifications are sent, alone."""
-    with _writing(folder.path):
+    with writing(folder.path):
         descriptor = os.open(folder.path / "notify.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     with _locked(descriptor, fcntl.LOCK_EX, f"another process sends the notifications of {folder.path}"):
         yield
@@ -104,6 +105,8 @@ class DataFolder:
         self.commands = path / "orders.db"
         self.hooks = path / "hooks.db"
         self.queries = path / "queries.jsonl"
+        self.maps = path / "maps"
+        self.unfinished = path / "forget.json"
         self.placement = path / "placement.json"
         self._settings = path / "settings.json"
         self.live_file = path / "live.json"
@@ -115,7 +118,7 @@ class DataFolder:
 
     def make(self) -> None:
         self.must_be_folder()
-        with _writing(self.path):
+        with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
 
     def exists(self) -> bool:
@@ -161,7 +164,7 @@ class DataFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Be the only writer."""
-        with _writing(self._lock):
+        with writing(self._lock):
             descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             self._take(descriptor)
@@ -179,13 +182,13 @@ class DataFolder:
             raise StoreLocked(
                 f"{self.path} is in use by another crawl (process {holder}): wait for it, or name another --data"
             ) from None
-        with _writing(self.path):
+        with writing(self.path):
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, str(os.getpid()).encode(), 0)
 
     def save_settings(self, settings: Settings) -> None:
         fresh = self._settings.with_suffix(".new")
-        with _writing(self.path):
+        with writing(self.path):
             fresh.unlink(missing_ok=True)
             fresh.touch(0o600 if settings.store.servers else 0o666)  # server addresses may hold passwords
             fresh.write_bytes(msgspec.json.format(msgspec.json.encode(settings)))
@@ -237,7 +240,8 @@ def _inode(path: str) -> int:
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> Iterator[None]:
+    """Translate a failure to write in this folder."""
     try:
         yield
     except OSError as error:

@@ -134,6 +134,8 @@ class StoreSettings(_Section, frozen=True):
 
     engine: Name = "sqlite"  # "postgresql" where there are servers
     keep_versions: Count = 10
+    keep_days: NotNegative = 0.0  # older versions go, but not the newest of a page that is there; 0: no limit
+    thin: bool = False  # of versions older than a day, keep one per day; older than thirty days, one per week
     new_share: Annotated[float, Meta(ge=0, le=1)] = 0.5  # of the fetches, for pages never visited, while both wait
     lease_seconds: Positive = 10 * MINUTE
     batch: Count = 200  # visits that share a commit, at most

@@ -14,6 +14,7 @@ from levada.core.commands import (
     AddSeeds,
     ChangeBudget,
     CheckNow,
+    Compact,
     ControlCommand,
     DesiredState,
     DropSite,
@@ -108,6 +109,8 @@ class CommandStep:
                 await self._drop(command.site)
             elif isinstance(command, CheckNow):
                 await self._check(command)
+            elif isinstance(command, Compact):
+                await self._compact()
             await self._apply(desired_state_after(command, self._desired_state))
             await self._run(self._commands.mark_done, number, self._desired_state)
             self._on_news()
@@ -167,6 +170,16 @@ class CommandStep:
             for _, command in await self._run(self._commands.pending) or []:
                 state = desired_state_after(command, state)
             await self._apply(state)
+
+    async def _compact(self) -> None:
+        """Give back the pages that wait, of which some may be forgotten, and unlearn the forgotten sites."""
+        await self._give_back(self._politeness_queue.drain())
+        self._sites.clear()
+        for site in sorted(self._link_filter.admitted):
+            if await self._executor.run(self._ports.sites.site, site) is None:
+                self._link_filter.admitted.discard(site)
+        if self._ports.compact is not None:
+            await self._executor.run(self._ports.compact)
 
     async def _give_back(self, waiting: Iterable[Lease]) -> None:
         leases = [self._open.let_go(lease) for lease in waiting]

@@ -56,6 +56,7 @@ class CrawlPorts(CommitPorts, frozen=True):
     page_sample: PageSample
     fetcher: Fetcher
     commands: CommandQueue | None = None
+    compact: Callable[[], None] | None = None  # makes the store's files small; on the thread of the store
 
 
 class Commits:

@@ -112,6 +112,10 @@ class SiteCache:
                 self._keep(record)
         return record
 
+    def clear(self) -> None:
+        """Read the records from the store again: others may have changed them."""
+        self._kept.clear()
+
     async def put_robots(self, site: str, scheme: str, robots: RobotsRecord, delay: float | None) -> None:
         """Store a robots.txt and its `delay`; a site gets the largest delay of its schemes."""
         record = await self.get(site)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_DAY = 86_400.0
 _NAME = re.compile(r"[0-9a-f]{16}")
 
 
@@ -38,6 +39,8 @@ def store_limits(settings: Settings) -> StoreLimits:
     per_hour = settings.budget.per_site_per_hour
     return StoreLimits(
         keep_versions=settings.store.keep_versions,
+        keep_seconds=settings.store.keep_days * _DAY,
+        thin=settings.store.thin,
         max_pages_per_site=settings.crawl.max_pages_per_site,
         new_share=settings.store.new_share,
         delay=max(settings.politeness.delay, 3600.0 / per_hour if per_hour else 0.0),

@@ -6,7 +6,7 @@ the error has to tell the cases apart.
 `position.json` holds the sequence number of the change log up to which the index is durable. It is replaced after
 tantivy's commit, so a crash in between repeats a batch and loses none. `sites.txt` has one site per line: a site's
 number is its line, in the order of first appearance, durable before the first page that carries it. Numbers outlive
-a rebuild.
+a rebuild, unless it was asked for because something was forgotten (a file `rebuild`): then no name may stay.
 
 tantivy creates a lock file even to read, so it gets a folder of its own: a copy of the newest commit, and links to
 the segments. The writer may delete a segment before tantivy has opened it: then there is a newer commit, and the
@@ -87,6 +87,17 @@ class IndexFolder:
         self._format = format
         self._position = path / "position.json"
         self._sites = path / "sites.txt"
+        self._to_rebuild = path / "rebuild"
+
+    def ask_for_rebuild(self) -> None:
+        """Have the next writer build the index anew: words of deleted pages stay in its files until then."""
+        with translated(self.path):
+            write_durably(self._to_rebuild, b"", os.O_TRUNC)
+            sync_folder(self.path)
+
+    @property
+    def is_to_be_rebuilt(self) -> bool:
+        return self._to_rebuild.exists()
 
     def make(self) -> None:
         """Prepare the folder for its writer."""
@@ -115,6 +126,9 @@ class IndexFolder:
                 self._whole_lines()
             except StoreDamaged:
                 self._sites.unlink()
+            if self.is_to_be_rebuilt:  # last: until here a crash leaves it to be done again
+                self._sites.unlink(missing_ok=True)
+                self._to_rebuild.unlink()
 
     def read_position(self) -> int:
         """0 where nothing is; raises if the index is of another format, or the file of another program."""

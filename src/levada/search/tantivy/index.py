@@ -15,7 +15,7 @@ from levada.core.records import Change, Document
 from levada.core.search_records import Hits, Posting, Query
 from levada.search.query import one_word, parse_page_of_hits
 from levada.search.stemming import LANGUAGES
-from levada.search.tantivy.folder import IndexFolder, translated
+from levada.search.tantivy.folder import IndexFolder, damaged, translated
 from levada.search.tantivy.reader import TantivyReader, hit_of, open_index
 from levada.search.tantivy.schema import FORMAT, KnownForms, document_of, forms_entry
 from levada.store.faults import NoFaults
@@ -23,6 +23,11 @@ from levada.store.faults import NoFaults
 # documents: with fewer tantivy's thread wakes and sleeps often, with more their texts leave the cache
 _TOGETHER = 256
 _TEXT_TOGETHER = 2_000_000  # characters: fewer long documents are held at once
+
+
+def index_folder(path: Path) -> IndexFolder:
+    """The files of the index in this folder."""
+    return IndexFolder(path, FORMAT)
 
 
 class TantivyIndex:
@@ -41,7 +46,7 @@ class TantivyIndex:
         text_of: Callable[[str], str] | None = None,
         faults: Faults | None = None,
     ) -> None:
-        self._folder = IndexFolder(Path(path), FORMAT)
+        self._folder = index_folder(Path(path))
         self._reader = TantivyReader(self._folder)
         self._text_of = text_of
         self._may_write = writer
@@ -75,6 +80,8 @@ class TantivyIndex:
         return taken
 
     def position(self) -> int:
+        if self._may_write and self._folder.is_to_be_rebuilt:
+            raise damaged(self._folder.path, "still holds what was forgotten")
         return self._reader.position()
 
     def search(self, query: Query) -> Hits:

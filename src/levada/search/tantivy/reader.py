@@ -6,8 +6,10 @@ So it needs no watching thread and never answers from before an existing commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -19,7 +21,7 @@ from levada.search.snippets import snippet
 from levada.search.stemming import LANGUAGES, same_stem
 from levada.search.tantivy.folder import IndexFolder, IndexLinks, damaged, may_write, translated
 from levada.search.tantivy.queries import tantivy_query, term
-from levada.search.tantivy.schema import FORMAT, HitSummary, register_analyzers, schema, summary_of
+from levada.search.tantivy.schema import FORMAT, FORMS, HitSummary, register_analyzers, schema, summary_of
 from levada.search.tantivy.statistics import (
     Forms,
     GlobalWeights,
@@ -33,6 +35,8 @@ from levada.search.tantivy.statistics import (
     totals_of,
 )
 from levada.store.rules import PAGE_BITS, nth_of
+
+_EVERY_TERM = 50_000_000
 
 
 def open_index(segments: Path) -> tantivy.Index:
@@ -134,6 +138,35 @@ class TantivyReader:
             if tries == 1:
                 raise
             return self._linked_searcher(tries - 1)
+
+
+def held_in_index(path: Path, pattern: re.Pattern[bytes], words: Sequence[str]) -> tuple[int, bool]:
+    """How many stored entries match, with those that are deleted and not yet cleaned up; and whether one of `words`
+    is among the words, or their forms, that the files hold."""
+    folder = IndexFolder(path, FORMAT)
+    with translated(path):
+        searcher = TantivyReader(folder).searcher()
+        if searcher is None:
+            return 0, False
+        entries = sum(bool(pattern.search(card)) for card in _cards(searcher))
+        if len(words) != 1:  # several words are often held one by one
+            return entries, False
+        forms = searcher.terms_with_prefix(FORMS, "", limit=_EVERY_TERM)
+        return entries, (
+            any(searcher.doc_freq(field, words[0]) for field in ("text", "title"))
+            or any(term.endswith(words[0]) for term, _ in forms)
+        )
+
+
+def _cards(searcher: tantivy.Searcher) -> Iterator[bytes]:
+    """The stored bytes of every entry."""
+    for segment in range(searcher.num_segments):
+        for number in count():
+            try:
+                entry = searcher.doc(tantivy.DocAddress(segment, number))
+            except (ValueError, RuntimeError, OSError, OverflowError):
+                break  # the segment has no more
+            yield b"".join(bytes(each) for each in entry.get_all("card"))
 
 
 class ScoredHit(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ position.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from levada.core.errors import StoreDamaged, StoreError
@@ -133,6 +133,24 @@ class SqliteTrends(SmallFile):
             run.execute("DELETE FROM news WHERE window < ?", (oldest,))
             if is_another_day:
                 run.execute(_DROP_WORDS)
+
+    def forget(self, is_forgotten: Callable[[Sequence[str]], set[str]]) -> None:
+        """Delete what was told of forgotten sites, and the words that are on no page any more.
+
+        Which page of a site added a word is not known, so a word that went with a forgotten page goes as a whole.
+        """
+        known = self._rows("SELECT id, site FROM sites")
+        sites = is_forgotten([site for _, site in known])
+        with self._transaction() as run:
+            run.execute("PRAGMA secure_delete = ON")
+            gone = [(id,) for id, site in known if site in sites]
+            run.executemany("DELETE FROM news WHERE site_id = ?", gone)
+            run.executemany("DELETE FROM sites WHERE id = ?", gone)
+            self._reach("forgotten")
+            run.execute("DELETE FROM news WHERE term != 0 AND term NOT IN (SELECT term FROM frequencies)")
+            run.execute(_DROP_WORDS)
+            run.execute("DELETE FROM pages WHERE terms IS NULL")
+            run.execute("DELETE FROM reports")
 
     def keep_report(self, report: bytes) -> None:
         """Store the report of the counting run for other processes; it replaces the one before."""

@@ -12,7 +12,7 @@ from typing import ClassVar
 from levada.core.errors import StoreError
 from levada.store.rows import Row
 from levada.store.sql.base import Parameters
-from levada.store.sqlite.connection import create_if_empty, has_log, marks, translated, write_ahead
+from levada.store.sqlite.connection import create_if_empty, empty_log, has_log, marks, translated, write_ahead
 
 _WAL_BYTES_KEPT = 16 << 20
 
@@ -50,6 +50,12 @@ class SmallFile:
     def close(self) -> None:
         with self._lock:
             self._connection.close()
+
+    def compact(self) -> None:
+        """Leave no byte of what was deleted in the file or its log."""
+        with self._lock, self._translated():
+            self._connection.execute("VACUUM")
+            empty_log(self._connection, self.path)
 
     def _rows(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         with self._lock, self._translated():
