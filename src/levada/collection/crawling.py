@@ -11,6 +11,7 @@ from functools import partial
 from levada.collection.commands import open_commands
 from levada.collection.components import learn_from_sample, make_fetcher, make_hooks, make_parser, make_policy
 from levada.collection.live import live_file_writer
+from levada.collection.retention import retention_beside
 from levada.collection.starts import add_start, earlier_settings, limit_waits, reschedule
 from levada.collection.unfinished import compact_for
 from levada.core.clock import first_of, make_clock
@@ -108,7 +109,16 @@ async def open_crawl(
         stopping = asyncio.Event()
         telling = asyncio.create_task(_tell(folder, settings, stopping))
         try:
-            yield Crawl(ports, settings, transport, once=once, max_pages=max_pages, only=only, board=board)
+            yield Crawl(
+                ports,
+                settings,
+                transport,
+                once=once,
+                max_pages=max_pages,
+                only=only,
+                board=board,
+                beside=retention_beside(store, settings, clock),
+            )
         finally:
             await asking.close()
             await reading.close()

@@ -18,6 +18,7 @@ from levada.collection.components import learn_from_sample, make_fetcher, make_p
 from levada.collection.control import ControlPlan, StagePlan, open_control, until_stopped
 from levada.collection.crawling import Following, open_followers
 from levada.collection.live import live_file_writer
+from levada.collection.retention import retention_beside
 from levada.collection.starts import add_start, earlier_settings, limit_waits, reschedule
 from levada.collection.unfinished import compact_for
 from levada.collection.working import CAPACITY, queue_capacities
@@ -145,6 +146,7 @@ async def _open_distributed_crawl(
                 lambda: jobs.work(names.answers, lambda job: transport.receive(job.body, job.again), asyncio.Event()),
                 partial(_follow, store, executor, following),
                 partial(_learn, store, executor, policy),
+                *retention_beside(store, settings, clock),
             ),
         )
         try:

@@ -29,6 +29,7 @@ class MemoryForgetting:
     _leases: dict[int, Any]
     _refused: dict[tuple[str, Reason], tuple[int, str]]
     _change_log: list[ChangeEvent]
+    _near_runs: dict[str, bytes]
     _seq: int
 
     def __init__(self) -> None:
@@ -70,6 +71,7 @@ class MemoryForgetting:
                 continue
             id = page.record.id
             del self._pages[url], self._by_id[id]
+            self._near_runs.pop(page.record.site, None)
             self._leases.pop(id, None)
             page.site.pages.remove(page)
             page.site.used += 1

@@ -99,6 +99,7 @@ class SqlForgetting(SqlFrontier[WriteT]):
             rows = [row for row in rows if not only_gone or row[5]]
             ids = listed(row[0] for row in rows)
             write.execute(self.sql.forget_events, (ids,))
+            write.execute(self.sql.forget_near_runs, (listed({row[1] for row in rows}),))  # patterns of URLs
             self._delete(write, sites, rows)
             sites.save()
             write.reach("departed")

@@ -309,6 +309,7 @@ class Statements:
         self.bury = t("INSERT INTO forgotten (mark, at) VALUES (?, ?) ON CONFLICT DO NOTHING")
         self.exhume = t(f"DELETE FROM forgotten WHERE {d.among_names.format('mark')}")
         self.forget_events = t(f"DELETE FROM happenings WHERE {self.among('page_id')}")
+        self.forget_near_runs = t(f"DELETE FROM near_runs WHERE {self.among('site_id')}")
         self.forget_departed = t(f"UPDATE departed SET url = '', site = '' WHERE {self.among('page_id')}")
         self.departed_urls = t(
             "SELECT page_id, url FROM departed WHERE url <> '' AND page_id > ? ORDER BY page_id LIMIT ?"
