@@ -46,6 +46,20 @@ NOTIFICATION_POINTS = (
 )
 """Every point that a notification passes on its way, in order."""
 
+_FORGETTING_STEPS = {
+    "bury": ("key", "marks"),
+    "erase": ("pages", "sites", "departed"),
+    "traces": ("pages",),
+    "last-traces": ("departed", "outbox", "examples", "sites"),
+}
+_BETWEEN_STEPS = ("begun", "buried", "erased", "deleted", "traced", "traces", "files", "counts", "index", "compacted")
+FORGET_POINTS = (
+    *_points(_FORGETTING_STEPS),
+    *(f"forgetting.{step}" for step in _BETWEEN_STEPS),
+    *(f"compact.{step}" for step in ("begin", "vacuumed", "end")),
+)
+"""Every point that a forget passes: the writes of the store, between the steps, and the compaction."""
+
 COPY_STEPS = ("begin", "step", "check", "before-rename", "after-rename")
 UPGRADE_POINTS = tuple(f"keep.{step}" for step in COPY_STEPS) + _points(
     {"migrate": ("statements", "format"), "backfill": ("batch", "position"), "finish": ("format",)}

@@ -32,6 +32,7 @@ _HOST = re.compile(r"[^\s/@]+\.[^\s/@]+|[^\s/@]+:\d+")
 _BEFORE_HOST = rb"(?<![A-Za-z0-9.\-])"
 _AFTER_HOST = rb"(?![A-Za-z0-9\-]|:\d|\.[A-Za-z0-9])"
 _AFTER_URL = rb"(?![A-Za-z0-9\-_~/?#%=&+]|[.,:;!*'()@$\[\]][A-Za-z0-9])"
+_SETTINGS = ("settings.json",)
 _FREE_TOLD = 1 << 16  # bytes: less is hardly a page
 
 
@@ -96,7 +97,9 @@ class _Search:
         hits = sum(1 for _ in self._raw_hits(path))
         database = path.with_name(path.name.removesuffix("-wal").removesuffix("-shm"))
         explained = self._explained.get(database, 0)
-        if hits and not (database != path and explained) and hits > explained:
+        if hits and self._is_name and path.name in _SETTINGS:
+            self._notes[f"{self._name(path)} names it: that is a setting of yours"] = None
+        elif hits and not (database != path and explained) and hits > explained:
             self._found[f"{self._name(path)}: its bytes"] = None
 
     def _raw_hits(self, path: Path) -> Iterator[int]:
@@ -151,6 +154,9 @@ class _Search:
         url = pages.get(page_id, b"") if table == "versions" and isinstance(page_id, int) else b""
         if url and self._is_name and path.suffix != ".backup" and not self._pattern.search(url):
             self._mentioned[url.decode("utf-8", "replace")] = None
+            self._explained[path] = self._explained.get(path, 0) + raw
+        elif table == "hooks" and self._is_name:
+            self._notes["a notification selects it: that is a choice of yours, see 'levada notify list'"] = None
             self._explained[path] = self._explained.get(path, 0) + raw
         elif url:
             self._found[f"{self._name(path)}: the stored page {url.decode('utf-8', 'replace')}"] = None

@@ -1,0 +1,217 @@
+"""What was forgotten is nowhere: in no file, in no row, in no index; whenever the forget died."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import levada
+from levada.collection.doctor import folder_checks
+from levada.collection.forgetting import forget, wanted
+from levada.collection.remains import find_remains
+from levada.collection.search import open_search
+from levada.core.errors import NotFound, StoreFull, StoreLocked, UsageError
+from levada.core.folder import DataFolder, only_mover
+from levada.core.search_records import Query
+from levada.core.settings import Settings
+from levada.store.base import StoreLimits
+from levada.store.opening import open_reading_store, open_store
+from tests.collection.forgotten_folder import CANARY, FORGOTTEN, KEPT, build
+from tests.faults import FORGET_POINTS, FaultAt, PointLog
+from tests.invariants import check_invariants
+
+pytest_plugins = ["tests.servers.fixtures"]
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("forgotten") / "data")
+
+
+@pytest.fixture
+def data(built: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(built, tmp_path / "data"))
+
+
+def files_with(path: Path, word: str) -> list[str]:
+    return [
+        str(each.relative_to(path)) for each in path.rglob("*") if each.is_file() and word.encode() in each.read_bytes()
+    ]
+
+
+def nothing_is_left(data: Path) -> None:
+    for word in (CANARY, FORGOTTEN, f"http://{FORGOTTEN}/{CANARY}"):
+        assert files_with(data, word) == [], word
+        assert find_remains(data, word).found == (), word
+
+
+def is_sound(data: Path) -> None:
+    with closing(open_store(DataFolder(data), Settings().store, StoreLimits())) as store:
+        check_invariants(store)
+        assert store.site(FORGOTTEN) is None
+        assert [document.url for document in store.scan()] == [f"http://{KEPT}/"]
+        assert len(store.versions(f"http://{KEPT}/")) == 3
+    assert [check for check in folder_checks(data) if check.verdict != "ok"] == []
+    with open_search(DataFolder(data)) as (_, index):
+        assert index.search(Query(CANARY)).total == 0
+        assert [hit.site for hit in index.search(Query("harmless")).hits] == [KEPT]
+
+
+def test_before_it_is_forgotten_it_is_found_in_every_file_that_holds_it(data: Path) -> None:
+    assert {Path(name).name for name in files_with(data, FORGOTTEN)} >= {
+        "levada.db",
+        "trends.db",
+        "hooks.db",
+        "queries.jsonl",
+        "sites.txt",
+        "data.mdb",
+    }
+    found = find_remains(data, CANARY).found
+    assert {place.partition(":")[0] for place in found} >= {"levada.db", "trends.db", "hooks.db", "index"}
+
+
+def test_a_forgotten_site_is_in_no_file_and_everything_else_is_as_it_was(data: Path) -> None:
+    report = forget(data, wanted((), FORGOTTEN))
+    assert (report.pages, report.versions, report.messages, report.queries) == (2, 6, 3, 2)
+    assert (report.maps, report.finished) == (("pages",), True)
+    nothing_is_left(data)
+    is_sound(data)
+    with closing(open_reading_store(DataFolder(data))) as store:
+        assert {event.site for event in store.change_log(0, 99)} == {KEPT}
+
+
+def test_it_is_forgotten_on_every_shard(tmp_path: Path) -> None:
+    data = build(tmp_path / "data", Settings().replace({"store.shards": 3, "store.key": "url"}))
+    assert forget(data, wanted((), FORGOTTEN)).pages == 2
+    nothing_is_left(data)
+    with closing(open_reading_store(DataFolder(data))) as store:
+        assert [document.url for document in store.scan()] == [f"http://{KEPT}/"]
+        assert {event.site for event in store.change_log(0, 99)} == {KEPT}
+
+
+def test_it_is_forgotten_on_a_server(tmp_path: Path, postgresql: str) -> None:
+    data = build(tmp_path / "data", Settings().replace({"store.engine": "postgresql", "store.servers": [postgresql]}))
+    assert "shard-0 on its server: the change log" in find_remains(data, CANARY).found
+    assert forget(data, wanted((), FORGOTTEN)).pages == 2
+    nothing_is_left(data)
+    assert "files, logs and backups" in find_remains(data, CANARY).notes[0]
+    with levada.open(data) as news:
+        assert [row.url for row in news.rows()] == [f"http://{KEPT}/"]
+
+
+def test_a_forgotten_page_leaves_its_site(data: Path) -> None:
+    url = f"http://{FORGOTTEN}/{CANARY}"
+    with levada.open(data) as news:
+        assert news.forget(url, dry_run=True).versions == 3
+        assert find_remains(data, url).found != ()
+        assert news.forget(url).pages == 1
+        assert news.forget(url).pages == 0
+        with pytest.raises(NotFound):
+            news.page(url)
+        assert news.page(f"http://{FORGOTTEN}/").version == 3
+    assert find_remains(data, url).found == ()
+
+
+def test_old_versions_are_in_no_file(data: Path) -> None:
+    report = forget(data, wanted((), FORGOTTEN, versions_beyond=1))
+    assert (report.pages, report.versions) == (2, 4)
+    assert find_remains(data, "secret 1").found == ()
+    assert find_remains(data, "secret 2").found != ()
+    assert find_remains(data, "harmless 1").found != ()
+
+
+def test_every_point_is_known(data: Path) -> None:
+    log = PointLog()
+    forget(data, wanted((), FORGOTTEN), faults=log)
+    assert set(log.points) == set(FORGET_POINTS)
+
+
+@pytest.fixture(scope="module")
+def killed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
+    root = tmp_path_factory.mktemp("killed")
+    shutil.copytree(built, root / "data")
+    command = [sys.executable, "-m", "tests.collection.forgotten_folder", str(root), *FORGET_POINTS]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return root, json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("point", FORGET_POINTS)
+def test_killed_at_any_point_the_next_run_finishes_it(point: str, killed: tuple[Path, dict[str, int]]) -> None:
+    root, ends = killed
+    assert ends[point] == -signal.SIGKILL
+    data = root / point
+    begun = DataFolder(data).unfinished.exists()
+    assert any(check.name == "forget" for check in folder_checks(data)) == begun
+    forget(data, wanted((), FORGOTTEN))
+    nothing_is_left(data)
+    is_sound(data)
+
+
+@pytest.mark.parametrize("point", ["forgetting.buried", "erase.after-commit", "forgetting.counts"])
+def test_it_is_finished_without_being_named_again(point: str, data: Path) -> None:
+    with pytest.raises(RuntimeError):
+        forget(data, wanted((), FORGOTTEN), faults=FaultAt(point, RuntimeError()))
+    forget(data, wanted(()))
+    nothing_is_left(data)
+    is_sound(data)
+
+
+def test_a_full_disk_while_compacting_says_what_to_do_and_loses_nothing(data: Path) -> None:
+    full = FaultAt("compact.begin", OSError(errno.ENOSPC, "no space left on device"))
+    with pytest.raises(StoreFull, match="free some space"):
+        forget(data, wanted((), FORGOTTEN), faults=full)
+    assert [check.found for check in folder_checks(data) if check.name == "forget"] == ["begun, and not finished"]
+    forget(data, wanted(()))
+    nothing_is_left(data)
+    is_sound(data)
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        (wanted(("http://nowhere.example/",)), "no page http://nowhere.example/ is known"),
+        (wanted((), "nowhere.example"), "no site nowhere.example is known"),
+    ],
+)
+def test_what_is_not_known_is_refused_and_nothing_is_deleted(what: object, said: str, data: Path) -> None:
+    before = len(files_with(data, FORGOTTEN))
+    with pytest.raises(NotFound, match=said):
+        forget(data, what)  # type: ignore[arg-type]
+    assert len(files_with(data, FORGOTTEN)) == before
+    assert not DataFolder(data).unfinished.exists()
+
+
+def test_nothing_is_forgotten_while_pages_move(data: Path) -> None:
+    with only_mover(DataFolder(data)), pytest.raises(StoreLocked, match="being moved"):
+        forget(data, wanted((), FORGOTTEN))
+
+
+def test_what_does_not_fit_together_is_refused(data: Path) -> None:
+    for wrong in (
+        {"urls": ("http://a/",), "site": "a"},
+        {"urls": (), "older_than": -1.0},
+        {"urls": (), "versions_beyond": 0},
+        {"urls": (), "retention": True, "versions_beyond": 3},
+    ):
+        with pytest.raises(UsageError):
+            wanted(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="name what to forget"):
+        forget(data, wanted(()))
+
+
+def test_a_start_takes_a_forgotten_site_up_again_and_says_so(data: Path, caplog: pytest.LogCaptureFixture) -> None:
+    forget(data, wanted((), FORGOTTEN))
+    with levada.open(data) as news:
+        assert news.add(f"http://{FORGOTTEN}/") == 1
+        assert "was forgotten, and is crawled again" in caplog.text
+        assert [site.site for site in news.sites() if site.admitted] == [KEPT, FORGOTTEN]
