@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from levada.collection.commands import Receipt
     from levada.collection.diff import Diff
     from levada.collection.events import CheckResult, PageEvent, PageOutcome
+    from levada.collection.forgetting import ForgetReport
     from levada.collection.explain import Forecast, Why
     from levada.collection.exports import ExportReport
     from levada.collection.notifications import NotificationInfo, Notifications
@@ -66,6 +67,7 @@ __all__ = [
     "ExportReport",
     "ExportRow",
     "Forecast",
+    "ForgetReport",
     "Hit",
     "Hits",
     "LevadaError",
@@ -105,6 +107,7 @@ _MODULES = {
     "levada.collection.commands": ("Receipt",),
     "levada.collection.diff": ("Diff",),
     "levada.collection.events": ("CheckResult", "PageEvent", "PageOutcome"),
+    "levada.collection.forgetting": ("ForgetReport",),
     "levada.collection.explain": ("Forecast", "Why"),
     "levada.collection.exports": ("ExportReport",),
     "levada.collection.notifications": ("NotificationInfo", "Notifications"),

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from levada.bulk.loads import LoadStatus
+from levada.bulk.tasks import LoadStatus
 from levada.collection.forgetting import forget, wanted
 from levada.collection.search import open_search
 from levada.collection.trends import find_trends

@@ -204,7 +204,7 @@ def test_what_does_not_fit_together_is_refused(data: Path) -> None:
         {"urls": (), "retention": True, "versions_beyond": 3},
     ):
         with pytest.raises(UsageError):
-            wanted(**wrong)  # type: ignore[arg-type]
+            wanted(**wrong)
     with pytest.raises(UsageError, match="name what to forget"):
         forget(data, wanted(()))
 

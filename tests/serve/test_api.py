@@ -361,3 +361,20 @@ def test_every_answer_tells_browsers_to_be_strict(api: TestClient) -> None:
 def test_nothing_outside_the_static_files_is_served(api: TestClient) -> None:
     for path in ("/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static/", "/static/x/y"):
         assert api.get(path).status_code == 404
+
+
+def test_a_page_is_forgotten_after_it_was_said_how_much_that_is(api: TestClient) -> None:
+    asked = {"urls": [VAPUR]}
+    told = api.post(f"{V1}/forget", json={**asked, "dry_run": True}).json()
+    assert (told["dry_run"], told["pages"]) == (True, 1)
+    assert api.get(f"{V1}/page", params={"url": VAPUR}).status_code == 200
+    told = api.post(f"{V1}/forget", json=asked).json()
+    assert (told["dry_run"], told["pages"], told["finished"]) == (False, 1, True)
+    assert api.get(f"{V1}/page", params={"url": VAPUR}).status_code == 404
+    assert all(hit["url"] != VAPUR for hit in api.get(f"{V1}/search", params={"q": "vapur"}).json()["hits"])
+
+
+def test_what_cannot_be_forgotten_is_refused_in_a_sentence(api: TestClient) -> None:
+    assert code_of(api.post(f"{V1}/forget", json={"site": "nowhere.example"})) == "not-found"
+    assert code_of(api.post(f"{V1}/forget", json={"older_than": "soon"})) == "usage-error"
+    assert code_of(api.post(f"{V1}/forget", json={})) == "usage-error"

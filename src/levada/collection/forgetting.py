@@ -268,7 +268,8 @@ class _Forget:
 
     def _thinned(self, *, dry_run: bool = False) -> tuple[Deleted, list[str]]:
         rules, site = self._what.rules(self._settings), self._what.site
-        deleted, expired = Deleted(), []
+        deleted = Deleted()
+        expired: list[str] = []
         after: int | None = 0
         while after is not None:
             after, some, urls = self._store.thin_out(after, _AT_ONCE, self._now, rules, site=site, dry_run=dry_run)

@@ -22,6 +22,7 @@ from levada.serve.access import Access, AccessRefusal, login_routes
 from levada.serve.changes import CHANGE_PATHS, CHANGES, change_routes
 from levada.serve.commands import CONTROLLING, HOOKING
 from levada.serve.facts import LABORATORY, LOADS, SHARDS, SITES
+from levada.serve.forgetting import FORGETTING
 from levada.serve.gateway import CUT, Gateway
 from levada.serve.metrics import metric_routes
 from levada.serve.notifications import NOTIFYING
@@ -77,6 +78,7 @@ OPERATIONS = [
     *LOADS,
     *CHANGES,
     *CONTROLLING,
+    *FORGETTING,
     *HOOKING,
     *NOTIFYING,
     *LABORATORY,

@@ -463,8 +463,8 @@ class MemoryStore(MemoryForgetting):
                 version = replace(version, similarity=before.similarity)
             page.record = replace(page.record, version=number, sketch=version.sketch)
             page.versions[number] = (stored_at, version)
-            kept = sorted((number, at) for number, (at, _) in page.versions.items())
-            for old in expendable(kept, stored_at, self._limits.retention):
+            versions = sorted((number, at) for number, (at, _) in page.versions.items())
+            for old in expendable(versions, stored_at, self._limits.retention):
                 del page.versions[old]
         if page.record.version == 0:
             return

@@ -2,6 +2,7 @@
 
 import { ask, order, query } from "./api.js";
 import { bars, legend, visits } from "./charts.js";
+import { forgetButton } from "./forget.js";
 import { often } from "./often.js";
 import { ago, card, el, moment, note, number, percent, show, span, table, trouble, wide } from "./dom.js";
 
@@ -68,6 +69,7 @@ function draw(about, page, why) {
   show(about, el("h1", {}, page.title || page.url),
     el("p", { class: "mono" }, el("a", { href: page.url, rel: "noopener noreferrer nofollow", target: "_blank" }, page.url)),
     el("p", {}, why.sentence),
+    forgetButton({ urls: [page.url] }, page.url),
     el("div", { class: "grid" },
       card("Visits", why.history.length ? [visits(why.history, why.next_visit, why.now), legend([["s2", "first"], ["starting", "met a change"], ["busy", "met none"]])] : el("p", { class: "soft" }, "Never visited yet."),
         table(["when", "met", "others said"], [...why.history].reverse().map((visit) => [`${ago(visit.at, why.now)}`, visit.outcome, visit.said.join(", ") || "–"]), "None.")),

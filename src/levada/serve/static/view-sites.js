@@ -2,6 +2,7 @@
 
 import { ask, order, query } from "./api.js";
 import { ago, card, el, moment, note, number, pageLink, show, span, table, trouble } from "./dom.js";
+import { forgetButton } from "./forget.js";
 import { worldNow } from "./live.js";
 import { often } from "./often.js";
 
@@ -80,6 +81,7 @@ async function one(place, name) {
   } }, "Check all pages now");
   show(place, el("p", {}, el("a", { href: "#/sites" }, "← Sites")), el("h1", {}, site.site),
     el("p", { class: "soft" }, `${number(site.pages)} pages; ${span(site.delay)} between two requests; robots.txt: ${site.robots}; a page changes ${told.changes_per_day === null ? "at a rate that is not known yet" : `about ${number(told.changes_per_day, 2)} times a day`}`), site.dropped ? el("p", { class: "warn" }, DROPPED) : el("p", { class: "row" }, check, drop), said,
+    forgetButton({ site: site.site }, site.site),
     el("div", { class: "grid" },
       card("Refused, and why", table(["reason", { name: "how many", num: true }, "an example"], site.refused.map((each) => [each.reason, number(each.count), el("span", { class: "mono" }, each.example)]), "Nothing was refused here."))),
     el("div", { class: "card" }, el("h2", {}, "Pages"), table(

@@ -129,7 +129,7 @@ class SqlForgetting(SqlFrontier[WriteT]):
         if not ids:
             self._erase_last_traces()
             return None
-        last = ids[-1]
+        last: int = ids[-1]
         with self._forgetting(), self._database.write("traces") as write:
             write.reach("pages")
             first = self._limits.shard << (PAGE_BITS + SITE_BITS)

@@ -243,7 +243,8 @@ class ForgettingContract(StoreSuite):
     def _thinned(
         self, store: Forgetting, now: float, rules: Retention, *, site: str = "", dry_run: bool = False
     ) -> tuple[Deleted, list[str]]:
-        deleted, expired = Deleted(), []
+        deleted = Deleted()
+        expired: list[str] = []
         after: int | None = 0
         while after is not None:
             after, some, urls = store.thin_out(after, 1, now, rules, site=site, dry_run=dry_run)
