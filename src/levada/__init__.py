@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from levada.collection.commands import Receipt
     from levada.collection.diff import Diff
     from levada.collection.events import CheckResult, PageEvent, PageOutcome
-    from levada.collection.forgetting import ForgetReport
     from levada.collection.explain import Forecast, Why
     from levada.collection.exports import ExportReport
+    from levada.collection.forgetting import ForgetReport
     from levada.collection.notifications import NotificationInfo, Notifications
     from levada.collection.storage.backup import BackupReport
     from levada.collection.storage.restore import RestoreReport
