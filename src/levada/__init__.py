@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from levada.collection.events import CheckResult, PageEvent, PageOutcome
     from levada.collection.explain import Forecast, Why
     from levada.collection.exports import ExportReport
-    from levada.collection.forgetting import ForgetReport
+    from levada.collection.forgetting.run import ForgetReport
     from levada.collection.notifications import NotificationInfo, Notifications
     from levada.collection.storage.backup import BackupReport
     from levada.collection.storage.restore import RestoreReport
@@ -107,7 +107,7 @@ _MODULES = {
     "levada.collection.commands": ("Receipt",),
     "levada.collection.diff": ("Diff",),
     "levada.collection.events": ("CheckResult", "PageEvent", "PageOutcome"),
-    "levada.collection.forgetting": ("ForgetReport",),
+    "levada.collection.forgetting.run": ("ForgetReport",),
     "levada.collection.explain": ("Forecast", "Why"),
     "levada.collection.exports": ("ExportReport",),
     "levada.collection.notifications": ("NotificationInfo", "Notifications"),

@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from levada.bulk.tasks import LoadStatus
-from levada.collection.forgetting import forget, wanted
+from levada.collection.forgetting.run import forget, wanted
 from levada.collection.search import open_search
 from levada.collection.trends import find_trends
 from levada.collection.warm_map import warm, warm_request

@@ -15,8 +15,8 @@ import pytest
 
 import levada
 from levada.collection.doctor import folder_checks
-from levada.collection.forgetting import forget, wanted
-from levada.collection.remains import find_remains
+from levada.collection.forgetting.remains import find_remains
+from levada.collection.forgetting.run import forget, wanted
 from levada.collection.search import open_search
 from levada.core.errors import NotFound, StoreFull, StoreLocked, UsageError
 from levada.core.folder import DataFolder, only_mover

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from levada.collection.doctor import Check, Package
-    from levada.collection.remains import Remains
+    from levada.collection.forgetting.remains import Remains
     from levada.core.settings import Settings
 
 _STYLES = {"ok": "green", "warn": "bold yellow", "fail": "bold red"}
@@ -67,7 +67,7 @@ def doctor(
 
 
 def _look_for(data: Path, typed: str, json: bool) -> None:
-    from levada.collection.remains import find_remains
+    from levada.collection.forgetting.remains import find_remains
 
     with doing("searching every file", json):
         remains = find_remains(data, typed)

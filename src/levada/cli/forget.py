@@ -14,7 +14,7 @@ from levada.core.errors import Refused, UsageError
 from levada.core.words import plural
 
 if TYPE_CHECKING:
-    from levada.collection.forgetting import ForgetReport
+    from levada.collection.forgetting.run import ForgetReport
 
 
 def forget(
@@ -26,7 +26,7 @@ def forget(
     ] = None,
     retention: Annotated[bool, typer.Option("--retention", help="What the settings do not keep.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     data: DataOption = Path("levada-data"),
     json: JsonOption = False,
 ) -> None:

@@ -24,7 +24,7 @@ from levada.core.settings import CrawlSettings, Settings
 if TYPE_CHECKING:
     from levada.collection.checking import OnProgress
     from levada.collection.events import CheckResult, PageEvent
-    from levada.collection.forgetting import ForgetReport
+    from levada.collection.forgetting.run import ForgetReport
     from levada.collection.notifications import Notifications
     from levada.collection.storage.backup import BackupReport
     from levada.core.reports import Report
@@ -351,7 +351,7 @@ class Collection(CollectionReader):
         >>> news.forget(start).pages
         1
         """
-        from levada.collection.forgetting import forget, wanted
+        from levada.collection.forgetting.run import forget, wanted
         from levada.search.query import length_of_time
 
         self._must_be_open()

@@ -10,10 +10,10 @@ from functools import partial
 
 from levada.collection.commands import open_commands
 from levada.collection.components import learn_from_sample, make_fetcher, make_hooks, make_parser, make_policy
+from levada.collection.forgetting.retention import retention_beside
+from levada.collection.forgetting.unfinished import compact_for
 from levada.collection.live import live_file_writer
-from levada.collection.retention import retention_beside
 from levada.collection.starts import add_start, earlier_settings, limit_waits, reschedule
-from levada.collection.unfinished import compact_for
 from levada.core.clock import first_of, make_clock
 from levada.core.errors import StoreError
 from levada.core.folder import DataFolder

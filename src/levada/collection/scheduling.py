@@ -17,10 +17,10 @@ from levada.collection.commands import open_commands
 from levada.collection.components import learn_from_sample, make_fetcher, make_policy
 from levada.collection.control import ControlPlan, StagePlan, open_control, until_stopped
 from levada.collection.crawling import Following, open_followers
+from levada.collection.forgetting.retention import retention_beside
+from levada.collection.forgetting.unfinished import compact_for
 from levada.collection.live import live_file_writer
-from levada.collection.retention import retention_beside
 from levada.collection.starts import add_start, earlier_settings, limit_waits, reschedule
-from levada.collection.unfinished import compact_for
 from levada.collection.working import CAPACITY, queue_capacities
 from levada.core.clock import SystemClock, make_clock
 from levada.core.errors import StoreError

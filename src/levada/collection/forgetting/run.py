@@ -23,7 +23,7 @@ import msgspec
 
 from levada.collection.addresses import spellings
 from levada.collection.commands import open_commands
-from levada.collection.unfinished import Unfinished, compact_store, note_unfinished, unfinished
+from levada.collection.forgetting.unfinished import Unfinished, compact_store, note_unfinished, unfinished
 from levada.core.clock import make_clock
 from levada.core.commands import Compact
 from levada.core.errors import NotFound, StoreError, StoreLocked, UsageError
