@@ -137,12 +137,12 @@ def test_a_dropped_site_stays_dropped_and_a_pause_is_obeyed() -> None:
 
 
 def test_a_check_that_fails_does_not_put_the_planned_visit_off() -> None:
-    place, commands = world(SLOW.replace("first = 36000", "first = 60\nfloor = 30"))
+    place, commands = world(SLOW.replace("first = 36000", "first = 200\nfloor = 30"))
     place.crawl(A)
-    planned = place.page(A + "3").next_visit
-    place.web.script(A + "3", failing(Reason.CONNECT))
-    place.crawl(seconds=4.0, meanwhile={0.1: lambda: commands.submit(CheckNow((A + "3",)))})
-    after = place.page(A + "3")
+    planned = place.page(A + "39").next_visit
+    place.web.script(A + "39", failing(Reason.CONNECT))
+    place.crawl(seconds=4.0, meanwhile={0.1: lambda: commands.submit(CheckNow((A + "39",)))})
+    after = place.page(A + "39")
     assert after.failures == 1
     assert planned is not None
     assert after.next_visit is not None
