@@ -25,7 +25,9 @@ RATES: tuple[float, ...] = (
 
 _LEAST_CHANCE = 1e-8  # of an observation that a rate cannot explain: no rate is ever ruled out
 WORST = -40.0  # the least evidence of a rate
+# A false date is anything from a minute to ten years, evenly over the logarithm.
 _MADE_UP = math.log(10 * 365.0 * 1440.0)
+_CREATED = 0.3  # of the first dates are those of the page itself
 
 
 def observe(
@@ -50,8 +52,8 @@ def observe(
         likely = still
         if changed:
             likely = 1.0 - still * (1.0 - noise)
-        if dated:  # both as densities of the stated time
-            likely = trust * rate * elapsed * math.exp(-rate * age) + (1.0 - trust) * likely
+        if dated:  # both as densities over the logarithm of the stated age
+            likely = trust * rate * age * math.exp(-rate * age) + (1.0 - trust) / _MADE_UP * likely
         evidence[k] = keep * evidence[k] + math.log(max(likely, _LEAST_CHANCE))
     _level(evidence)
 
@@ -59,12 +61,11 @@ def observe(
 def observe_first(evidence: MutableSequence[float], rates: Sequence[float], age: float, trust: float) -> None:
     """Add the Last-Modified of the first visit, `age` seconds ago.
 
-    A false date is anything from a minute to ten years, evenly over the logarithm. A page that never changes was
-    created at some time: it counts like the slowest page that changes.
+    It dates the last change, or the page itself: then it says only that nothing changed since.
     """
     for k in range(len(rates)):
-        changes = max(rates[k], rates[1]) * age
-        likely = changes * math.exp(-changes)
+        changes = rates[k] * age
+        likely = math.exp(-changes) * (_CREATED + (1.0 - _CREATED) * changes)
         evidence[k] = math.log(max(trust * likely + (1.0 - trust) / _MADE_UP, _LEAST_CHANCE))
     _level(evidence)
 
