@@ -291,14 +291,15 @@ def _against_actual(folder: DataFolder, web: Web, report: Report, seen: _Seen) -
         first, last = visits[0][1], max(at for _, at in visits)
     ours = measure(world, visits, first, last)
     turns = round_robin(world, first, last, ours.fetches, first=first_visits(visits))
-    current = _current_at(world, visits, seen.ended[0])
+    current = current_share(world, visits, seen.ended[0])
     with open_search(folder) as (collection, index):
         hits = index.search(Query(QUESTION, limit=2, now=collection.clock.now()))
         changed = changed_page(collection.store, filter(world.find, seen.changed))  # not a sitemap, nor a feed
     return DemoRun(web, report, ours, turns, current, hits, changed, str(folder.path))
 
 
-def _current_at(world: DemoWorld, visits: Sequence[tuple[str, float]], now: float) -> float:
+def current_share(world: DemoWorld, visits: Sequence[tuple[str, float]], now: float) -> float:
+    """The share of the stored pages that is current at `now`, after these visits (address, time)."""
     stored = [page for url, _ in first_visits(visits) if (page := world.find(url))]
     issued = len({url for url, _ in visits if is_issue(url)})  # these never change
     share = fresh_at(world, visits, now, stored) if stored else 0.0
