@@ -55,9 +55,9 @@ PAGES_HERE = 10.0  # the weight of the web in the prior for a site, in pages
 EAGER = 1.25  # planned visits per possible visit: a page is always due, and no fetch is left over
 
 
+# Before any visit: a third of the pages never change, the others most likely once in some twenty days, give or take a
+# factor of ten. So one visit is not enough to show that a page changes every few minutes.
 _NEVER, _USUAL, _TENFOLD = 0.35, 1 / (20 * 86400.0), 2.3
-"""Before any visit: a third of the pages never change, the others most likely once in some twenty days. A tenth or
-ten times of that is a standard deviation away, so one visit is not enough to show that a page changes every few minutes."""
 
 
 def imagined(rates: Sequence[float]) -> list[float]:

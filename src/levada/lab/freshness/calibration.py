@@ -128,7 +128,8 @@ def curve(points: Sequence[CalibrationPoint], unit: float = 60.0) -> str:
     """The points as lines of text, with the time in this unit after 0."""
     lines = ["    time  estimated  actual    gap   pages   visits"]
     lines += [
-        f"{each.at / unit:8.1f}  {each.estimated:8.1%}  {each.actual:6.1%}  {each.gap:+5.1f}  {each.pages:6}  {each.visits:7}"
+        f"{each.at / unit:8.1f}  {each.estimated:9.1%}  {each.actual:6.1%}  {each.gap:+5.1f}"
+        f"  {each.pages:6}  {each.visits:7}"
         for each in points
     ]
     return "\n".join(lines)
