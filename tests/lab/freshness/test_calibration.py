@@ -55,14 +55,6 @@ def test_a_demo_of_ten_minutes_is_right_within_two_points_from_the_fifth_minute_
     assert worst(points[4:]) <= POINTS
 
 
-@pytest.mark.parametrize("seed", [31, 32, 33])
-def test_a_web_without_a_gazette_is_right_too(seed: int) -> None:
-    moments = [minute * MINUTE * SPEED for minute in range(1, 11)]
-    points = calibrate(a_demo(seed, 10, 300, 0), a_policy(per_page_per_day=24.0), SPEED / 16, moments)
-    print(f"\nseed {seed}\n{curve(points, MINUTE * SPEED)}")
-    assert worst(points[4:]) <= POINTS
-
-
 def real_histories(per_year: int) -> list[CalibrationPoint]:
     """Terms of service over a year, each visited so often on average: looked at ten times in each twelfth of it."""
     world = ota_world()
