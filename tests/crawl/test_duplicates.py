@@ -103,7 +103,8 @@ def test_a_page_that_is_refused_as_a_near_copy_has_no_copies_and_its_links_wait(
 
 @pytest.mark.parametrize("runs", [1, 2, 8])
 def test_a_near_duplicate_run_is_counted_on_after_restarts(runs: int) -> None:
-    web: Web = {HOME: home(*(f"day/{n}" for n in range(8)))} | {f"{HOME}day/{n}": near(n) for n in range(8)}
+    web: Web = {f"{HOME}day/{n}": near(n) for n in range(8)}
+    web[HOME] = home(*(f"day/{n}" for n in range(8)))
     world = World(web, "[crawl]\nnear_duplicate_run = 5\n[fetch]\nslots = 1")
     world.crawl(HOME, max_pages=1)
     for _ in range(runs):
@@ -177,7 +178,8 @@ def test_of_two_workers_that_store_one_text_at_the_same_moment_one_is_dropped_an
             self.looks += 1
             return [None] * len(texts) if self.looks == 3 else super().originals(texts)
 
-    web: Web = {HOME: home("a", "b")} | {HOME + name: page(name, words=text("same")) for name in "ab"}
+    web: Web = {HOME + name: page(name, words=text("same")) for name in "ab"}
+    web[HOME] = home("a", "b")
     world = World(web, ONE_AT_A_TIME.format(batch=1), store=Blind())
     world.crawl(HOME)
     world.clock.advance(HOUR)
