@@ -77,6 +77,10 @@ COMMANDS = {
         ),
         "check": ("run.check", "Visits pages now, whatever their plans say, and shows what changed on them."),
         "serve": ("run.serve", "Serves the dashboard and the API, beside a running crawl or alone."),
+        "mcp": (
+            "run.mcp",
+            "Lets a language model search the pages, read them as Markdown and see what changed (MCP).",
+        ),
         "notify": ("notify", "Tells you of changes by mail, Slack, Matrix, Telegram, ntfy and others."),
         "forget": (
             "forget",
@@ -90,6 +94,7 @@ COMMANDS = {
     },
     "Ask it": {
         "search": ("pages.search", "Finds stored pages by their words, the best first."),
+        "page": ("pages.page", "Shows a stored page: its title, what is known of it, and its text."),
         "postings": ("pages.postings", "Lists in which pages a word stands and how often, as `site-url-count`."),
         "changes": ("pages.changes", "Lists what changed lately, with the lines that came and went."),
         "diff": ("pages.diff", "Shows what changed on a page, the last time or earlier."),

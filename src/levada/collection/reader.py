@@ -27,6 +27,7 @@ from levada.core.records import (
 from levada.store.reading import OpenedCollection
 
 if TYPE_CHECKING:
+    from levada.collection.changes import ChangesPage
     from levada.collection.diff import Diff
     from levada.collection.explain import Forecast, Why
     from levada.collection.exports import ExportReport
@@ -96,6 +97,19 @@ class CollectionReader:
             raise NotFound(nothing_stored(page))
         kept = ", ".join(str(each.version) for each in store.versions(page.url))
         raise NotFound(f"no version {version} of {page.url} is kept: {kept}")
+
+    def markdown(self, url: str, version: int | None = None) -> str:
+        """The main content of a stored page as Markdown: headings, lists, tables, code, links.
+
+        The stored body is read in a child process with limits (`parse.memory`, `parse.cpu_seconds`). Of a page that is
+        no HTML, or that does not fit into the limits, it is the main text.
+
+        >>> news.markdown(start).startswith("#")
+        True
+        """
+        from levada.parser.converting import markdown_document
+
+        return markdown_document(self.page(url, version), self._reader().settings.parse)
 
     def versions(self, url: str) -> list[VersionInfo]:
         """The stored versions of a page, newest first.
@@ -200,6 +214,29 @@ class CollectionReader:
                 yield replace(change, shard=shard)
             if not more:
                 pause.wait(wait)
+
+    def read_changes(
+        self,
+        after: str = "",
+        *,
+        since: Since = None,
+        limit: int = 100,
+        site: str = "",
+        words: str = "",
+        kinds: str = "",
+    ) -> ChangesPage:
+        """At most `limit` changes after a marker, or since a time, and the marker at which to read on.
+
+        >>> page = news.read_changes(limit=2)
+        >>> news.read_changes(page.next, limit=2).changes != page.changes
+        True
+        """
+        from levada.collection.changes import ChangeFeed, change_filter
+
+        feed, at = ChangeFeed(self._reader().store.logs), self._moment(since)
+        if at is not None and not after:
+            after = ".".join(map(str, feed.log.place_at(at)))
+        return feed.read(after, limit, change_filter(site, words, kinds=kinds))
 
     def facts(self, change: ChangeEvent, *, diff: bool = True) -> ChangeFacts:
         """What came and went with a change, in short: counts, lines, and a link. See `diff` for all of it.

@@ -7,7 +7,7 @@ frame (navigation, footer and the like); everything. The first that gives `ENOUG
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice
 
@@ -255,3 +255,28 @@ def _menu_links(line: str) -> int:
     if linked < share * (linked + unlinked) or words > MENU_WORDS * len(links):
         return 0
     return len(links)
+
+
+def content_elements(html: bytes) -> Iterator[tuple[LexborNode, bool]]:
+    """The element with the main content, as `main_text` would read it, on a fresh tree for each attempt.
+
+    With each, whether menus in it are none of its content (`is_menu`). The first attempt with `ENOUGH` text wins.
+    """
+    for attempt in range(3):
+        tree = tree_of(html)
+        root = _own_root(tree) if attempt == 0 else tree.body
+        if root is None:
+            continue
+        unwanted = _FRAME if attempt < 2 else _NO_TEXT
+        for node in list(root.traverse()):
+            if node.tag in unwanted and not (node.tag == "button" and _is_heading(node)):
+                node.decompose(False)
+        if unwanted is _FRAME:
+            _drop_frame(root)
+        yield root, unwanted is _FRAME
+
+
+def is_menu(lines: Sequence[str]) -> bool:
+    """Whether these lines, with U+001F around each link, are a menu as a whole."""
+    entries = [_menu_links(line) for line in lines if line.strip()]
+    return all(entries) and sum(entries) >= MENU_RUN

@@ -53,8 +53,8 @@ def serve(
     from levada.core.folder import DataFolder
     from levada.serve.server import listen, serve
 
-    tokens = _tokens(token_file)
-    names = frozenset(map(_host_name, name or ()))
+    tokens = read_tokens(token_file)
+    names = frozenset(map(host_name, name or ()))
     folder = DataFolder(data)
     folder.must_be_folder()
     door = listen(host, port, tokens)
@@ -77,7 +77,7 @@ def serve(
         serve(data, door, tokens, names, ready, capture=capture, beside=beside)
 
 
-def _tokens(path: Path | None) -> Tokens:
+def read_tokens(path: Path | None) -> Tokens:
     from levada.serve.access import Tokens
 
     if path is None:
@@ -102,7 +102,7 @@ def _sendable(token: str, where: str) -> str:
     return token
 
 
-def _host_name(text: str) -> str:
+def host_name(text: str) -> str:
     if not text or set(text) & set("/:@ "):
         raise UsageError(f"--name {text!r} is no host name: without http:// and without a port, as in levada.example")
     return text.lower()

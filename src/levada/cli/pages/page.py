@@ -1,0 +1,90 @@
+"""`levada page`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from levada.cli.options import DataOption, JsonOption, print_json
+from levada.cli.terminal import printer
+from levada.core.durations import iso, moment, relative
+from levada.core.errors import UsageError
+from levada.core.words import line, paragraphs, plural
+
+if TYPE_CHECKING:
+    from levada.core.records import Document
+
+
+def page(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The page; https:// may be left out.")],
+    version: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="An earlier one; `levada diff URL --versions` lists them."),
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="The main content as Markdown: headings, lists, tables, code, links.")
+    ] = False,
+    html: Annotated[bool, typer.Option("--html", help="The body as it was fetched, byte by byte.")] = False,
+    data: DataOption = Path("levada-data"),
+    json: JsonOption = False,
+) -> None:
+    """Shows a stored page: its title, what is known of it, and its text.
+
+    Examples:
+
+    ```
+    levada page https://example.org/news
+    levada page example.org/news --markdown > news.md
+    levada page example.org/news --version 3 --html
+    levada page example.org/news --json
+    ```
+    """
+    import levada
+
+    if markdown + html + json > 1:
+        raise UsageError("choose one of --markdown, --html and --json")
+    with levada.open(data, create=False) as collection:
+        document = collection.page(url, version)
+        if html:
+            sys.stdout.buffer.write(document.body)
+            sys.stdout.buffer.flush()
+        elif markdown:
+            written = collection.markdown(document.url, document.version)
+            sys.stdout.buffer.write(f"{written}\n".encode("utf-8", "replace"))
+            sys.stdout.buffer.flush()
+        elif json:
+            print_json({**_facts(document), "markdown": collection.markdown(document.url, document.version)})
+        else:
+            _show(document, collection.now())
+
+
+def _facts(document: Document) -> dict[str, object]:
+    names = ("url", "site", "version", "title", "language", "charset", "status", "words", "searchable", "gone")
+    return {
+        **{name: getattr(document, name) for name in names},
+        "fetched_at": iso(document.fetched_at),
+        "checked_at": iso(document.checked_at),
+        "bytes": len(document.body),
+        "headers": document.headers,
+        "text": document.text,
+    }
+
+
+def _show(document: Document, now: float) -> None:
+    out = printer()
+    out.print(line(document.title) or "(no title)", style="bold")
+    out.print(document.url)
+    gone = "; gone from the web since" if document.gone else ""
+    out.print(
+        f"version {document.version}, stored {relative(document.fetched_at, now)} ({moment(document.fetched_at)}), "
+        f"last seen so {relative(document.checked_at, now)}{gone}"
+    )
+    hidden = "" if document.searchable else "; asks for noindex, so that no search finds it"
+    language = document.language or "unknown"
+    out.print(f"{plural(document.words, 'word')}, language {language}, status {document.status}{hidden}")
+    out.print()
+    for each in paragraphs(document.text):
+        out.print(each)
