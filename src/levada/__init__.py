@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     from levada.collection.explain import Forecast, Why
     from levada.collection.exports import ExportReport
     from levada.collection.forgetting.run import ForgetReport
+    from levada.collection.named import NamedCollection
     from levada.collection.notifications import NotificationInfo, Notifications
     from levada.collection.storage.backup import BackupReport
     from levada.collection.storage.restore import RestoreReport
     from levada.core import errors
+    from levada.core.configuration.kept import SettingChange
+    from levada.core.configuration.layers import SettingValue, Source
     from levada.core.errors import (
         BadQuery,
         BadUrl,
@@ -71,6 +74,7 @@ __all__ = [
     "Hit",
     "Hits",
     "LevadaError",
+    "NamedCollection",
     "NotFound",
     "NotificationInfo",
     "Notifications",
@@ -81,9 +85,12 @@ __all__ = [
     "Refused",
     "Report",
     "RestoreReport",
+    "SettingChange",
+    "SettingValue",
     "Settings",
     "SettingsError",
     "SiteRecord",
+    "Source",
     "StoreError",
     "StoreLocked",
     "TooMany",
@@ -93,6 +100,7 @@ __all__ = [
     "Why",
     "__version__",
     "bulk",
+    "collections",
     "errors",
     "freshness",
     "grouping",
@@ -110,9 +118,12 @@ _MODULES = {
     "levada.collection.forgetting.run": ("ForgetReport",),
     "levada.collection.explain": ("Forecast", "Why"),
     "levada.collection.exports": ("ExportReport",),
+    "levada.collection.named": ("NamedCollection",),
     "levada.collection.notifications": ("NotificationInfo", "Notifications"),
     "levada.collection.storage.backup": ("BackupReport",),
     "levada.collection.storage.restore": ("RestoreReport",),
+    "levada.core.configuration.kept": ("SettingChange",),
+    "levada.core.configuration.layers": ("SettingValue", "Source"),
     "levada.core.errors": (
         "BadQuery",
         "BadUrl",
@@ -139,16 +150,29 @@ _PARTS = {"bulk": "levada.bulk", "errors": "levada.core.errors"} | {
 
 
 def open(
-    folder: str | PathLike[str] = "levada-data", settings: Settings | None = None, *, create: bool = True
+    folder: str | PathLike[str] | None = None,
+    settings: Settings | None = None,
+    *,
+    name: str | None = None,
+    create: bool = True,
 ) -> Collection:
     """Open the collection in `folder`, or create one; with `create=False` a missing one raises `NotFound`.
 
-    Without `settings` those kept with the collection hold.
+    `name` is that of a named collection, in place of a folder; without both it is levada-data here. Without
+    `settings` those kept with the collection hold.
 
     >>> with levada.open("news") as news:
     ...     news.stats().stored > 0
     True
+    >>> levada.open(name="blog", create=False)
+    Traceback (most recent call last):
+    levada.core.errors.NotFound: there is no collection named 'blog': 'levada crawl --in blog URL' starts it
     """
+    if name is not None:
+        if folder is not None:
+            raise TypeError("open() takes a folder or a name, not both")
+        folder = import_module("levada.core.configuration.places").folder_named(name, create=create)
+    folder = "levada-data" if folder is None else folder
     opened: Collection = __getattr__("Collection")(folder, settings, create=create)
     return opened
 
@@ -173,6 +197,16 @@ def restore(
     from levada.collection.storage import restore as restoring
 
     return restoring.restore(Path(backup), Path(folder), force=force, servers=servers)
+
+
+def collections() -> list[NamedCollection]:
+    """The collections that have names: where each lies, and what it holds.
+
+    >>> levada.collections()
+    []
+    """
+    found: list[NamedCollection] = import_module("levada.collection.named").named_collections()
+    return found
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -61,10 +62,23 @@ def test_a_demo_replaces_what_a_demo_left(folder: DataFolder) -> None:
     clear(folder)  # and again, if the demo was ended before it had begun
 
 
+def keep_as_an_older_version(folder: DataFolder, settings: Settings) -> None:
+    (folder.path / "settings.json").write_bytes(msgspec.json.encode(settings))
+
+
 def test_a_demo_replaces_what_an_older_demo_left_without_a_mark(folder: DataFolder) -> None:
-    folder.save_settings(OF_A_DEMO)
+    keep_as_an_older_version(folder, OF_A_DEMO)
     clear(folder)
     assert not folder.exists()
+
+
+def test_what_a_crawl_added_to_the_folder_of_an_older_demo_stays(folder: DataFolder) -> None:
+    keep_as_an_older_version(folder, OF_A_DEMO)
+    folder.save_settings(folder.settings())  # as a crawl does that is given no settings
+    assert folder.settings() == OF_A_DEMO
+    with pytest.raises(UsageError, match="that no demo made"):
+        clear(folder)
+    assert folder.exists()
 
 
 @pytest.mark.parametrize("settings", [Settings(), replace(OF_A_DEMO, guard=GuardSettings(allow=("127.0.0.1:9999",)))])

@@ -142,10 +142,22 @@ def test_wrong_settings_fail(tmp_path: Path) -> None:
     assert doctor("--config", tmp_path / "missing.toml", "--data", tmp_path / "none").code == 1
 
 
-def test_unreadable_last_settings_are_a_warning(tmp_path: Path) -> None:
+def test_kept_settings_that_cannot_be_read_fail_and_stay(tmp_path: Path) -> None:
     data = build(tmp_path / "data")
     (data / "settings.json").write_text("[")
-    assert checks("--data", data)["last settings"]["verdict"] == "warn"
+    found = checks("--data", data)["settings"]
+    assert (found["verdict"], str(data / "settings.json") in found["found"]) == ("fail", True)
+    assert (data / "settings.json").read_text() == "["
+
+
+def test_the_settings_in_force_are_checked_and_counted_by_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = build(tmp_path / "data")
+    DataFolder(data).change_settings({"politeness.delay": 2.0}, "a test")
+    monkeypatch.setenv("LEVADA_BUDGET_PER_HOUR", "100")
+    found = checks("--data", data)["settings"]
+    assert (found["verdict"], found["found"]) == ("ok", "valid: 4 by collection, 1 by environment")
 
 
 def test_a_folder_from_the_future_is_a_warning(tmp_path: Path) -> None:

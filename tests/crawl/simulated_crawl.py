@@ -17,7 +17,7 @@ from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, FoundUrl, PageRecord, Request, Response, VisitResult
 from levada.core.reports import Report
 from levada.core.settings import Settings, parse_settings
-from levada.crawl.commits import CrawlPorts
+from levada.crawl.commits import CrawlPorts, LiveSettings
 from levada.crawl.engine import Crawl
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.local_transport import LocalTransport
@@ -141,6 +141,7 @@ class World:
         self.commits: list[VisitResult] = []
         self._staff = stage_pools
         self._commands = commands
+        self.live: LiveSettings | None = None
         self._parser = parser or InlineParser()
         revisit = self.settings.revisit
         self._policy = policy or ema_policy(revisit.first, revisit.floor, revisit.ceiling)
@@ -178,7 +179,7 @@ class World:
 
     def make_crawl(self, *, once: bool = True, max_pages: int | None = None) -> Crawl:
         store = self.store
-        ports = CrawlPorts(self.clock, store, store, store, self._policy, store, self.web, self._commands)
+        ports = CrawlPorts(self.clock, store, store, store, self._policy, store, self.web, self._commands, self.live)
         transport = LocalTransport(self._parser, on_committed=self.commits.extend, stage_pools=self._staff)
         return Crawl(
             ports, self.settings, transport, once=once, max_pages=max_pages, executor=_InlineKeeper(), watch=None

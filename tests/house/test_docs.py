@@ -35,6 +35,14 @@ _FIRST_CELL = re.compile(r"^\| (`--.*?) \|", re.MULTILINE)
 _ROW = re.compile(r"^\| `([^`]+)` \| (?:`([^`]*)` \|)?", re.MULTILINE)
 
 
+@pytest.fixture(autouse=True)
+def _named_collections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The collections that the examples name are there."""
+    for name in ("blog", "news"):
+        (tmp_path / "levada" / name).mkdir(parents=True)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+
 def text_of(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 

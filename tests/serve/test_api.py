@@ -217,6 +217,34 @@ def test_orders_are_kept_for_the_crawl(api: TestClient, data: Path) -> None:
     assert given == expected
 
 
+def test_settings_are_shown_without_secrets_and_changed(
+    api: TestClient, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed = api.put(f"{V1}/settings", json={"values": {"politeness.delay": 2, "fetch.slots": 3}})
+    assert changed.status_code == 200
+    facts = [(each["key"], each["value"], each["at_once"]) for each in changed.json()["changes"]]
+    assert facts == [("politeness.delay", 2.0, True), ("fetch.slots", 3, False)]
+    assert DataFolder(data).settings().politeness.delay == 2.0
+    monkeypatch.setenv("LEVADA_STORE_SERVERS", "postgresql://me:hushhush@127.0.0.1/levada")
+    told = api.get(f"{V1}/settings")
+    assert "hushhush" not in told.text
+    rows = {each["key"]: each for each in told.json()["settings"]}
+    assert (rows["politeness.delay"]["source"], rows["politeness.delay"]["where"]) == ("collection", "the API")
+    assert rows["store.servers"]["source"] == "environment"
+
+
+@pytest.mark.parametrize(
+    ("values", "status"),
+    [({"politeness.dely": 1}, 400), ({"crawl.scope": "host"}, 400), ({}, 400), ({"guard.allow": ["127.0.0.1:1"]}, 400)],
+)
+def test_settings_that_are_wrong_or_closed_do_not_change(
+    values: dict[str, object], status: int, api: TestClient, data: Path
+) -> None:
+    before = (data / "settings.json").read_bytes()
+    assert api.put(f"{V1}/settings", json={"values": values}).status_code == status
+    assert (data / "settings.json").read_bytes() == before
+
+
 def test_no_more_orders_are_taken_than_anybody_obeys(api: TestClient, data: Path) -> None:
     commands = open_commands(DataFolder(data))
     for _ in range(1000):

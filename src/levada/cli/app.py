@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from levada import __version__
+from levada.cli.options import InOption, is_for_collection, must_take_name
 from levada.core.errors import LevadaError
 
 
@@ -86,6 +87,8 @@ COMMANDS = {
             "forget",
             "Deletes pages, a site or old versions for good, from every file, and keeps them from coming back.",
         ),
+        "settings": ("settings", "Shows the settings of a collection and where each comes from, and changes them."),
+        "collections": ("collections", "Lists the collections that have names, and gives names to others."),
         "doctor": (
             "doctor",
             "Checks this installation, the settings, their servers and the collection, and says what to do.",
@@ -191,6 +194,11 @@ class OnDemandGroup(Family):
         super().__init__(**attributes)
         self.commands: Any = _OnDemand()
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        resolved = super().resolve_command(ctx, args)
+        must_take_name(ctx, resolved[1])
+        return resolved
+
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
 
@@ -212,11 +220,29 @@ def build_command(name: str) -> Any:
     """
     module = import_module(f"levada.cli.{_MODULES[name]}")
     alone = typer.Typer(rich_markup_mode=MARKUP)
+    alone.command("named")(_named)
     if hasattr(module, "family"):
         alone.add_typer(module.family, name=name)
     else:
         alone.command(name, cls=getattr(module, "COMMAND_CLASS", None))(getattr(module, name))
-    return typer.main.get_group(alone).commands[name]
+    commands = typer.main.get_group(alone).commands
+    (option, *_) = commands["named"].params
+    option.expose_value = False  # the option --data takes note of it
+    _let_be_named(commands[name], option)
+    return commands[name]
+
+
+def _named(collection: InOption = None) -> None:
+    """Has the option that every command for a collection takes."""
+
+
+def _let_be_named(command: Any, option: Any) -> None:
+    """Give a command, and those below it, the option --in, if they work on a collection."""
+    for each in getattr(command, "commands", {}).values():
+        _let_be_named(each, option)
+    if is_for_collection(command):
+        place = next(place for place, param in enumerate(command.params) if param.name == "data")
+        command.params.insert(place + 1, option)
 
 
 _TERMINATED = 143  # 128 and the number of the signal
@@ -256,6 +282,7 @@ def levada(
         Literal["text", "json"],
         typer.Option("--log", callback=_log, help="Log on standard error: text for people, or a JSON object per line."),
     ] = "text",
+    collection: InOption = None,
 ) -> None:
     """Keeps a large collection of web pages fresh and searchable within a fetch budget."""
 

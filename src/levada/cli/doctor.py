@@ -11,7 +11,7 @@ from rich.text import Text
 
 from levada.cli.options import ConfigOption, DataOption, JsonOption, print_result
 from levada.cli.terminal import doing, printer
-from levada.core.errors import SettingsError
+from levada.core.errors import LevadaError
 from levada.core.words import line, plural, size
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def doctor(
         return
     from levada.collection.doctor import folder_checks, installed_packages, machine_checks, server_checks
 
-    settings, about_settings = _settings(config)
+    settings, about_settings = _settings(data, config)
     checks = [
         *machine_checks(data, settings),
         about_settings,
@@ -90,17 +90,22 @@ def _print_remains(remains: Remains) -> None:
         out.print(f"nothing is left of {line(remains.looked_for)} ({where} searched)", style=_STYLES["ok"])
 
 
-def _settings(config: Path | None) -> tuple[Settings, Check]:
+def _settings(data: Path, config: Path | None) -> tuple[Settings, Check]:
+    """The settings that a crawl of this folder would have."""
+    from levada.cli.given import given_settings
     from levada.collection.doctor import failed, fine
-    from levada.core.settings import Settings, load_settings
+    from levada.core.folder import DataFolder
+    from levada.core.plugins import check_names
+    from levada.core.settings import Settings
 
-    path = config or Path("levada.toml")
-    if config is None and not path.exists():
-        return Settings(), fine("settings", "no levada.toml here: the defaults apply")
     try:
-        return load_settings(path), fine("settings", f"{path} is valid")
-    except SettingsError as error:
-        return Settings(), failed("settings", str(error), f"correct {path}")
+        configuration = DataFolder(data, given_settings(config)).configuration()
+        check_names(configuration.settings)
+    except LevadaError as error:
+        return Settings(), failed("settings", str(error), "correct them: 'levada settings' lists all")
+    sources = Counter(source.value for source, _, _ in configuration.sources.values())
+    told = ", ".join(f"{number} by {source}" for source, number in sources.items())
+    return configuration.settings, fine("settings", f"valid: {told}" if told else "valid: the defaults apply")
 
 
 def _print(checks: Sequence[Check], packages: Sequence[Package]) -> None:

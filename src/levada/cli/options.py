@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -19,7 +20,75 @@ PORT = 8400  # of the dashboard
 BESIDE = "LEVADA_BESIDE"  # the process that started a dashboard for itself; the dashboard ends with it
 
 
-DataOption = Annotated[Path, typer.Option("--data", metavar="DIR", help="The folder that holds the collection.")]
+_NAMED = "levada.named"  # in the context of a command: the name that was given with --in
+_MAY_CREATE = ("crawl", "control")
+
+
+def _take_name(context: typer.Context, name: str | None) -> str | None:
+    if name is not None:
+        context.meta[_NAMED] = name  # the one nearest to the command holds
+    return name
+
+
+def _folder(context: typer.Context, typed: Path | None) -> Path | None:
+    """The folder of the collection that --in names; else what --data, or LEVADA_DATA, says."""
+    name = context.meta.get(_NAMED)
+    if name is None:
+        return typed
+    source = context.get_parameter_source("data")
+    if source is not None and source.name == "COMMANDLINE":
+        raise UsageError(f"--in {name} and --data {typed} are two collections: give one of them")
+    from levada.core.configuration.places import folder_named
+
+    return folder_named(name, create=context.info_name in _MAY_CREATE)
+
+
+def must_take_name(context: typer.Context, command: Any) -> None:
+    """`UsageError` if a collection was named for a command that works on none."""
+    if _NAMED in context.meta and not _takes_name(command):
+        raise UsageError(f"'levada {command.name}' works on no named collection: leave out --in {context.meta[_NAMED]}")
+
+
+def _takes_name(command: Any) -> bool:
+    return any(map(_takes_name, getattr(command, "commands", {}).values())) or is_for_collection(command)
+
+
+def is_for_collection(command: Any) -> bool:
+    """Whether a command works on a collection that can be named."""
+    return any(param.name == "data" and param.callback is not None for param in command.params)
+
+
+DATA_VARIABLE = "LEVADA_DATA"
+
+
+def environment_folder() -> Path | None:
+    """The folder that the variable LEVADA_DATA names."""
+    return Path(os.environ[DATA_VARIABLE]) if os.environ.get(DATA_VARIABLE) else None
+
+
+InOption = Annotated[
+    str | None,
+    typer.Option(
+        "--in",
+        metavar="NAME",
+        callback=_take_name,
+        is_eager=True,
+        help="The collection of this name, in place of --data.",
+    ),
+]
+DataOption = Annotated[
+    Path,
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        envvar=DATA_VARIABLE,
+        callback=_folder,
+        help="The folder that holds the collection.",
+    ),
+]
+OptionalDataOption = Annotated[
+    Path | None, typer.Option("--data", metavar="DIR", callback=_folder, help="The folder that holds the collection.")
+]
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Settings; default: levada.toml if it is here.")
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, closing, contextmanager, nullcontext, suppress
 from os import PathLike
 from pathlib import Path
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from levada.collection.forgetting.run import ForgetReport
     from levada.collection.notifications import Notifications
     from levada.collection.storage.backup import BackupReport
+    from levada.core.configuration.kept import SettingChange
+    from levada.core.configuration.layers import SettingValue
     from levada.core.reports import Report
     from levada.crawl.engine import Crawl
 
@@ -77,6 +79,38 @@ class Collection(CollectionReader):
         self._must_be_open()
         with self._folder.locked():
             self._keep(settings)
+
+    def setting_sources(self) -> dict[str, SettingValue]:
+        """Every setting by `section.key`: its value, its default, and where the value comes from. Secrets are masked.
+
+        >>> news.setting_sources()["crawl.scope"].source.value
+        'default'
+        """
+        self._must_be_open()
+        found = self._folder.configuration().report()
+        if self._settings is None:
+            return found
+        from levada.core.configuration.layers import chosen_here
+
+        return chosen_here(found, self._settings)
+
+    def change_settings(self, values: Mapping[str, Any], *, by: str = "a program") -> list[SettingChange]:
+        """Change these settings by `section.key`; None ends what the collection keeps. Returns what changed.
+
+        A crawl that runs, in this process or another, takes them up within a second where it can; docs/settings.md
+        says which.
+
+        >>> for change in news.change_settings({"revisit.ceiling": 604_800.0}):
+        ...     print(change)
+        revisit.ceiling: 2592000 -> 604800, kept with the collection
+        """
+        self._must_be_open()
+        from levada.collection.commands import change_settings
+
+        if self._settings is not None:
+            self._folder.save_settings(self._settings)
+            self._settings = None
+        return change_settings(self._folder, values, by)
 
     def add(self, *urls: str, **rules: Any) -> int:
         """Add start URLs and admit their sites; returns how many URLs were new.

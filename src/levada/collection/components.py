@@ -1,18 +1,25 @@
-"""Components by settings: clock, policy, fetcher, parser, page hooks."""
+"""Components by settings: policy, fetcher, parser, page hooks; and their replacement while a crawl runs."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+
+from msgspec.structs import replace
 
 from levada.core.errors import PluginError, SettingsError
 from levada.core.plugins import is_builtin, load
+from levada.store.base import Capability, Store, WithLimits
+from levada.store.opening import store_limits
 
 if TYPE_CHECKING:
-    from levada.core.protocols import Fetcher, PageSample, RevisitPolicy
+    from levada.core.folder import DataFolder
+    from levada.core.protocols import Clock, Estimates, Fetcher, PageSample, RevisitPolicy
+    from levada.core.records import PageRecord, Plan, Request, Response, Signals, Visit
     from levada.core.settings import Settings
+    from levada.crawl.executor import StoreExecutor
     from levada.crawl.hooks import PageHooks
     from levada.parser.pool import ParserPool
 
@@ -117,3 +124,120 @@ def make_fetcher(settings: Settings) -> Fetcher:
         http2=fetch.http2,
     )
     return made if is_builtin("levada.fetchers", fetch.fetcher) else ContainedFetcher(fetch.fetcher, made, limits)
+
+
+class ReplaceableFetcher:
+    """A fetcher in whose place another can be put; the one before is closed when its last exchange ends."""
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self._current = _Used(fetcher)
+
+    async def fetch(self, request: Request) -> Response:
+        used = self._current
+        used.under_way += 1
+        try:
+            return await used.fetcher.fetch(request)
+        finally:
+            used.under_way -= 1
+            if used is not self._current and not used.under_way:
+                await used.fetcher.close()
+
+    async def replace(self, fetcher: Fetcher) -> None:
+        before, self._current = self._current, _Used(fetcher)
+        if not before.under_way:
+            await before.fetcher.close()
+
+    async def close(self) -> None:
+        await self._current.fetcher.close()
+
+
+class _Used:
+    def __init__(self, fetcher: Fetcher) -> None:
+        self.fetcher = fetcher
+        self.under_way = 0
+
+
+class ReplaceablePolicy:
+    """A revisit policy in whose place another can be put."""
+
+    def __init__(self, policy: RevisitPolicy) -> None:
+        self.current = policy
+
+    @property
+    def estimates(self) -> Estimates:
+        return self.current.estimates
+
+    def plan(self, page: PageRecord, visit: Visit, modified: float | None = None) -> Plan:
+        return self.current.plan(page, visit, modified)
+
+    def visit_after_hint(self, page: PageRecord, said: Signals) -> float | None:
+        return self.current.visit_after_hint(page, said)
+
+    def wants_full_fetch(self, page: PageRecord) -> bool:
+        return self.current.wants_full_fetch(page)
+
+    def limit_site(self, site: str, per_second: float) -> None:
+        self.current.limit_site(site, per_second)
+
+    def set_budget(self, per_hour: float) -> None:
+        self.current.set_budget(per_hour)
+
+    def price(self) -> float:
+        return self.current.price()
+
+
+class RunningSettings:
+    """The settings of a crawl that runs: what the collection keeps is looked at, and components are replaced."""
+
+    def __init__(
+        self,
+        folder: DataFolder,
+        settings: Settings,
+        store: Store,
+        fetcher: ReplaceableFetcher | None,
+        policy: ReplaceablePolicy,
+        clock: Clock,
+        published: Callable[[Settings], None] = lambda settings: None,
+    ) -> None:
+        from levada.core.configuration.following import SettingsFollower
+
+        self.poll = SettingsFollower(folder, settings).poll
+        self._store, self._fetcher, self._policy, self._clock, self._published = (
+            store,
+            fetcher,
+            policy,
+            clock,
+            published,
+        )
+
+    async def settings_changed(self, before: Settings, now: Settings, executor: StoreExecutor) -> None:
+        """Replace what depends on settings that changed, and bring forward the pages that they want sooner.
+
+        First what may be wrong in them: then nothing has changed.
+        """
+        fetcher = policy = None
+        if self._fetcher is not None and _of_fetcher(before) != _of_fetcher(now):
+            fetcher = make_fetcher(now)
+        if _of_policy(before) != _of_policy(now):
+            policy = make_policy(now)
+            await executor.run(learn_from_sample, policy, self._store)
+        if self._fetcher is not None and fetcher is not None:
+            await self._fetcher.replace(fetcher)
+        if policy is not None:
+            self._policy.current = policy
+        if store_limits(before) != store_limits(now) and Capability.LIMITS in self._store.capabilities:
+            cast(WithLimits, self._store).set_limits(store_limits(now))
+        await executor.run(self._published, now)
+        from levada.crawl.rescheduling import Rescheduling
+
+        rescheduling = Rescheduling(self._store, before, now, self._clock.now())
+        while await executor.run(rescheduling.step):
+            pass
+
+
+def _of_fetcher(settings: Settings) -> tuple[object, ...]:
+    return settings.fetch, settings.guard, settings.politeness.agent, settings.politeness.contact
+
+
+def _of_policy(settings: Settings) -> tuple[object, ...]:
+    return settings.revisit, replace(settings.budget, per_hour=0), settings.politeness.delay

@@ -9,12 +9,22 @@ from contextlib import asynccontextmanager, closing
 from functools import partial
 
 from levada.collection.commands import open_commands
-from levada.collection.components import learn_from_sample, make_fetcher, make_hooks, make_parser, make_policy
+from levada.collection.components import (
+    ReplaceableFetcher,
+    ReplaceablePolicy,
+    RunningSettings,
+    learn_from_sample,
+    make_fetcher,
+    make_hooks,
+    make_parser,
+    make_policy,
+)
 from levada.collection.forgetting.retention import retention_beside
 from levada.collection.forgetting.unfinished import compact_for
 from levada.collection.live import live_file_writer
-from levada.collection.starts import add_start, earlier_settings, limit_waits, reschedule
+from levada.collection.starts import add_start, earlier_settings, forget_demo, limit_waits, reschedule
 from levada.core.clock import first_of, make_clock
+from levada.core.configuration.kept import SettingChange
 from levada.core.errors import StoreError
 from levada.core.folder import DataFolder
 from levada.core.processes import tune_allocator
@@ -63,19 +73,21 @@ async def open_crawl(
     only: Sequence[str] | None = None,
     on_committed: Callable[[Sequence[VisitResult]], None] = lambda visits: None,
     on_untold: Callable[[str], None] | None = None,
+    on_kept: Callable[[Sequence[SettingChange]], None] = lambda changes: None,
     fetcher: Fetcher | None = None,
     faults: Faults | None = None,
 ) -> AsyncIterator[Crawl]:
     """A crawl that is ready to run; on leaving, everything is closed and searchable, and notifications are sent.
 
-    `on_untold` is called with each notification that could not be sent, and why; else they are logged.
+    `on_untold` is called with each notification that could not be sent, and why; else they are logged. `on_kept` is
+    called with the settings that the collection keeps from now on.
     """
     # First what may be wrong in the settings: then nothing has been touched yet.
-    clock, policy = make_clock(settings.clock), make_policy(settings)
+    clock, policy = make_clock(settings.clock), ReplaceablePolicy(make_policy(settings))
     parser = make_parser(settings, settings.fetch.slots)
     stage_rule("parse", settings.stages, parser.most, settings.plugins)
     hooks = make_hooks(settings)
-    fetch = fetcher or make_fetcher(settings)
+    own = ReplaceableFetcher(fetcher or make_fetcher(settings))
     tune_allocator()
     folder.make()
     options = settings.plugins.get(settings.store.engine)
@@ -87,7 +99,8 @@ async def open_crawl(
         if not is_shared(folder):
             store.forget_leases()  # whoever held them is dead: the lock is ours
         reschedule(store, earlier_settings(folder, settings), settings, clock.now())  # a crash repeats it
-        folder.save_settings(settings)
+        on_kept(folder.save_settings(settings))
+        forget_demo(folder)
         limit_waits(store, settings, clock.now())
         add_start(start, store, clock.now())
         learn_from_sample(policy, store)
@@ -100,9 +113,10 @@ async def open_crawl(
                     counter.wake(changes)
             on_committed(visits)
 
-        asking, reading = traced(fetch, parser)
+        asking, reading = traced(own, parser)
+        running = RunningSettings(folder, settings, store, None if fetcher else own, policy, clock)
         compact = partial(compact_for, folder, store, indexer.wake)
-        ports = CrawlPorts(clock, store, store, store, policy, store, asking, commands, compact)
+        ports = CrawlPorts(clock, store, store, store, policy, store, asking, commands, running, compact)
         stages = stages_after_fetch(settings.stages, parser, indexer, counter, settings.plugins)
         transport = LocalTransport(reading, on_committed=committed, stage_pools=stages, hooks=hooks)
         board = live_file_writer(folder, lambda: counter.balance if counter else None)

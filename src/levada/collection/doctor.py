@@ -23,7 +23,7 @@ from levada.core.clock import SystemClock
 from levada.core.durations import moment
 from levada.core.errors import LevadaError
 from levada.core.folder import DataFolder
-from levada.core.settings import Settings, saved_settings
+from levada.core.settings import Settings
 from levada.core.words import plural, size
 from levada.store.base import Shard
 from levada.store.opening import open_shard_reader, shard_folders
@@ -324,7 +324,7 @@ def _trouble(path: Path) -> str:
 
 
 def folder_checks(path: Path) -> Iterator[Check]:
-    """Whether the collection in this folder is sound: lock, settings, small files, databases, indexes."""
+    """Whether the collection in this folder is sound: lock, small files, databases, indexes."""
     folder = DataFolder(path)
     try:
         there = folder.exists()
@@ -335,7 +335,6 @@ def folder_checks(path: Path) -> Iterator[Check]:
         yield fine("collection", f"none in {folder.path} yet", "levada crawl URL starts one")
         return
     yield _lock(folder.path / "lock")
-    yield _last_settings(folder.path / "settings.json")
     yield from small_file_checks(folder)
     if folder.unfinished.exists():
         yield worrying("forget", "begun, and not finished", "run 'levada forget' to finish it")
@@ -406,16 +405,6 @@ def _lock(path: Path) -> Check:
         return fine("in use", f"by process {holder}" if holder.isdigit() else "by a process")
     finally:
         os.close(descriptor)
-
-
-def _last_settings(path: Path) -> Check:
-    try:
-        saved_settings(path.read_bytes())
-    except FileNotFoundError:
-        return fine("last settings", "none: the defaults hold")
-    except (OSError, msgspec.MsgspecError) as error:
-        return worrying("last settings", f"{path} is not readable ({error})", "the next crawl writes it anew")
-    return fine("last settings", str(path))
 
 
 def _written_when(database: Path, of_shard: str) -> Check:

@@ -14,15 +14,24 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from levada.collection.commands import open_commands
-from levada.collection.components import learn_from_sample, make_fetcher, make_policy
+from levada.collection.components import (
+    ReplaceableFetcher,
+    ReplaceablePolicy,
+    RunningSettings,
+    learn_from_sample,
+    make_fetcher,
+    make_policy,
+)
 from levada.collection.control import ControlPlan, StagePlan, open_control, until_stopped
 from levada.collection.crawling import Following, open_followers
 from levada.collection.forgetting.retention import retention_beside
 from levada.collection.forgetting.unfinished import compact_for
 from levada.collection.live import live_file_writer
-from levada.collection.starts import add_start, earlier_settings, limit_waits, reschedule
+from levada.collection.starts import add_start, earlier_settings, forget_demo, limit_waits, reschedule
 from levada.collection.working import CAPACITY, queue_capacities
 from levada.core.clock import SystemClock, make_clock
+from levada.core.configuration.kept import SettingChange
+from levada.core.configuration.layers import Given
 from levada.core.errors import StoreError
 from levada.core.folder import DataFolder
 from levada.core.protocols import RevisitPolicy
@@ -55,12 +64,16 @@ async def crawl_by_workers(
     *,
     seconds: float | None = None,
     on_round: Callable[[Round], None] = lambda done: None,
+    given: Given | None = None,
+    on_kept: Callable[[Sequence[SettingChange]], None] = lambda changes: None,
 ) -> None:
     """Hand out the pages of a crawl to workers and scale them, until `stop` is set or for so many seconds.
 
-    `limits` has the stages `fetch` and `catalog`; the plan's own stages are not read.
+    `limits` has the stages `fetch` and `catalog`; the plan's own stages are not read. `given` are those of the
+    settings that the collection keeps from now on, and `on_kept` is called with what it did not keep before.
     """
-    async with _open_distributed_crawl(DataFolder(path), settings, start, plan.url) as (crawl, transport, names):
+    folder = DataFolder(path, given)
+    async with _open_distributed_crawl(folder, settings, start, plan.url, on_kept) as (crawl, transport, names):
 
         def stage(limit: StagePlan) -> StagePlan:
             """Without a Deployment, its workers run on this machine."""
@@ -93,7 +106,11 @@ async def _both(crawl: Crawl, autoscaler: Autoscaler) -> None:
 
 @asynccontextmanager
 async def _open_distributed_crawl(
-    folder: DataFolder, settings: Settings, start: Sequence[FoundUrl], url: str
+    folder: DataFolder,
+    settings: Settings,
+    start: Sequence[FoundUrl],
+    url: str,
+    on_kept: Callable[[Sequence[SettingChange]], None],
 ) -> AsyncIterator[tuple[Crawl, RabbitmqTransport, QueueNames]]:
     """A crawl with its transport, which is told what the autoscaler decides: the stages it sees, and when to hold.
 
@@ -102,7 +119,8 @@ async def _open_distributed_crawl(
     Workers of that one, if it ran in this folder, end by themselves, and what they had is free at once. Workers of
     other machines go on: what they have in hand stays theirs until its lease ends.
     """
-    clock, policy, fetcher = make_clock(settings.clock), make_policy(settings), make_fetcher(settings)
+    clock, policy = make_clock(settings.clock), ReplaceablePolicy(make_policy(settings))
+    fetcher = ReplaceableFetcher(make_fetcher(settings))
     folder.make()
     async with AsyncExitStack() as opened:
         opened.push_async_callback(fetcher.close)
@@ -126,12 +144,14 @@ async def _open_distributed_crawl(
         if not is_shared(folder):
             store.forget_leases()
         reschedule(store, earlier, settings, clock.now())
-        folder.save_settings(settings)
+        on_kept(folder.save_settings(settings))
+        forget_demo(folder)
         limit_waits(store, settings, clock.now())
 
         following = [each for each in open_followers(folder, settings) if each is not None]
         compact = partial(compact_for, folder, store, following[0].wake)
-        ports = CrawlPorts(clock, store, store, store, policy, store, fetcher, commands, compact)
+        running = RunningSettings(folder, settings, store, fetcher, policy, clock, lambda now: share(folder, now))
+        ports = CrawlPorts(clock, store, store, store, policy, store, fetcher, commands, running, compact)
         transport = RabbitmqTransport(names, lambda queue, body: jobs.publish(queue, body, secrets.token_hex(8)))
         opened.callback(folder.forget_live)
         crawl = Crawl(

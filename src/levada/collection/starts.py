@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -63,7 +64,7 @@ def add_start(start: Sequence[FoundUrl], store: Store, now: float) -> int:
 def earlier_settings(folder: DataFolder, settings: Settings) -> Settings:
     """The settings of the crawl before; those of this one if they cannot be read."""
     try:
-        return folder.settings()
+        return DataFolder(folder.path).settings()  # without what this command was given
     except StoreError:
         return settings
 
@@ -75,6 +76,12 @@ def reschedule(store: Store, before: Settings, settings: Settings, now: float) -
             "the settings changed: %s visited sooner than planned",
             "1 page is" if moved == 1 else f"{moved:,} pages are",
         )
+
+
+def forget_demo(folder: DataFolder) -> None:
+    """Let no demo replace the collection any more: another crawl adds to it now."""
+    with suppress(OSError):
+        (folder.path / "demo.json").unlink(missing_ok=True)
 
 
 def limit_waits(store: Store, settings: Settings, now: float) -> None:

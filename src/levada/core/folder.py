@@ -12,13 +12,14 @@
     maps/           the warm map of the server, and other maps that were loaded here
     queries.jsonl   the queries of the server, if it records them
     engine          the name of the plug-in that keeps the collection, if it is not levada.db
-    settings.json   the settings of the latest crawl, so that later commands use its clock
+    settings.json   the settings that the collection keeps, each with its source and time
     forget.json     says that a forget has begun and is not finished; it names nothing
     live.json       the live status of the running crawl; deleted when it ends
     demo.json       says that levada demo made this collection, and may replace it
     notify.lock     held by the one process that sends notifications
     moving.lock     held while pages move between shards, or are exported
     upgrade.lock    held while the store is upgraded to a newer format
+    settings.lock   held while settings.json is changed
     lock            held by the one crawl that writes here
 
 The locks are the kernel's: they end with their process, however that ends.
@@ -32,13 +33,17 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from levada.core.errors import NotFound, StoreError, StoreFull, StoreLocked, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from levada.core.configuration.kept import KeptValue, SettingChange
+    from levada.core.configuration.layers import Configuration, Given
     from levada.core.settings import Settings
 
 
@@ -97,8 +102,10 @@ def _lock(folder: DataFolder) -> str:
 class DataFolder:
     """The files of a collection."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, given: Given | None = None) -> None:
         self.path = path
+        self.given = given  # the settings that this command is given, by a file and flags
+        self._resolved: Configuration | None = None
         self.database = path / "levada.db"
         self.index = path / "index"
         self.trends = path / "trends.db"
@@ -186,13 +193,53 @@ class DataFolder:
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, str(os.getpid()).encode(), 0)
 
-    def save_settings(self, settings: Settings) -> None:
+    def save_settings(self, settings: Settings, by: str = "a program") -> list[SettingChange]:
+        """Keep these settings, of those that were not kept already; returns what changed.
+
+        Kept are the values that this command was given, and those that differ from what was in force when this
+        object read the settings. What the environment says is not kept.
+        """
+        from levada.core.configuration.keeping import kept_after
+        from levada.core.configuration.layers import Given
+
+        given, seen = self.given or Given(), self._resolved
+        with self._settings_locked():
+            held = self.kept_settings()
+            kept, changes = kept_after(settings, held, given, seen, os.environ, by)
+            self._write_settings(kept)
+        return changes
+
+    def change_settings(self, changes: Mapping[str, Any], by: str) -> list[SettingChange]:
+        """Keep these values by `section.key`, None: none; a running crawl picks them up. Returns what changed."""
+        from levada.core.configuration.keeping import kept_with
+
+        self.must_exist()
+        with self._settings_locked():
+            kept, done = kept_with(changes, self.kept_settings(), os.environ, by)
+            if done:
+                self._write_settings(kept)
+        return done
+
+    @contextmanager
+    def _settings_locked(self) -> Iterator[None]:
+        with writing(self.path):
+            descriptor = os.open(self.path / "settings.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _write_settings(self, kept: Mapping[str, KeptValue]) -> None:
+        from levada.core.configuration.kept import encode_kept, holds_secrets
+
         fresh = self._settings.with_suffix(".new")
         with writing(self.path):
             fresh.unlink(missing_ok=True)
-            fresh.touch(0o600 if settings.store.servers else 0o666)  # server addresses may hold passwords
-            fresh.write_bytes(msgspec.json.format(msgspec.json.encode(settings)))
+            fresh.touch(0o600 if holds_secrets(kept) else 0o666)  # server addresses may hold passwords
+            fresh.write_bytes(encode_kept(kept))
             fresh.replace(self._settings)
+        self._resolved = None
 
     def save_live(self, content: bytes) -> None:
         """Write the live status, all or nothing. A full disk affects only those who watch it."""
@@ -219,17 +266,39 @@ class DataFolder:
             self.live_file.unlink(missing_ok=True)
 
     def settings(self) -> Settings:
-        """The settings of the latest crawl; the defaults if there was none."""
-        from levada.core.settings import Settings, saved_settings
+        """The settings in force: defaults, and what the user, the collection, this command and the environment say."""
+        return self.configuration().settings
+
+    def configuration(self) -> Configuration:
+        """The settings in force, and where each comes from."""
+        from levada.core.configuration.layers import Given, resolve
+
+        self._resolved = resolve(self.kept_settings(), self.given or Given(), os.environ)
+        return self._resolved
+
+    def kept_settings(self) -> dict[str, KeptValue]:
+        """What the collection keeps, by `section.key`; nothing if there is no collection."""
+        from levada.core.configuration.kept import read_kept
+        from levada.core.errors import SettingsError
 
         try:
-            return saved_settings(self._settings.read_bytes())
+            return read_kept(self._settings.read_bytes(), str(self._settings))
         except (FileNotFoundError, NotADirectoryError):
-            return Settings()
-        except (OSError, msgspec.MsgspecError) as error:
+            return {}
+        except (OSError, msgspec.MsgspecError, SettingsError) as error:
+            said = str(error).removeprefix(f"{self._settings}: ")
             raise StoreError(
-                f"{self._settings} cannot be read ({error}): delete it, and the next crawl writes it anew"
+                f"{self._settings} cannot be read ({said}): correct it, or move it away and give the settings again "
+                "with --config"
             ) from None
+
+    def settings_mark(self) -> tuple[int, int]:
+        """Changes whenever what the collection keeps changes."""
+        try:
+            found = os.stat(self._names[1])
+        except OSError:
+            return 0, 0
+        return found.st_ino, found.st_mtime_ns
 
 
 def _inode(path: str) -> int:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -267,6 +269,11 @@ class Settings(_Section, frozen=True):
 
 def load_settings(path: Path) -> Settings:
     """Read a levada.toml."""
+    return convert_settings(load_values(path), str(path))
+
+
+def load_values(path: Path) -> dict[str, Any]:
+    """The sections of a levada.toml as they stand there."""
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(_MOST_CHARACTERS + 1)
@@ -278,17 +285,20 @@ def load_settings(path: Path) -> Settings:
         raise SettingsError(f"cannot read {path}: {error}") from None
     if len(text) > _MOST_CHARACTERS:
         raise SettingsError(f"{path} is too long to be a settings file: name a levada.toml")
-    return parse_settings(text, str(path))
+    return _parsed(text, str(path))
 
 
 def parse_settings(text: str, where: str) -> Settings:
+    return convert_settings(_parsed(text, where), where)
+
+
+def _parsed(text: str, where: str) -> dict[str, Any]:
     import tomllib  # here: most crawls have no settings file
 
     try:
-        values = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{where} is not TOML: {error}") from None
-    return convert_settings(values, where)
 
 
 def convert_settings(values: dict[str, Any], where: str) -> Settings:
@@ -300,20 +310,92 @@ def convert_settings(values: dict[str, Any], where: str) -> Settings:
     if renamed:
         log.warning("%s: old keys, read until the next version: %s", where, ", ".join(renamed))
     _refuse_unknown(values, where)
-    try:
+    with _told_of(where):
         settings = msgspec.convert(values, Settings, strict=True)
         check_names(settings)
-    except msgspec.ValidationError as error:
-        raise SettingsError(f"{where}: {_readable(str(error))}") from None
-    except PluginError as error:
-        raise SettingsError(f"{where}: {error}") from None
     return settings
+
+
+def checked_values(values: dict[str, Any], where: str, *, names: bool = True) -> dict[str, Any]:
+    """The values by `section.key`, each checked alone: values elsewhere may complete them. See `combined_settings`.
+
+    `names` tells whether the plug-ins that they name must be there.
+    """
+    values, renamed = _with_new_keys(values, where)
+    if renamed and names:
+        log.warning("%s: old keys, read until the next version: %s", where, ", ".join(renamed))
+    _refuse_unknown(values, where)
+    with _told_of(where):
+        sections = msgspec.convert(values, _alone(), strict=True)
+        if names:
+            check_names(sections)
+    plain = msgspec.to_builtins(sections)
+    return flat_values({name: {key: plain[name][key] for key in section} for name, section in values.items()})
+
+
+def combined_settings(values: Mapping[str, Any], where: str) -> Settings:
+    """Settings from values by `section.key` that were checked alone; `SettingsError` if they contradict each other."""
+    with _told_of(where):
+        return msgspec.convert(nested_values(values), Settings)
+
+
+def flat_values(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Values by `section.key`, and the options of plug-ins by `plugins.name.option`."""
+    found: dict[str, Any] = {}
+    for section, values in sections.items():
+        for key, value in values.items():
+            if section == "plugins":
+                found |= {f"plugins.{key}.{option}": each for option, each in value.items()}
+            else:
+                found[f"{section}.{key}"] = value
+    return found
+
+
+def nested_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The reverse of `flat_values`."""
+    sections: dict[str, Any] = {}
+    for name, value in values.items():
+        section, _, key = name.partition(".")
+        place = sections.setdefault(section, {})
+        if section == "plugins":
+            plugin, _, key = key.rpartition(".")
+            place = place.setdefault(plugin, {})
+        place[key] = value
+    return sections
+
+
+def values_of(settings: Settings) -> dict[str, Any]:
+    """All values by `section.key`, as plain data."""
+    return flat_values(msgspec.to_builtins(settings))
+
+
+@contextmanager
+def _told_of(where: str) -> Iterator[None]:
+    try:
+        yield
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"{where}: {_readable(str(error))}" if where else _readable(str(error))) from None
+    except PluginError as error:
+        raise SettingsError(f"{where}: {error}" if where else str(error)) from None
+
+
+@cache
+def _alone() -> Any:
+    """The sections without the rules that concern several of them."""
+    sections: list[Any] = []
+    for each in msgspec.structs.fields(Settings):
+        given = each.default_factory is not msgspec.NODEFAULT
+        sections.append(
+            (each.name, each.type, msgspec.field(default_factory=each.default_factory) if given else each.default)
+        )
+    return msgspec.defstruct("Sections", sections, bases=(_Section,), frozen=True, kw_only=True)
 
 
 def saved_settings(content: bytes) -> Settings:
     """Settings as a data folder or a server keeps them (JSON), also those that an older Levada wrote."""
     values = msgspec.json.decode(content)
     if isinstance(values, dict):
+        values.pop("kept", None)  # where the values of a data folder come from
         values, _ = _with_new_keys(values, "the saved settings")
     return msgspec.convert(values, Settings)
 
@@ -365,11 +447,17 @@ def _readable(message: str) -> str:
     for kind, word in _KINDS.items():
         said = said.replace(f"`{kind}`", word)
     said, place = said.replace("`", ""), place.rstrip("`")
-    return f"{place}: {said[:1].lower()}{said[1:]}{_choices(place)}" if place else said
+    if choices := _choices(place):
+        wrong = said.removeprefix("Invalid enum value ")
+        return f"{place} must be {choices}" + (f", not {wrong}".replace("'", '"') if wrong != said else "")
+    return f"{place}: {said[:1].lower()}{said[1:]}" if place else said
 
 
 def _choices(place: str) -> str:
     """What fits, where that is one of a few words."""
     section, _, key = place.partition(".")
     kinds = {field.name: field.type for field in msgspec.structs.fields(getattr(Settings(), section, Settings()))}
-    return f"; it is one of {', '.join(get_args(kinds[key]))}" if get_origin(kinds.get(key)) is Literal else ""
+    if get_origin(kinds.get(key)) is not Literal:
+        return ""
+    *others, last = [f'"{each}"' for each in get_args(kinds[key])]
+    return f"{', '.join(others)} or {last}"

@@ -49,7 +49,7 @@ class CheckStep:
         self._sites = sites
         self._open = open_leases
         self._lease_seconds = lease_seconds
-        self._delay = delay
+        self.delay = delay
         self._alone = alone
         self._ask_robots_anew = ask_robots_anew
         self._began = ports.clock.now()
@@ -121,7 +121,7 @@ class CheckStep:
             return None
         delay = (await self._sites.get(page.site)).delay or 0.0
         # No request of a process before this one can be so late that two follow too closely: ours are spaced here.
-        out_of_turn = self._alone and now - self._began > max(delay, self._delay)
+        out_of_turn = self._alone and now - self._began > max(delay, self.delay)
         return await self._executor.run(
             self._frontier.lease_url, page.url, now, self._lease_seconds, out_of_turn=out_of_turn
         )

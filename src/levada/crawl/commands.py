@@ -21,7 +21,7 @@ from levada.core.commands import (
     Pause,
     Resume,
 )
-from levada.core.errors import BadUrl, StoreError
+from levada.core.errors import BadUrl, StoreError, UsageError
 from levada.core.records import FOREVER, DiscoveredBy, FoundUrl, Lease
 from levada.core.settings import Settings
 from levada.crawl.checks import CheckStep
@@ -69,12 +69,13 @@ class CommandStep:
         open_leases: InFlightLeases,
         checks: CheckStep,
         on_news: Callable[[], None],
+        on_settings: Callable[[Settings, Settings], None],
     ) -> None:
         self.paused = False
         self.per_hour = settings.budget.per_hour
         self._commands = ports.commands
         self._ports = ports
-        self._budget = settings.budget
+        self._settings = settings
         self._pause = _POLL_SECONDS * settings.clock.speed
         self._executor = executor
         self._politeness_queue = politeness_queue
@@ -83,6 +84,7 @@ class CommandStep:
         self._open = open_leases
         self._checks = checks
         self._on_news = on_news
+        self._on_settings = on_settings
         self._desired_state = DesiredState()
         self._trouble = ""
 
@@ -90,16 +92,17 @@ class CommandStep:
         """Apply the stored desired state before the first fetch."""
         if self._commands is not None:
             await self._apply(await self._run(self._commands.desired_state) or DesiredState())
-            await self.poll()
+        await self.poll()
 
     async def run(self) -> None:
         """Execute commands until cancelled."""
-        while self._commands is not None:
+        while self._commands is not None or self._ports.settings is not None:
             await self._ports.clock.sleep(self._pause)
             await self.poll()
 
     async def poll(self) -> None:
-        """Execute the commands that wait."""
+        """Take up changed settings, and execute the commands that wait."""
+        await self._take_up_settings()
         if self._commands is None:
             return
         for number, command in await self._run(self._commands.pending) or []:
@@ -115,6 +118,22 @@ class CommandStep:
             await self._run(self._commands.mark_done, number, self._desired_state)
             self._on_news()
 
+    async def _take_up_settings(self) -> None:
+        """Go on with what the collection keeps, if that changed. A change that fails leaves the crawl as it is."""
+        live, before = self._ports.settings, self._settings
+        now = live.poll() if live is not None else None
+        if live is None or now is None:
+            return
+        try:
+            await live.settings_changed(before, now, self._executor)
+        except UsageError as error:
+            log.warning("the settings of the crawl stay as they are: %s", error)
+            return
+        self._settings = now
+        self._set_budget(self._desired_state, anew=True)
+        self._on_settings(before, now)
+        self._on_news()
+
     async def _run(self, operation: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
         """Use the command queue. An error does not stop the crawl: it is logged once and tried again."""
         try:
@@ -128,16 +147,21 @@ class CommandStep:
         return answer
 
     async def _apply(self, state: DesiredState) -> None:
-        per_hour = self._budget.per_hour if state.per_hour is None else state.per_hour
-        if per_hour != self.per_hour:
-            self.per_hour = per_hour
-            self._politeness_queue.set_budget(per_hour)
-            self._ports.policy.set_budget(per_hour)
+        self._set_budget(state)
         if state.paused and not self.paused:
             self.paused = True
             await self._give_back(self._politeness_queue.drain())
         self.paused = state.paused
         self._desired_state = state
+
+    def _set_budget(self, state: DesiredState, *, anew: bool = False) -> None:
+        """Have the budget of the commands, else that of the settings; `anew` tells also a policy that was replaced."""
+        per_hour = self._settings.budget.per_hour if state.per_hour is None else state.per_hour
+        if per_hour != self.per_hour:
+            self._politeness_queue.set_budget(per_hour)
+        if per_hour != self.per_hour or anew:
+            self._ports.policy.set_budget(per_hour)
+        self.per_hour = per_hour
 
     async def _add(self, urls: Iterable[str]) -> None:
         found = [seed for url in urls if (seed := _seed(url)) is not None]

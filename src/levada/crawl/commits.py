@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -50,12 +51,25 @@ class CommitPorts(msgspec.Struct, frozen=True):
     policy: RevisitPolicy
 
 
+class LiveSettings(Protocol):
+    """The settings of a collection while a crawl runs on it."""
+
+    def poll(self) -> Settings | None:
+        """The settings to go on with, if they changed since the last look."""
+        ...
+
+    async def settings_changed(self, before: Settings, now: Settings, executor: StoreExecutor) -> None:
+        """Make the other ports work by the new settings: fetcher, policy, store."""
+        ...
+
+
 class CrawlPorts(CommitPorts, frozen=True):
     """What a crawl needs of the outside world."""
 
     page_sample: PageSample
     fetcher: Fetcher
     commands: CommandQueue | None = None
+    settings: LiveSettings | None = None
     compact: Callable[[], None] | None = None  # makes the store's files small; on the thread of the store
 
 
@@ -83,11 +97,17 @@ class Commits:
         self._outcome_rules = OutcomeRules(settings, ports.policy, link_filter)
         self._without_duplicates = DuplicateStep(ports.frontier, executor, self._outcome_rules, settings.crawl)
         self._take_hints = ChangeHintStep(ports.hints, ports.policy, executor)
-        self._batch = settings.store.batch
-        self._gather_seconds = settings.store.gather_seconds * settings.clock.speed
+        self.settings_changed(settings)
         self._gathered: deque[VisitResult] = deque()
         self._news = asyncio.Event()
         self._ending = False
+
+    def settings_changed(self, settings: Settings) -> None:
+        """Decide and gather by these from now on."""
+        self._outcome_rules.settings_changed(settings)
+        self._without_duplicates.settings_changed(settings.crawl)
+        self._batch = settings.store.batch
+        self._gather_seconds = settings.store.gather_seconds * settings.clock.speed
 
     def __len__(self) -> int:
         return len(self._gathered)

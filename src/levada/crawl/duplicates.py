@@ -37,6 +37,9 @@ class DuplicateStep:
         self._frontier = frontier
         self._executor = executor
         self._rules = rules
+        self.settings_changed(settings)
+
+    def settings_changed(self, settings: CrawlSettings) -> None:
         self._limits = TrapLimits(run=settings.near_duplicate_run)
 
     async def __call__(self, batch: Sequence[VisitResult]) -> tuple[list[VisitResult], list[VisitResult]]:

@@ -13,9 +13,7 @@ from levada.crawl.commits import CrawlPorts
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.politeness import PolitenessQueue
 from levada.crawl.progress import CrawlProgress
-from levada.crawl.rescheduling import Rescheduling
 from levada.crawl.scheduler import Scheduler, Transport, UnderWay
-from levada.store.base import Store
 
 _REPLAN_PAUSE = 0.2  # wall-clock seconds: replanning takes a small part of a core
 _WATCH = 0.5  # wall-clock seconds between two reads of the collection statistics
@@ -107,15 +105,6 @@ class Crawl:
     def stop(self, why: str = "interrupted") -> None:
         """End soon and in order: release the waiting leases, and commit or send what has gathered."""
         self._scheduler.stop(why)
-
-    async def reschedule(self, store: Store, before: Settings, settings: Settings) -> int:
-        """Bring forward what changed settings want sooner, while the crawl runs; returns how many pages that were."""
-        rescheduling = Rescheduling(store, before, settings, self.clock.now())
-        while await self._executor.run(rescheduling.step):
-            pass
-        if rescheduling.is_needed:
-            self._scheduler.look_again()
-        return rescheduling.moved
 
     async def run(self) -> Report:
         """Run until stopped or, with `once`, until every due page is visited."""

@@ -44,14 +44,18 @@ class LinkFilter:
         closes: Callable[[str], bool] = lambda url: False,
         most_known: int = 200_000,
     ) -> None:
-        self._settings = settings
-        self._limits = TrapLimits(max_length=settings.max_url_length, max_depth=settings.max_depth)
+        self.settings_changed(settings)
         self.admitted = set(admitted)
         self._closes = closes
         self._fronts: set[str] = set()
         self._known: set[str] = set()
         self._reported: set[str] = set()  # refusals: the menu of every page may have the same ones
         self._most_known = most_known
+
+    def settings_changed(self, settings: CrawlSettings) -> None:
+        """Use these from now on. Links that were refused before are judged anew when a page has them again."""
+        self._settings = settings
+        self._limits = TrapLimits(max_length=settings.max_url_length, max_depth=settings.max_depth)
 
     def select(
         self, page: PageRecord, links: Iterable[str], marked: Iterable[Link], now: float, nofollow: bool

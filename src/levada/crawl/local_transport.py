@@ -8,6 +8,7 @@ from levada.core.protocols import Parser
 from levada.core.reasons import Reason
 from levada.core.records import Lease, VisitResult
 from levada.core.reports import StageSummary, StageView
+from levada.core.settings import Settings
 from levada.crawl.commits import Commits
 from levada.crawl.hooks import PageHooks
 from levada.crawl.scheduler import Scheduler, Transport, UnderWay
@@ -58,6 +59,11 @@ class LocalTransport(Transport):
             fetch = Stage("fetch", InProcess(self._slots), rule)
             self._slots.resize(_SLOTS_AT_FIRST)
             self._autoscaler = Autoscaler([fetch, *self._stage_pools], clock, speed=speed, budget=stages.budget or None)
+
+    def settings_changed(self, settings: Settings) -> None:
+        self._most_bytes = settings.fetch.max_buffered_bytes // 2
+        self._visitor.agent = settings.politeness.agent
+        self._commits.settings_changed(settings)
 
     @property
     def held(self) -> bool:

@@ -122,6 +122,10 @@ class OutcomeRules:
         self._link_filter = link_filter
         self.canonicals = CanonicalTracker()
 
+    def settings_changed(self, settings: Settings) -> None:
+        """Decide by these from now on."""
+        self._settings = settings
+
     def decide(self, visited: Visited, rival: PageRecord | None = None) -> VisitResult:
         """The result of a visit; `rival` is what is known of the page that this one names canonical."""
         fetched = visited.fetched

@@ -36,6 +36,7 @@ class _Line(msgspec.Struct, eq=False):
 
     delay: float
     pacer: BudgetPacer
+    asked: float = 0.0  # the delay that the site asks for
     waiting: deque[Lease] = msgspec.field(default_factory=deque)
     under_way: int = 0
     next_start: float = float("-inf")
@@ -159,7 +160,8 @@ class PolitenessQueue:
     def set_delay(self, site: str, delay: float | None) -> None:
         """Set the delay that a site asks for; the delay of the settings is the minimum."""
         line = self._line(site)
-        wanted = max(self._delay, delay or 0.0)
+        line.asked = delay or 0.0
+        wanted = max(self._delay, line.asked)
         line.next_start += max(0.0, wanted - line.delay)
         line.delay = wanted
 
@@ -170,6 +172,22 @@ class PolitenessQueue:
     def set_budget(self, per_hour: float) -> None:
         """Set the budget of all sites together; 0: no limit."""
         self._budget = BudgetPacer(per_hour, 1.0 + self._instant * per_hour / 3600.0)
+
+    def set_limits(self, delay: float, at_once: int, per_site_per_hour: float) -> None:
+        """Set the limits of every site from now on; a site that waits already waits as long as it must now."""
+        is_new_budget = per_site_per_hour != self._per_site_per_hour
+        self._delay, self._at_once, self._per_site_per_hour = delay, at_once, per_site_per_hour
+        self._ready = []
+        for site, line in self._lines.items():
+            wanted = max(delay, line.asked)
+            if line.next_start < FOREVER:
+                line.next_start += wanted - line.delay
+            line.delay = wanted
+            if is_new_budget:
+                line.pacer = BudgetPacer(per_site_per_hour)
+            line.queued = False
+            if line.waiting:
+                self._queue(site, line)
 
     def readmit(self, site: str) -> None:
         """End the hold of a dropped site."""

@@ -85,6 +85,21 @@ class RobotsCache:
         self._delays: dict[str, float | None] = {}  # by site
         self._allowed: dict[str, bool] = {}  # by URL: links are checked when found and again before the fetch
         self._asking: dict[str, asyncio.Event] = {}
+        self._doubted = float("-inf")  # a robots.txt that could not be fetched before then is asked for again
+
+    def settings_changed(self, settings: PolitenessSettings) -> None:
+        """Use these from now on; another agent may be allowed and asked for something else."""
+        if settings.agent != self.settings.agent:
+            self._known.clear()
+            self._delays.clear()
+            self._allowed.clear()
+        self.settings = settings
+
+    def forget_troubles(self) -> None:
+        """Ask again for each robots.txt that could not be fetched, whatever was to be waited for."""
+        self._doubted = self.clock.now()
+        for origin in [origin for origin, known in self._known.items() if known.record.trouble]:
+            del self._known[origin]
 
     async def verdict(self, url: str) -> RobotsVerdict:
         origin = origin_of(url)
@@ -142,7 +157,8 @@ class RobotsCache:
         scheme = origin.partition(":")[0]
         site = site_of(origin)
         record = dict((await self.sites.get(site)).robots).get(scheme)
-        fetched = record is None or record.expires_at <= self.clock.now()
+        is_doubted = record is not None and record.trouble is not None and record.fetched_at <= self._doubted
+        fetched = record is None or is_doubted or record.expires_at <= self.clock.now()
         if record is None or fetched:
             record = self._record(await self._fetch(f"{origin}/robots.txt"))
         rules = RobotsRules(record.text)

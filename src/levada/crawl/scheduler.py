@@ -79,6 +79,9 @@ class Transport(ABC):
     def attach(self, scheduler: Scheduler) -> None:
         """Connect to the scheduler; called once, before anything else."""
 
+    def settings_changed(self, settings: Settings) -> None:  # noqa: B027 -- workers elsewhere keep theirs
+        """Make visits by these settings from now on, where that is possible."""
+
     @abstractmethod
     def has_room(self) -> bool:
         """Whether the turn of another page may begin."""
@@ -153,22 +156,23 @@ class Scheduler:
         self._max_pages = max_pages
         self._begun = 0  # visits
         self._worth_waiting = 0.0  # until then, a crawl with `once` waits for a site that sent a Retry-After
-        polite, budget, self._speed = settings.politeness, settings.budget, settings.clock.speed
+        self._speed = settings.clock.speed
         self._slots = settings.fetch.slots
         self._lease_seconds = settings.store.lease_seconds * max(1.0, self._speed)
+        delay, at_once, per_site_per_hour = self._site_limits()
         self.politeness_queue = PolitenessQueue(
-            polite.delay,
-            1 if polite.delay and transport.delay_from_answer else polite.max_concurrent,
-            per_hour=budget.per_hour,
-            per_site_per_hour=budget.per_site_per_hour,
+            delay,
+            at_once,
+            per_hour=settings.budget.per_hour,
+            per_site_per_hour=per_site_per_hour,
             # If time runs faster, one wall-clock second is many fetches of the budget, and none may be lost.
             instant=_INSTANT * (self._speed - 1.0),
         )
         sites = ports.sites.sites()
         admitted = (record.site for record in sites if record.admitted and not record.dropped)
         self.link_filter = LinkFilter(settings.crawl, admitted, lambda url: self._robots.closes(url))
-        self._sites = SiteCache(ports.sites, executor, polite, self.link_filter.admitted)
-        self._robots = RobotsCache(ports.fetcher, self._sites, self._clock, polite, self._read_robots)
+        self._sites = SiteCache(ports.sites, executor, settings.politeness, self.link_filter.admitted)
+        self._robots = RobotsCache(ports.fetcher, self._sites, self._clock, settings.politeness, self._read_robots)
         self._more_there = True  # the last lease call returned pages: another may return more
         self._news = asyncio.Event()
         self._checks = CheckStep(
@@ -178,7 +182,7 @@ class Scheduler:
             self._sites,
             self.open,
             lease_seconds=self._lease_seconds,
-            delay=polite.delay,
+            delay=delay,
             alone=alone,
             ask_robots_anew=self._robots.ask_anew,
         )
@@ -203,6 +207,7 @@ class Scheduler:
             open_leases=self.open,
             checks=self._checks,
             on_news=self._news.set,
+            on_settings=self.settings_changed,
         )
         self._turns: set[asyncio.Task[None]] = set()
         self._alarm: asyncio.Task[None] | None = None
@@ -249,6 +254,34 @@ class Scheduler:
         self._turns.add(task)
         task.add_done_callback(self._turns.discard)
         return task
+
+    def settings_changed(self, before: Settings, now: Settings) -> None:
+        """Go on with other settings; called while the crawl runs, once the other ports work by them.
+
+        Everything of the running crawl that depends on a setting takes note of its change here. What is not told
+        here keeps the settings that the crawl was started with: `levada.core.configuration.following` lists what
+        takes effect at once.
+        """
+        self.settings = now
+        self._lease_seconds = now.store.lease_seconds * max(1.0, self._speed)
+        delay, at_once, per_site_per_hour = self._site_limits()
+        self.politeness_queue.set_limits(delay, at_once, per_site_per_hour)
+        self._checks.delay = delay
+        self._sites.settings = now.politeness
+        self._robots.settings_changed(now.politeness)
+        if now.guard != before.guard:
+            self._robots.forget_troubles()
+        self.link_filter.settings_changed(now.crawl)
+        self._transport.settings_changed(now)
+        self.progress.estimates = self.ports.policy.estimates
+        self.pump()
+        self.look_again()
+
+    def _site_limits(self) -> tuple[float, int, int]:
+        """The delay of sites, how many requests to one may be under way, and the budget of each."""
+        polite = self.settings.politeness
+        at_once = 1 if polite.delay and self._transport.delay_from_answer else polite.max_concurrent
+        return polite.delay, at_once, self.settings.budget.per_site_per_hour
 
     def look_again(self) -> None:
         """Ask the frontier again: there may be pages to lease."""

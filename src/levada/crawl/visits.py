@@ -77,7 +77,7 @@ class Visitor:
     def __init__(self, fetcher: Fetcher, parser: Parser, policy: RevisitPolicy, clock: Clock, agent: str) -> None:
         self._fetcher = fetcher
         self._parser = parser
-        self._agent = agent
+        self.agent = agent
         self._policy = policy
         self._clock = clock
 
@@ -99,7 +99,7 @@ class Visitor:
     async def read(self, fetched: Fetched) -> Visited:
         """Parse the answer if its content is new."""
         try:
-            return await parse_if_new(fetched, self._parser, self._agent)
+            return await parse_if_new(fetched, self._parser, self.agent)
         except LevadaError:
             raise
         except Exception:

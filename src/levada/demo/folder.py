@@ -56,12 +56,14 @@ def _is_of_a_demo(folder: DataFolder) -> bool:
     try:
         marked = (folder.path / _MARK).read_bytes()
     except OSError:
-        return _is_of_an_older_one(settings)
+        return _is_of_an_older_one(folder, settings)
     return marked == msgspec.json.encode(settings.guard.allow) != b"[]"
 
 
-def _is_of_an_older_one(settings: Settings) -> bool:
-    """Whether these are the settings of a demo of an earlier version, which left no mark."""
+def _is_of_an_older_one(folder: DataFolder, settings: Settings) -> bool:
+    """Whether these are the settings of a demo of an earlier version, which left no mark and kept all settings."""
+    if any(each.by for each in folder.kept_settings().values()):
+        return False
     allowed = settings.guard.allow
     at_home = len(allowed) == 1 and allowed[0].startswith(_LOOPBACK) and settings.clock.started > 0
     return at_home and settings.trends.live and settings.parse.children > 0

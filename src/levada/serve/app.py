@@ -29,6 +29,7 @@ from levada.serve.notifications import NOTIFYING
 from levada.serve.operations import API, Nothing, Operations, document, routes_of
 from levada.serve.pages import READING
 from levada.serve.responses import error_answer, json_answer, refusal_answer, tagged_answer
+from levada.serve.settings import SETTINGS
 from levada.serve.status import LIVE_PATHS, WATCHING, live_line, live_routes
 from levada.serve.streaming import EventStreams
 from levada.serve.view import View
@@ -79,6 +80,7 @@ OPERATIONS = [
     *CHANGES,
     *CONTROLLING,
     *FORGETTING,
+    *SETTINGS,
     *HOOKING,
     *NOTIFYING,
     *LABORATORY,

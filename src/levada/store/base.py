@@ -65,11 +65,30 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
         return Retention(self.keep_versions, self.keep_seconds, self.thin)
 
 
+def changed_limits(held: StoreLimits, limits: StoreLimits) -> StoreLimits:
+    """The limits of an open store after a change: those that concern its opening stay."""
+    return msgspec.structs.replace(
+        held,
+        keep_versions=limits.keep_versions,
+        max_pages_per_site=limits.max_pages_per_site,
+        new_share=limits.new_share,
+        delay=limits.delay,
+    )
+
+
 class Capability(StrEnum):
     """What a store can do beyond `Store`; declared in `Store.capabilities`."""
 
     SHARD = "shard"  # the store is a `Shard`: one of several, and its pages can move to another
     FORGET = "forget"  # the store is a `Forgetting`: pages, sites and versions can be deleted for good
+    LIMITS = "limits"  # it has `set_limits`: its limits can change while it is open
+
+
+class WithLimits(Protocol):
+    """A store whose limits can change while it is open."""
+
+    def set_limits(self, limits: StoreLimits) -> None:
+        """Keep `keep_versions`, `max_pages_per_site`, `new_share` and `delay` as in these limits from now on."""
 
 
 class Store(Frontier, Sites, Documents, PageSample, ChangeHints, Protocol):

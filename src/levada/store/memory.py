@@ -33,7 +33,7 @@ from levada.core.records import (
     VisitResult,
 )
 from levada.pages.urls import site_of
-from levada.store.base import Capability, StoreLimits
+from levada.store.base import Capability, StoreLimits, changed_limits
 from levada.store.fair_leasing import SiteTurn, first_portions
 from levada.store.memory_forgetting import MemoryForgetting
 from levada.store.retention import expendable
@@ -108,7 +108,7 @@ class _Lease:
 class MemoryStore(MemoryForgetting):
     """Everything of one crawl in dictionaries; nothing outlives the process."""
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.FORGET})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.FORGET, Capability.LIMITS})
     away: ClassVar[Mapping[int, str]] = {}
     format: ClassVar[int] = 0
 
@@ -130,6 +130,9 @@ class MemoryStore(MemoryForgetting):
         return (self,)
 
     logs = shards
+
+    def set_limits(self, limits: StoreLimits) -> None:
+        self._limits = changed_limits(self._limits, limits)
 
     def close(self) -> None:
         """Do nothing: there is nothing to close."""

@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from math import ceil
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec.structs import replace
@@ -230,11 +229,10 @@ def sharded_store(
     """Open all shards of the plan as one store for writing, and deliver what an earlier process left
     undelivered."""
     from levada.store.sharded import ShardedStore
+    from levada.store.sharded.store import limits_of_shard
 
     plan = file.read().plan
-    if not plan.keeps_sites_whole:  # each shard holds and leases only its share of a site
-        most, delay = ceil(limits.max_pages_per_site / plan.used), limits.delay * plan.used
-        limits = replace(limits, max_pages_per_site=most, delay=delay)
+    limits = limits_of_shard(limits, plan)
 
     def open_numbered(number: int) -> Shard:
         return open_place(file.read().shards[number], replace(limits, shard=number))

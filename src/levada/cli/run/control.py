@@ -13,7 +13,14 @@ from typing import Annotated
 import typer
 
 from levada.cli.logs import LogKind, for_machines, set_up_logs, tell
-from levada.cli.options import ControllerOption, JsonOption, RabbitOption, print_json
+from levada.cli.options import (
+    ControllerOption,
+    JsonOption,
+    OptionalDataOption,
+    RabbitOption,
+    environment_folder,
+    print_json,
+)
 from levada.core.errors import UsageError
 from levada.core.reports import Round
 from levada.core.words import plural
@@ -67,9 +74,7 @@ def control(
         list[str] | None,
         typer.Option(metavar="NAME=QUEUE,LEAST,MOST,COMMAND", help="In order; more than one may be named."),
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Crawl into this folder, with `levada work`.")
-    ] = None,
+    data: OptionalDataOption = None,
     start: Annotated[list[str] | None, typer.Option(metavar="URL", help="With --data: where to start.")] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="With --data: settings of the crawl.")] = None,
     fetch: Annotated[
@@ -108,13 +113,15 @@ def control(
     levada control --data news --start https://example.org --fetch 1,16 --json
     ```
     """
-    from levada.cli.run.crawl import read_settings
+    from levada.cli.given import given_settings, tell_kept
     from levada.cli.simulate.options import parse_options
     from levada.collection.control import ControlPlan, autoscale, parse_stage
     from levada.collection.scheduling import crawl_by_workers
     from levada.collection.starts import seeds
     from levada.core.folder import DataFolder
 
+    if stage is None and data is None:
+        data = environment_folder()
     if (stage is None) == (data is None):
         raise UsageError("name either --stage name=queue,least,most,command, or --data DIR for a crawl")
     if keda is not None and kubernetes:
@@ -147,12 +154,25 @@ def control(
         raise UsageError("--kubernetes: which Deployments? --fetch LEAST,MOST,DEPLOYMENT and --catalog likewise")
     if not kubernetes and any(each.command for each in limits):
         raise UsageError("--fetch and --catalog are LEAST,MOST; a Deployment is named with --kubernetes only")
-    begin, crawl_settings = seeds(start or []), read_settings(config)
-    if not begin and not DataFolder(data).exists():
+    begin, given = seeds(start or []), given_settings(config)
+    folder = DataFolder(data, given)
+    crawl_settings = folder.settings()
+    if not begin and not folder.exists():
         raise UsageError("no start: name one, as in: levada control --data DIR --start https://example.org")
     listen_to_logs()
     run_until_signal(
-        lambda stop: crawl_by_workers(data, crawl_settings, begin, plan, limits, stop, seconds=limit, on_round=show)
+        lambda stop: crawl_by_workers(
+            data,
+            crawl_settings,
+            begin,
+            plan,
+            limits,
+            stop,
+            seconds=limit,
+            on_round=show,
+            given=given,
+            on_kept=tell_kept,
+        )
     )
 
 

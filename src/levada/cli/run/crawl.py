@@ -23,8 +23,8 @@ from levada.core.errors import LevadaError, UsageError
 if TYPE_CHECKING:
     from levada.cli.run.screen import LiveScreen, PlainLines
     from levada.collection.crawling import RunningCrawl
+    from levada.core.configuration.kept import SettingChange
     from levada.core.reports import Report
-    from levada.core.settings import Settings
 
 INTERRUPTED = 130
 
@@ -156,19 +156,26 @@ def crawl(
 
         levada crawl https://example.org --once --json > report.json
     """
+    from levada.cli.given import given_settings, kept_words, tell_kept
     from levada.cli.logs import log_visits, tell
     from levada.cli.run.screen import summary
     from levada.collection.crawling import open_crawl
     from levada.collection.starts import check_starts, seeds
     from levada.core.folder import DataFolder
 
-    settings = _overridden(read_settings(config), scope, delay, per_hour)
-    folder = DataFolder(data)
-    start = seeds(urls or [])
-    if not start and not folder.exists():
+    flags = {
+        "crawl.scope": ("--scope", scope),
+        "politeness.delay": ("--delay", delay),
+        "budget.per_hour": ("--per-hour", per_hour),
+    }
+    folder = DataFolder(data, given_settings(config, flags))
+    start, is_new = seeds(urls or []), not folder.exists()
+    if not start and is_new:
         raise UsageError("no start: name one, as in: levada crawl https://example.org")
+    settings = folder.settings()
 
     untold: list[str] = []
+    kept: list[SettingChange] = []  # by a new collection
 
     async def run() -> Report:
         async with open_crawl(
@@ -179,6 +186,7 @@ def crawl(
             max_pages=max_pages,
             on_committed=log_visits,
             on_untold=untold.append,
+            on_kept=kept.extend if is_new else tell_kept,
         ) as work:
             return await drive(work, quiet=json)
 
@@ -190,6 +198,8 @@ def crawl(
         print_json(report)
     else:
         print(summary(report, str(data)))
+        if kept:
+            print(kept_words(kept))
     for sentence in untold:
         tell(f"a notification waits, and is tried again: {sentence}", logging.WARNING)
     if report.stopped == "interrupted":
@@ -201,28 +211,3 @@ def crawl(
         tell(sentence, logging.WARNING)
     if untold:
         raise typer.Exit(LevadaError.exit_code)
-
-
-def read_settings(config: Path | None) -> Settings:
-    """The settings of this file; without one, of levada.toml if it is here, or the defaults."""
-    from levada.core.settings import Settings, load_settings
-
-    if config is None and not Path("levada.toml").exists():
-        return Settings()
-    return load_settings(config or Path("levada.toml"))
-
-
-def _overridden(settings: Settings, scope: str | None, delay: float | None, per_hour: int | None) -> Settings:
-    import msgspec
-
-    from levada.core.settings import convert_settings
-
-    values = msgspec.to_builtins(settings)
-    for section, key, value in (
-        ("crawl", "scope", scope),
-        ("politeness", "delay", delay),
-        ("budget", "per_hour", per_hour),
-    ):
-        if value is not None:
-            values[section][key] = value
-    return convert_settings(values, "a flag")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from levada.cli.options import JsonOption, RabbitOption, print_json
+from levada.cli.options import JsonOption, OptionalDataOption, RabbitOption, environment_folder, print_json
 from levada.cli.run.control import listen_to_logs
 from levada.core.errors import UsageError
 
@@ -24,9 +23,7 @@ def work(
     collection: Annotated[
         str | None, typer.Option(metavar="NAME", help="With --store: which one, of several there.")
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The folder that holds the collection; levada-data if unsaid.")
-    ] = None,
+    data: OptionalDataOption = None,
     json: JsonOption = False,
 ) -> None:
     """Fetches pages that `levada control --data` hands out, or stores what was fetched; any number of times.
@@ -51,6 +48,8 @@ def work(
         raise UsageError(f"--stage is one of {', '.join(STAGES)}, not {stage[:50]!r}")
     if collection is not None and store is None:
         raise UsageError("--collection names one of several on a server: name that with --store")
+    if data is None and store is None:
+        data = environment_folder()
     place = find_workplace(data, store, collection)  # a folder that is named counts for more than LEVADA_STORE
     listen_to_logs()
 

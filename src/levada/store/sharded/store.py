@@ -9,8 +9,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from itertools import groupby, islice
+from math import ceil
 from operator import attrgetter
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypeVar, cast
+
+from msgspec import structs
 
 from levada.core.errors import UsageError
 from levada.core.records import (
@@ -31,7 +34,7 @@ from levada.core.records import (
     VisitResult,
 )
 from levada.pages.urls import newest_runs
-from levada.store.base import Capability, Shard
+from levada.store.base import Capability, Shard, StoreLimits, WithLimits
 from levada.store.rules import shard_of_page, shard_of_token, warn_of_lifted
 from levada.store.sharded.absent import EmptyShard, UnreachableShard
 from levada.store.sharded.combining import (
@@ -49,6 +52,15 @@ from levada.store.sharded.plan import PlanSource, ShardPlan
 T = TypeVar("T")
 
 
+def limits_of_shard(limits: StoreLimits, plan: ShardPlan) -> StoreLimits:
+    """The limits of each shard of a collection with these limits."""
+    if plan.keeps_sites_whole:
+        return limits
+    # Each shard holds and leases only its share of a site.
+    most, delay = ceil(limits.max_pages_per_site / plan.used), limits.delay * plan.used
+    return structs.replace(limits, max_pages_per_site=most, delay=delay)
+
+
 class ShardedStore(ShardedForgetting):
     """`more(n)` opens shard n when the plan comes to name it; without `more` the shards are fixed.
 
@@ -56,7 +68,7 @@ class ShardedStore(ShardedForgetting):
     numbers ascend over all shards as long as one process writes; followers follow each shard by itself.
     """
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.FORGET})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.FORGET, Capability.LIMITS})
 
     def __init__(
         self, shards: Sequence[Shard], plan: PlanSource, *, more: Callable[[int], Shard] | None = None
@@ -67,7 +79,18 @@ class ShardedStore(ShardedForgetting):
         self._shards = list(shards)
         self._plan = plan
         self._more = more
+        self._limits: StoreLimits | None = None  # those that were set after the shards were opened
         self._seq = 0
+
+    def set_limits(self, limits: StoreLimits) -> None:
+        with self._plan.steady() as plan:
+            self._limits = limits
+            for shard in self._shards:
+                self._limit(shard, limits, plan)
+
+    def _limit(self, shard: Shard, limits: StoreLimits, plan: ShardPlan) -> None:
+        if Capability.LIMITS in shard.capabilities:
+            cast(WithLimits, shard).set_limits(limits_of_shard(limits, plan))
 
     @property
     def shards(self) -> tuple[Shard, ...]:
@@ -288,6 +311,8 @@ class ShardedStore(ShardedForgetting):
         """The shards that the plan names, opened if they are new."""
         while len(self._shards) < plan.shards and self._more is not None:
             self._shards.append(self._more(len(self._shards)))
+            if self._limits is not None:
+                self._limit(self._shards[-1], self._limits, plan)
         return self._shards[: plan.shards]
 
     def _commit(self, shard: Shard, visits: Sequence[VisitResult]) -> list[bool]:

@@ -29,7 +29,7 @@ from levada.store.sql.tombstones import Tombstones
 class SqlStore(SqlForgetting[WriteT]):
     """A whole store on one database. It can be one of several shards."""
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.SHARD, Capability.FORGET})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.SHARD, Capability.FORGET, Capability.LIMITS})
     away: ClassVar[Mapping[int, str]] = {}
 
     @property

@@ -17,7 +17,7 @@ from levada.core.records import (
     VersionInfo,
 )
 from levada.pages.change import text_part
-from levada.store.base import StoreLimits
+from levada.store.base import StoreLimits, changed_limits
 from levada.store.rows import CHANGE_KINDS, Row, change_record, document_record, page_record, site_record
 from levada.store.rules import DUE_COUNTED, checked_one_in, plain_text, text_key
 from levada.store.sql.base import Database, KnownUrls, WriteT
@@ -44,6 +44,9 @@ class SqlReader(Generic[WriteT]):
 
     def close(self) -> None:
         self._database.close()
+
+    def set_limits(self, limits: StoreLimits) -> None:
+        self._limits = changed_limits(self._limits, limits)
 
     @property
     def format(self) -> int:

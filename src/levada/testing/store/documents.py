@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import pairwise
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from levada.core.errors import StoreDamaged
 from levada.core.hashing import drawn
 from levada.core.records import ChangeKind, PageState
-from levada.store.base import Store, StoreLimits
+from levada.store.base import Capability, Store, StoreLimits, WithLimits
 from levada.store.rules import TIDIED_EVERY
 from levada.testing.store.visits import (
     OpenStore,
@@ -72,6 +73,18 @@ class DocumentContract(StoreSuite):
         assert store.document("http://a/", 1) is None
         assert store.document("http://a/", 4) is None
         assert store.stats(0.0).versions == 2
+
+    def test_limits_that_are_set_while_it_is_open_hold_from_then_on(self, open_store: OpenStore) -> None:
+        store = open_store(StoreLimits(keep_versions=3))
+        if Capability.LIMITS not in store.capabilities:
+            return
+        visited(store, "http://a/", "a", "one", 0.0)
+        for step, text in enumerate(["two", "three"], start=1):
+            visit(store, step * 60.0, changed, text)
+        cast(WithLimits, store).set_limits(StoreLimits(keep_versions=2))
+        assert [each.version for each in store.versions("http://a/")] == [3, 2, 1]
+        visit(store, 180.0, changed, "four")
+        assert [each.version for each in store.versions("http://a/")] == [4, 3]
 
     def test_a_version_of_the_same_text_takes_the_place_of_the_newest(self, store: Store) -> None:
         """It has another title, or is now searchable: a change for the index, but not for the change log."""

@@ -1,0 +1,1 @@
+"""Where settings come from: files, the environment, flags, and what a collection keeps."""
