@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from levada.accounts.records import Role
 from levada.core.errors import UsageError
-from levada.serve.access import Access, AccessRefusal, Role, Tokens
+from levada.serve.access import Access, AccessRefusal, Tokens
 from levada.serve.server import listen
 
 ADMIN, READER = "the-admin-token", "the-reader-token"

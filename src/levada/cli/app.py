@@ -77,7 +77,7 @@ COMMANDS = {
             "Crawls from the URLs given, stores every page, and revisits it when that is worth it.",
         ),
         "check": ("run.check", "Visits pages now, whatever their plans say, and shows what changed on them."),
-        "serve": ("run.serve", "Serves the dashboard and the API, beside a running crawl or alone."),
+        "serve": ("run.serve", "Serves the dashboard and the API, of one collection or of several."),
         "mcp": (
             "run.mcp",
             "Lets a language model search the pages, read them as Markdown and see what changed (MCP).",
@@ -92,6 +92,18 @@ COMMANDS = {
         "doctor": (
             "doctor",
             "Checks this installation, the settings, their servers and the collection, and says what to do.",
+        ),
+        "users": (
+            "access.users",
+            "Says who may use a server: readers, editors and admins, who log in with a password or by OpenID Connect.",
+        ),
+        "keys": (
+            "access.keys",
+            "Makes keys for programs and search boxes: each has scopes, may expire, and can be revoked.",
+        ),
+        "embed": (
+            "access.embed",
+            "Puts the search box of the collection on your site: makes a key, and prints the line of HTML to paste.",
         ),
         "plugins": ("parts.plugins", "Lists the plug-ins of every extension point, and where each comes from."),
     },

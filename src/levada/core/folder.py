@@ -6,6 +6,7 @@
     index/          the search index; can be deleted at any time, it is rebuilt from the documents
     trends.db       term counts of documents and of changes; can be deleted, and is counted again
     orders.db       control commands, until the crawl has executed them
+    access.db       users, keys, sessions and the audit log of a server that has this folder as its first
     hooks.db        notifications: targets, the position of each in the change log, and messages on their way
     placement.json  which shard holds what, if there are several: each then has its own levada.db, index/ and
                     trends.db in a folder shard-0/, shard-1/ ... (or on a server)

@@ -7,23 +7,37 @@ for ever, and a thousand of these keep everybody else out.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from levada.serve.access import Access, AccessRefusal, login_page
+from levada.accounts.records import NOBODY, Principal, Right
+from levada.core.errors import LevadaError
+from levada.serve.access import Access, AccessRefusal, Decision
+from levada.serve.login import Login
 from levada.serve.responses import refusal_answer
 
+log = logging.getLogger(__name__)
 MOST_BODY = 1 << 20
 CUT = "levada.cut"  # in the scope of a request whose body was not read to its end: why
+ASKER = "levada.asker"  # in the scope of every request: who sends it
+OBJECT = "levada.object"  # in the scope of one that was understood: what it is about, for the audit log
 _BODY_SECONDS = 15.0
 _TOO_LARGE = AccessRefusal(413, "too-large", f"a request holds at most {MOST_BODY:,} bytes")
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
+_RECORDED_BY_THEMSELVES = ("/login", "/logout", "/api/v1/users", "/api/v1/keys")
+_PREFLIGHT = {
+    "access-control-allow-methods": "GET, POST, PUT, DELETE",
+    "access-control-allow-headers": "authorization, content-type",
+    "access-control-max-age": "600",
+}
 _BARRED = {"cross-origin-resource-policy": "same-origin", "x-content-type-options": "nosniff"}
 _FOR_PROGRAMS = {"content-security-policy": "default-src 'none'; frame-ancestors 'none'", **_BARRED}
 _FOR_BROWSERS = {
@@ -41,9 +55,10 @@ _PROGRAMS, _BROWSERS = (
 class Gateway:
     """Pure ASGI: nothing is buffered that the application does not ask for."""
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
+    def __init__(self, app: ASGIApp, access: Access, login: Login | None = None) -> None:
         self._app = app
         self._access = access
+        self._login = login or Login(access)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -51,21 +66,69 @@ class Gateway:
                 await self._app(scope, receive, send)
             return
         headers = _headers_of(scope)
-        refused = self._refusal(scope, headers)
-        guarded = _with_headers(send, _PROGRAMS if scope["path"].startswith("/api/") else _BROWSERS)
-        if refused is None:
-            await self._app(scope, _Bounded(receive, scope), guarded)
+        client = str(scope["client"][0]) if scope.get("client") else ""
+        path = self._access.place_of(scope["path"])[1]
+        decision = self._decide(scope, headers, client)
+        scope[ASKER] = decision.asker
+        guarded = _with_headers(send, self._headers(path, decision))
+        if decision.preflight:
+            await Response(status_code=204, headers=_PREFLIGHT)(scope, receive, guarded)
             return
-        wants_page = "text/html" in headers.get("accept", "") and not scope["path"].startswith("/api/")
-        answer = login_page(refused) if refused.status == 401 and wants_page else refusal_answer(refused)
-        await answer(scope, receive, guarded)
+        refused = decision.refused
+        if refused is None:
+            await self._answer(scope, receive, guarded, path, decision.asker, client)
+            return
+        is_public = decision.asker.rights == {Right.SEARCH}  # anybody can send such a key, and fill the log
+        if decision.asker.rights and refused.status == 403 and not is_public:
+            await self._record(scope, path, decision.asker, client, f"refused: {refused.code}")
+        wants_page = "text/html" in headers.get("accept", "") and not path.startswith("/api/")
+        answer = self._login.page(refused, scope["path"]) if refused.status == 401 and wants_page else None
+        await (answer or refusal_answer(refused))(scope, receive, guarded)
 
-    def _refusal(self, scope: Scope, headers: Mapping[str, str]) -> AccessRefusal | None:
+    def _decide(self, scope: Scope, headers: Mapping[str, str], client: str) -> Decision:
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MOST_BODY:
-            return _TOO_LARGE
-        client = scope.get("client")
-        return self._access.refusal(scope["method"], scope["path"], headers, str(client[0]) if client else "")
+            return Decision(NOBODY, _TOO_LARGE)
+        query = scope["query_string"].decode("latin-1")
+        return self._access.decide(scope["method"], scope["path"], headers, client, query)
+
+    @staticmethod
+    def _headers(path: str, decision: Decision) -> list[tuple[bytes, bytes]]:
+        """The headers for browsers; an origin that a key names may read the answer."""
+        headers = _PROGRAMS if path.startswith(("/api/", "/embed/")) else _BROWSERS
+        if not decision.origin:
+            return headers
+        allowed = [(b"access-control-allow-origin", decision.origin.encode("latin-1")), (b"vary", b"origin")]
+        return [*headers, *allowed, (b"access-control-expose-headers", b"retry-after")]
+
+    async def _answer(
+        self, scope: Scope, receive: Receive, send: Send, path: str, asker: Principal, client: str
+    ) -> None:
+        if scope["method"] in ("GET", "HEAD", "OPTIONS") or path.startswith(_RECORDED_BY_THEMSELVES):
+            await self._app(scope, _Bounded(receive, scope), send)
+            return
+        status = 0
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        await self._app(scope, _Bounded(receive, scope), watched)
+        await self._record(scope, path, asker, client, "done" if status < 400 else f"failed: {status}")
+
+    async def _record(self, scope: Scope, path: str, asker: Principal, client: str, outcome: str) -> None:
+        """Write into the audit log. What was done is not undone if the log cannot be written."""
+        accounts = self._access.accounts
+        if accounts is None or not accounts.exist:
+            return
+        collection = self._access.place_of(scope["path"])[0] if len(self._access.collections) > 1 else ""
+        action = f"{scope['method']} {path.removeprefix('/api/v1')}"[:100]
+        about = " ".join(part for part in (collection, scope.get(OBJECT, "")) if part)
+        try:
+            await asyncio.to_thread(self._access.record, asker, client, action, about, outcome)
+        except LevadaError as error:
+            log.error("the audit log cannot be written: %s", error)
 
 
 class _Bounded:

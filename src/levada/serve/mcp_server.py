@@ -19,9 +19,10 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from levada import __version__
+from levada.accounts.records import Role
 from levada.collection.collection import Collection
 from levada.core.errors import LevadaError, MissingExtra, UsageError
-from levada.serve.access import Role, Tokens
+from levada.serve.access import Tokens
 from levada.serve.mcp_tools import INSTRUCTIONS, Tool, tools
 
 if TYPE_CHECKING:

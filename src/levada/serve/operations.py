@@ -14,7 +14,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from levada import __version__
+from levada.accounts.accounts import KEY_MARK
+from levada.accounts.records import LOCAL
 from levada.core.errors import LevadaError, UsageError
+from levada.serve.access import ASKED_BY, ASKED_FROM, KEY_FIELD
+from levada.serve.gateway import ASKER, OBJECT
 from levada.serve.responses import ErrorAnswer, json_answer, refusal_answer, refusal_of, what_is_wrong
 from levada.serve.view import View
 
@@ -86,8 +90,11 @@ def routes_of(operations: list[Operation], view: View) -> list[Route]:
 def _endpoint(operation: Operation, view: View) -> Callable[[Request], Any]:
     async def endpoint(request: Request) -> Response:
         ASKED_AT.set(str(request.base_url))
+        ASKED_BY.set(request.scope.get(ASKER, LOCAL))
+        ASKED_FROM.set(request.client.host if request.client else "")
         try:
             asked = await _parameters(operation, request)
+            request.scope[OBJECT] = _object_of(asked)
             if operation.quick:
                 told = operation.handle(view, asked)
             else:
@@ -97,6 +104,31 @@ def _endpoint(operation: Operation, view: View) -> Callable[[Request], Any]:
         return json_answer(request, told, operation.status)
 
     return endpoint
+
+
+_OBJECTS = ("name", "url", "urls", "site", "id", "part", "per_hour", "role")
+_SHOWN_OBJECTS = 3
+
+
+def _object_of(asked: msgspec.Struct) -> str:
+    """What the audit log names of what is asked: fields that hold no secret, addresses without their query."""
+    told = []
+    for name in _OBJECTS:
+        value = getattr(asked, name, None)
+        values = value if isinstance(value, list | tuple) else [value]
+        shown = [_plain(str(each)) for each in values if each not in (None, "")]
+        more = f" and {len(shown) - _SHOWN_OBJECTS} more" if len(shown) > _SHOWN_OBJECTS else ""
+        told += [", ".join(shown[:_SHOWN_OBJECTS]) + more] if shown else []
+    return " ".join(told)
+
+
+def _plain(value: str) -> str:
+    """An address without what may be a secret in it; anything else as it is."""
+    if "://" not in value:
+        return value
+    scheme, _, rest = value.partition("://")
+    place, slash, path = rest.partition("/")
+    return f"{scheme}://{place.rpartition('@')[2]}{slash}{path.partition('?')[0].partition('#')[0]}"
 
 
 async def _parameters(operation: Operation, request: Request) -> msgspec.Struct:
@@ -136,6 +168,8 @@ def query_of(request: Request, asks: type[Asked]) -> Asked:
 def _single(request: Request) -> dict[str, str]:
     asked: dict[str, str] = {}
     for name, value in parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True):
+        if name == KEY_FIELD and value.startswith(KEY_MARK):
+            continue  # the gateway has read it
         if name in asked:
             raise UsageError(f"'{name[:50]}' is given twice")
         asked[name] = value

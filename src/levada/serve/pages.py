@@ -13,6 +13,7 @@ from levada.core.durations import iso
 from levada.core.errors import NotFound, UsageError
 from levada.core.records import VersionInfo
 from levada.core.search_records import Hit, Query
+from levada.serve.access import ASKED_BY
 from levada.serve.operations import Operations
 from levada.serve.view import View
 
@@ -117,6 +118,9 @@ class DiffAnswer(msgspec.Struct, frozen=True):
 def _search(view: View, ask: SearchAsk) -> SearchAnswer:
     if not ask.q.strip():
         raise UsageError("q is empty: write the words to look for")
+    most = ASKED_BY.get().results
+    if most and ask.offset + ask.limit > most:
+        raise UsageError(f"this key reaches the first {most} results: ask for fewer by limit and offset")
     now = view.collection().clock.now()
     query = Query(ask.q, ask.limit, ask.offset, now)
     found = view.index().search(query)

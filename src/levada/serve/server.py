@@ -8,19 +8,26 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import msgspec
 import uvicorn
 import uvloop
 
+from levada.accounts.accounts import Accounts
+from levada.accounts.openid import OpenIdLogin, Provider
+from levada.collection.components import make_fetcher
 from levada.collection.notifications import notification_runner
+from levada.core.clock import SystemClock
 from levada.core.errors import UsageError
 from levada.core.systemd import Service
 from levada.serve.access import Access, Tokens, is_loopback
-from levada.serve.app import make_app
+from levada.serve.app import make_app, make_shared_app
 from levada.serve.gateway import PatientProtocol
+from levada.serve.login import Login
 from levada.serve.streaming import EventStreams
 from levada.serve.view import View
 
@@ -36,11 +43,13 @@ _WHY_NOT = {
 }
 
 
-def listen(host: str, port: int, tokens: Tokens) -> socket.socket:
-    """A bound socket; `UsageError` where others could connect without a token."""
-    if not tokens and not is_loopback(host):
+def listen(host: str, port: int, tokens: Tokens, accounts: Accounts | None = None) -> socket.socket:
+    """A bound socket; `UsageError` where others could connect without a token, a user or a key."""
+    is_closed = bool(tokens) or (accounts is not None and (accounts.has_users or accounts.has_keys))
+    if not is_closed and not is_loopback(host):
         raise UsageError(
-            f"beyond this machine ({host}) a token is needed: set LEVADA_TOKEN, or name a file with --token-file"
+            f"beyond this machine ({host}) a token is needed: set LEVADA_TOKEN, name a file with --token-file, "
+            "or add a user with 'levada users add'"
         )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -50,49 +59,80 @@ def listen(host: str, port: int, tokens: Tokens) -> socket.socket:
         raise UsageError(f"cannot listen at {host}:{port}: {why}") from None
 
 
+class Served(msgspec.Struct, frozen=True):
+    """What a server serves: collections by name, and who may use them."""
+
+    folders: Mapping[str, Path]
+    tokens: Tokens = Tokens()
+    accounts: Accounts | None = None
+    names: frozenset[str] = frozenset()  # host names besides loopback addresses
+    openid: Provider | None = None
+    capture: bool = False
+    closed: bool = False  # listens beyond this machine
+
+
 def serve(
-    data: Path,
+    served: Served,
     door: socket.socket,
-    tokens: Tokens,
-    names: frozenset[str] = frozenset(),
     on_ready: Callable[[], None] = lambda: None,
     *,
-    capture: bool = False,
     beside: int | None = None,
 ) -> None:
     """Serve until Ctrl-C or SIGTERM, or until the process `beside` has ended."""
-    view = View(data, capturing=capture)
-    access = Access(tokens, names, view.clock.monotonic)
-
+    views = {
+        name: View(path, capturing=served.capture, name=name, accounts=served.accounts)
+        for name, path in served.folders.items()
+    }
+    first, now = next(iter(views.values())), SystemClock().monotonic
+    access = Access(served.tokens, served.names, now, served.accounts, tuple(views), closed=served.closed)
     logging.getLogger("uvicorn.error").addFilter(_is_news)
 
     async def run() -> None:
-        sender = notification_runner(view)
+        senders = [notification_runner(view).run for view in views.values()]
         streams, service = EventStreams(), Service()
-        server = _Server(
-            uvicorn.Config(
-                make_app(view, access, sender.run, streams=streams),
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                http=PatientProtocol,
-                limit_concurrency=_AT_ONCE,
-                timeout_keep_alive=15,
-                timeout_graceful_shutdown=2,
-                loop="uvloop",
-            ),
-            streams,
-            service,
-        )
-        on_ready()
-        watching = asyncio.create_task(_end_with(beside, server))
-        try:
-            async with service.running():  # who connects from now on is answered: the socket listens
-                await server.serve(sockets=[door])
-        finally:
-            watching.cancel()
+        async with _login(access, served, first) as login:
+            if len(views) == 1:
+                app = make_app(first, access, *senders, streams=streams, login=login)
+            else:
+                app = make_shared_app(views, access, *senders, streams=streams, login=login)
+            server = _Server(
+                uvicorn.Config(
+                    app,
+                    log_level="warning",
+                    access_log=False,
+                    server_header=False,
+                    http=PatientProtocol,
+                    limit_concurrency=_AT_ONCE,
+                    timeout_keep_alive=15,
+                    timeout_graceful_shutdown=2,
+                    loop="uvloop",
+                ),
+                streams,
+                service,
+            )
+            on_ready()
+            watching = asyncio.create_task(_end_with(beside, server))
+            try:
+                async with service.running():  # who connects from now on is answered: the socket listens
+                    await server.serve(sockets=[door])
+            finally:
+                watching.cancel()
 
     uvloop.run(run())
+
+
+@asynccontextmanager
+async def _login(access: Access, served: Served, view: View) -> AsyncIterator[Login]:
+    """The ways in. The OpenID provider is asked by the fetcher of the first collection, and so past its guard."""
+    if served.openid is None:
+        yield Login(access)
+        return
+    fetcher = make_fetcher(view.folder.settings())
+    try:
+        openid = OpenIdLogin(served.openid, fetcher.fetch, view.clock.monotonic)
+        yield Login(access, openid, urlsplit(served.openid.issuer).hostname or "")
+    finally:
+        await fetcher.close()
 
 
 async def _end_with(parent: int | None, server: uvicorn.Server) -> None:

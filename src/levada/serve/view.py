@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
+from levada.accounts.accounts import Accounts
 from levada.bulk.loads import LoadWatch
 from levada.collection.view import CollectionView
 from levada.collection.warm_map import MAPS, maps_of
@@ -18,8 +19,19 @@ Answer = TypeVar("Answer")
 class View(CollectionView):
     """The collection of the server, and what it shows besides. Threads may share it."""
 
-    def __init__(self, path: Path, laboratory: Laboratory | None = None, *, capturing: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        laboratory: Laboratory | None = None,
+        *,
+        capturing: bool = False,
+        name: str = "",
+        accounts: Accounts | None = None,
+    ) -> None:
         super().__init__(path, capturing=capturing)
+        self.name = name or path.absolute().name
+        self.accounts = accounts
+        self.served: Mapping[str, View] = {"/": self}  # every collection of the server, by its path
         self.loads = LoadWatch((maps_of(self.folder), MAPS), self.clock)
         self.laboratory = laboratory or Laboratory(path / "lab")
         self._asking: dict[str, Lock] = {}

@@ -3,32 +3,51 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from levada.cli.options import BESIDE, PORT, DataOption, print_json
+from levada.cli.access.options import AccessOption, access_file
+from levada.cli.options import BESIDE, PORT, print_json
 from levada.cli.terminal import printer
 from levada.core.errors import UsageError
 
 if TYPE_CHECKING:
     from levada.serve.access import Tokens
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _LONGEST_TOKENS = 10_000  # characters of a file of tokens that are read
 
 
 def serve(
-    data: DataOption = Path("levada-data"),
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data",
+            metavar="[NAME=]DIR",
+            help="The folder that holds the collection; repeat for several, each below /c/NAME/.",
+        ),
+    ] = None,
     host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="P", min=0, max=65535, help="0: any free one.")] = PORT,
     name: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="A host name that browsers use for this server; may be repeated."),
     ] = None,
+    access: AccessOption = None,
     token_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="First line: a token for everything; second: a reader's.")
     ] = None,
+    openid: Annotated[
+        str,
+        typer.Option(envvar="LEVADA_OPENID", metavar="URL", help="The OpenID Connect provider at which users log in."),
+    ] = "",
+    openid_client: Annotated[
+        str, typer.Option(envvar="LEVADA_OPENID_CLIENT", metavar="ID", help="What it calls this server.")
+    ] = "",
     capture: Annotated[
         bool, typer.Option("--capture", help="Write down what is asked: a shard key is advised from it.")
     ] = False,
@@ -36,45 +55,94 @@ def serve(
         bool, typer.Option("--json", help="One JSON object for programs, once it listens, instead of text.")
     ] = False,
 ) -> None:
-    """Serves the dashboard and the API, beside a running crawl or alone.
+    """Serves the dashboard and the API, of one collection or of several.
 
-    On this machine no token is needed. For others (--host) one is: from --token-file, or from LEVADA_TOKEN
-    (everything) and LEVADA_READ_TOKEN (reading only). The API is described at /api/v1/openapi.json.
+    On this machine nobody has to log in until there is a user or a token. For others (--host) there must be a user
+    ('levada users add'), a key ('levada keys add'), or a token: from --token-file, or from LEVADA_TOKEN (everything)
+    and LEVADA_READ_TOKEN (reading only). The secret of an OpenID client is read from LEVADA_OPENID_SECRET. The API
+    is described at /api/v1/openapi.json.
 
     Examples:
 
     ```
     levada serve
     levada serve --data news --port 9000
+    levada serve --data blog --data shop --data law=/srv/collections/law
     levada serve --port 0 --json
     LEVADA_TOKEN=$(openssl rand -hex 16) levada serve --host 0.0.0.0 --name levada.example.org
+    levada serve --openid https://id.example.org --openid-client levada --name levada.example.org
     ```
     """
+    from levada.accounts.accounts import Accounts
+    from levada.accounts.openid import Provider
     from levada.core.folder import DataFolder
-    from levada.serve.server import listen, serve
+    from levada.serve.access import is_loopback
+    from levada.serve.server import Served, listen, serve
 
-    tokens = read_tokens(token_file)
-    names = frozenset(map(host_name, name or ()))
-    folder = DataFolder(data)
-    folder.must_be_folder()
-    door = listen(host, port, tokens)
+    folders = _folders(data or ["levada-data"])
+    first = next(iter(folders.values()))
+    for folder in folders.values():
+        DataFolder(folder).must_be_folder()
+    accounts = Accounts(access or access_file(first))
+    secret = os.environ.pop("LEVADA_OPENID_SECRET", "")
+    served = Served(
+        folders,
+        read_tokens(token_file),
+        accounts,
+        frozenset(map(host_name, name or ())),
+        Provider(openid, openid_client, secret) if openid or openid_client else None,
+        capture,
+        not is_loopback(host),
+    )
+    closed = bool(served.tokens) or accounts.has_users or served.closed
+    door = listen(host, port, served.tokens, accounts)
     shown = "[::1]" if host == "::1" else host
     address = f"http://{shown}:{door.getsockname()[1]}/"
     starter = os.environ.pop(BESIDE, "")  # for this process, not for its children
     beside = int(starter) if starter.isdecimal() else None
 
     def ready() -> None:
-        if json:
-            needed = bool(tokens)  # not which: what is printed here may end in a log
-            print_json({"url": address, "data": str(data), "collection": folder.exists(), "token": needed})
+        if json and len(folders) == 1:
+            exists = DataFolder(first).exists()
+            print_json({"url": address, "data": str(first), "collection": exists, "token": closed})  # not which
+        elif json:
+            print_json(
+                {"url": address, "collections": {each: f"{address}c/{each}/" for each in folders}, "token": closed}
+            )
         else:
-            out = printer()
-            out.print(f"Levada serves {data} at {address}")
-            if not folder.exists():
-                out.print(f"There is no collection in {data} yet: 'levada crawl URL --data {data}' starts one.")
+            _show(folders, address)
 
     with door:
-        serve(data, door, tokens, names, ready, capture=capture, beside=beside)
+        serve(served, door, ready, beside=beside)
+
+
+def _show(folders: Mapping[str, Path], address: str) -> None:
+    from levada.core.folder import DataFolder
+
+    out = printer()
+    for name, path in folders.items():
+        place = f"{address}c/{name}/" if len(folders) > 1 else address
+        out.print(f"Levada serves {path} at {place}")
+        if not DataFolder(path).exists():
+            out.print(f"There is no collection in {path} yet: 'levada crawl URL --data {path}' starts one.")
+    if len(folders) > 1:
+        out.print(f"Levada lists them at {address}")
+
+
+def _folders(typed: Sequence[str]) -> dict[str, Path]:
+    """The folders by the names of their collections."""
+    folders: dict[str, Path] = {}
+    for each in typed:
+        before, named, after = each.partition("=")
+        is_named = bool(named) and _NAME.fullmatch(before) is not None and not Path(each).exists()
+        path = Path(after if is_named else each)
+        name = before if is_named else path.absolute().name
+        if len(typed) > 1 and not _NAME.fullmatch(name):
+            raise UsageError(f"--data {each}: a folder of this name needs another for its address: --data NAME={each}")
+        if name in folders:
+            raise UsageError(f"two collections are called {name}: name one of them as in --data {name}-2={path}")
+        folders[name] = path
+    return folders
 
 
 def read_tokens(path: Path | None) -> Tokens:

@@ -1,9 +1,12 @@
 // One way to ask the API; a refusal becomes an Error with its sentence.
 
+// Of several collections each has its own API, beside its own pages.
+export const API = new URL("../api/v1", import.meta.url).pathname;
+
 export async function ask(path, options = {}) {
   let answer;
   try {
-    answer = await fetch(`/api/v1${path}`, { headers: { accept: "application/json", ...options.headers }, ...options });
+    answer = await fetch(`${API}${path}`, { headers: { accept: "application/json", ...options.headers }, ...options });
   } catch {
     throw new Error("The server does not answer. Is 'levada serve' still running?");
   }

@@ -1,12 +1,14 @@
 // Which view is shown, and the bar above it.
 
-import { order } from "./api.js";
+import { ask, order } from "./api.js";
 import { el, show, trouble } from "./dom.js";
 import { connect, watch } from "./live.js";
+import { may, showMe } from "./me.js";
 import { ReadMarks } from "./read-marks.js";
+import { startTheme } from "./theme.js";
 
-const VIEWS = ["changes", "now", "sites", "search", "page", "notifications", "balance", "stages", "shards", "loads", "lab"];
-const NAMES = { changes: "Changes", now: "Now", sites: "Sites", search: "Search", page: "Page", notifications: "Notifications", balance: "Balance", stages: "Stages", shards: "Shards", loads: "Loads", lab: "Lab" };
+const VIEWS = ["changes", "now", "sites", "search", "page", "notifications", "balance", "stages", "shards", "loads", "lab", "people"];
+const NAMES = { changes: "Changes", now: "Now", sites: "Sites", search: "Search", page: "Page", notifications: "Notifications", balance: "Balance", stages: "Stages", shards: "Shards", loads: "Loads", lab: "Lab", people: "People" };
 const place = document.getElementById("view"), said = document.getElementById("said");
 let leave = () => {};
 let shown = 0;
@@ -47,17 +49,10 @@ async function open() {
   if (turn === shown) place.dataset.at = location.hash;
 }
 
-function theme() {
-  const saved = localStorage.getItem("theme");
-  const dark = saved ? saved === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  document.documentElement.dataset.theme = dark ? "dark" : "light";
-  return dark;
-}
-
 function pauseButton() {
   const button = document.getElementById("pause");
   watch((status) => {
-    button.hidden = !status.crawling;
+    button.hidden = !status.crawling || !may("control");
     button.textContent = status.live?.paused ? "Resume" : "Pause";
   });
   button.addEventListener("click", async () => {
@@ -85,19 +80,29 @@ function unreadBadge() {
   });
 }
 
+// The view of users and keys is for those who may see it; the name of the collection leads to the others.
+async function people() {
+  await showMe();
+  document.querySelector('#nav a[data-view="people"]').hidden = !may("admin") || (await keepsNobody());
+  const { collections } = await ask("/collections").catch(() => ({ collections: [] }));
+  const here = collections.find((each) => location.pathname.startsWith(each.path));
+  if (here && here.path !== "/") {
+    document.querySelector(".brand").after(el("a", { class: "of-server", href: "/", title: "All collections" }, here.name));
+  }
+}
+
+const keepsNobody = () => ask("/users").then(() => false, () => true);
+
 document.getElementById("nav").append(...VIEWS.filter((name) => name !== "page").map((name) =>
-  el("a", { href: `#/${name}`, "data-view": name }, NAMES[name])));
-document.getElementById("theme").addEventListener("click", () => {
-  localStorage.setItem("theme", theme() ? "light" : "dark");
-  theme();
-});
+  el("a", { href: `#/${name}`, "data-view": name, hidden: name === "people" }, NAMES[name])));
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault(); // the address says which view is shown, not where in it
   place.focus();
 });
-theme();
+startTheme();
 pauseButton();
 unreadBadge();
+people();
 connect((words, how) => {
   const line = document.getElementById("line");
   if (line.textContent !== words) line.textContent = words;

@@ -1,6 +1,6 @@
 // The status every second, for whichever view looks; what came in the last minutes is remembered here.
 
-import { ask } from "./api.js";
+import { API, ask } from "./api.js";
 
 const KEPT = 240, AGAIN = 2000;
 export const past = { pace: [], estimated: [], due: [] };
@@ -38,7 +38,7 @@ function remember(list, value) {
 }
 
 export function connect(say) {
-  const source = new EventSource("/api/v1/live/stream");
+  const source = new EventSource(`${API}/live/stream`);
   source.addEventListener("message", (event) => {
     ({ status: latest, changes } = JSON.parse(event.data));
     told(false);

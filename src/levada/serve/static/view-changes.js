@@ -1,6 +1,6 @@
 // What changed? A timeline by day, the newest first, with what came and went, and marks at what was not read yet.
 
-import { ask, query } from "./api.js";
+import { API, ask, query } from "./api.js";
 import { command, el, moment, note, number, percent, show, trouble } from "./dom.js";
 import { reach, watch, worldNow } from "./live.js";
 import { ReadMarks } from "./read-marks.js";
@@ -34,7 +34,7 @@ function filterForm(filters) {
     el("fieldset", { class: "kinds" }, el("legend", { class: "unseen" }, "Kinds"), kinds.map((box) => el("label", {}, box, ` ${box.value}`))),
     el("button", {}, "Filter"),
     el("span", { class: "links small" }, Object.values(filters).some(Boolean) ? el("a", { href: "#/changes" }, "Show all") : null,
-      el("a", { href: `#/notifications${query({ ...rest, words: q })}` }, "Be told of these"), el("a", { href: `/api/v1/changes.atom${query({ ...rest, q })}` }, "Atom feed")));
+      el("a", { href: `#/notifications${query({ ...rest, words: q })}` }, "Be told of these"), el("a", { href: `${API}/changes.atom${query({ ...rest, q })}` }, "Atom feed")));
 }
 
 class Timeline {

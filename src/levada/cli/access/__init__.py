@@ -1,0 +1,1 @@
+"""`levada users`, `levada keys` and `levada embed`: who may use a server."""

@@ -1,0 +1,1 @@
+"""A collection in other pages: the search box for any site, and OpenSearch for browsers."""
