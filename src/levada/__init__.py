@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from levada.collection.explain import Forecast, Why
     from levada.collection.exports import ExportReport
     from levada.collection.forgetting.run import ForgetReport
-    from levada.collection.named import NamedCollection
     from levada.collection.notifications import NotificationInfo, Notifications
     from levada.collection.storage.backup import BackupReport
+    from levada.collection.storage.named import NamedCollection
     from levada.collection.storage.restore import RestoreReport
     from levada.core import errors
     from levada.core.configuration.kept import SettingChange
@@ -118,7 +118,7 @@ _MODULES = {
     "levada.collection.forgetting.run": ("ForgetReport",),
     "levada.collection.explain": ("Forecast", "Why"),
     "levada.collection.exports": ("ExportReport",),
-    "levada.collection.named": ("NamedCollection",),
+    "levada.collection.storage.named": ("NamedCollection",),
     "levada.collection.notifications": ("NotificationInfo", "Notifications"),
     "levada.collection.storage.backup": ("BackupReport",),
     "levada.collection.storage.restore": ("RestoreReport",),
@@ -205,7 +205,7 @@ def collections() -> list[NamedCollection]:
     >>> levada.collections()
     []
     """
-    found: list[NamedCollection] = import_module("levada.collection.named").named_collections()
+    found: list[NamedCollection] = import_module("levada.collection.storage.named").named_collections()
     return found
 
 

@@ -14,7 +14,7 @@ from levada.core.errors import UsageError
 from levada.core.words import plural, size
 
 if TYPE_CHECKING:
-    from levada.collection.named import NamedCollection
+    from levada.collection.storage.named import NamedCollection
 
 _USES = {"add": ("NAME DIR", 2), "remove": ("NAME", 1)}
 
@@ -40,7 +40,7 @@ def collections(
     levada collections remove blog
     ```
     """
-    from levada.collection.named import named_collections
+    from levada.collection.storage.named import named_collections
     from levada.core.configuration.places import give_name, take_name
 
     verb, *rest = words or ["list"]

@@ -200,8 +200,8 @@ class DataFolder:
         Kept are the values that this command was given, and those that differ from what was in force when this
         object read the settings. What the environment says is not kept.
         """
-        from levada.core.configuration.keeping import kept_after
         from levada.core.configuration.layers import Given
+        from levada.core.configuration.updates import kept_after
 
         given, seen = self.given or Given(), self._resolved
         with self._settings_locked():
@@ -212,7 +212,7 @@ class DataFolder:
 
     def change_settings(self, changes: Mapping[str, Any], by: str) -> list[SettingChange]:
         """Keep these values by `section.key`, None: none; a running crawl picks them up. Returns what changed."""
-        from levada.core.configuration.keeping import kept_with
+        from levada.core.configuration.updates import kept_with
 
         self.must_exist()
         with self._settings_locked():

@@ -188,7 +188,7 @@ class CommandStep:
         await self._checks.want([each.url for each in wanted])
 
     async def _look_ahead(self) -> None:
-        """Obey a pause at once although a long command is being executed; it is repeated in its order."""
+        """Apply a pause at once although a long command is being executed; it is repeated in its order."""
         if self._commands is not None:
             state = self._desired_state
             for _, command in await self._run(self._commands.pending) or []:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -44,7 +43,6 @@ TOKEN_BITS = 48  # bits for the leases of a shard
 LARGEST_CONTENT = 1 << 28
 _ALL_SIGNALS = Signals(0xFF)
 _T = TypeVar("_T")
-log = logging.getLogger(__name__)
 
 
 class Validators(msgspec.Struct, frozen=True):
@@ -251,8 +249,10 @@ def is_start(found: FoundUrl) -> bool:
 
 def warn_of_lifted(urls: Iterable[str]) -> None:
     """Say that these are crawled again."""
+    import logging  # here: processes that only read write no log
+
     for url in urls:
-        log.warning("%s was forgotten, and is crawled again: it was named as a start", url)
+        logging.getLogger(__name__).warning("%s was forgotten, and is crawled again: it was named as a start", url)
 
 
 def refused_for(found: FoundUrl, reason: Reason) -> Refusal:

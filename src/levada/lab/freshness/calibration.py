@@ -83,7 +83,7 @@ class _Replay:
         return now + plan.interval
 
     def look(self, at: float) -> CalibrationPoint | None:
-        """The estimate beside the truth; None while nothing is stored."""
+        """The estimate beside the actual share; None while nothing is stored."""
         held = [(self.documents[number].changes, then) for number, then in self.stored.items()]
         estimated = self.policy.estimates.share(at)
         if not held or estimated is None:

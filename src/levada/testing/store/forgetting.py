@@ -187,7 +187,7 @@ class ForgettingContract(StoreSuite):
         other.adopt_tombstones(key, tombstones)
         assert other.forgotten(["http://a/", "http://b/any", "http://c/"]) == {"http://a/", "http://b/any"}
 
-    def test_only_pages_that_are_gone_are_erased_where_that_is_asked(self, forgetful: Forgetting) -> None:
+    def test_only_pages_that_are_gone_are_erased_on_request(self, forgetful: Forgetting) -> None:
         visited(forgetful, "http://a/", "a", "one", 0.0)
         visited(forgetful, "http://b/", "b", "two", 1.0)
         visit(forgetful, 60.0, gone)
