@@ -17,18 +17,87 @@ from tests.cli.collection import build
 SERVE = [sys.executable, "-m", "levada", "serve"]
 
 
-def refused(*options: str, token: str = "") -> str:
+def refused(*options: str, token: str = "", home: Path | None = None, status: int = 2) -> str:
     done = subprocess.run(
         [*SERVE, "--port", "0", *options],
         capture_output=True,
         text=True,
         timeout=60,
-        env={"LEVADA_TOKEN": token, "PYTHONUTF8": "1"},
+        env={"LEVADA_TOKEN": token, "PYTHONUTF8": "1", **(at_home(home) if home else {})},
     )
-    assert done.returncode == 2, done
+    assert done.returncode == status, done
     assert done.stderr.startswith("levada: ")
     assert done.stderr.count("\n") == 1
     return done.stderr
+
+
+def at_home(home: Path) -> dict[str, str]:
+    return {"XDG_DATA_HOME": str(home / "share"), "XDG_CONFIG_HOME": str(home / "config")}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with two collections that have names, one of them elsewhere."""
+    (tmp_path / "share" / "levada" / "shop").mkdir(parents=True)
+    (tmp_path / "config" / "levada").mkdir(parents=True)
+    given = json.dumps({"blog": str(tmp_path / "elsewhere")})
+    (tmp_path / "config" / "levada" / "collections.json").write_text(given, encoding="utf-8")
+    return tmp_path
+
+
+def told_by(home: Path, *words: str, **environment: str) -> dict[str, object]:
+    """What `levada WORDS --port 0 --json` says once it listens."""
+    command = [sys.executable, "-m", "levada", *words, "--port", "0", "--json"]
+    env = {"PYTHONUTF8": "1", **at_home(home), **environment}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env, cwd=home) as process:
+        assert process.stdout is not None
+        told: dict[str, object] = json.loads(process.stdout.readline())
+        _wait_for_answer(str(told["url"]))
+        process.terminate()
+        assert process.wait(30) == 0
+    return told
+
+
+def test_collections_are_served_by_their_names(home: Path) -> None:
+    several = told_by(home, "serve", "--in", "blog", "--in", "shop", "--data", "law=laws")
+    url = several["url"]
+    assert several["collections"] == {name: f"{url}c/{name}/" for name in ("blog", "shop", "law")}
+    everything = told_by(home, "serve", "--all")
+    assert everything["collections"] == {name: f"{everything['url']}c/{name}/" for name in ("blog", "shop")}
+    both = told_by(home, "--in", "shop", "serve", "--in", "blog")["collections"]
+    assert isinstance(both, dict)
+    assert set(both) == {"blog", "shop"}
+
+
+@pytest.mark.parametrize("words", [["--in", "blog", "serve"], ["serve", "--in", "blog"]])
+def test_one_name_before_or_after_the_command_serves_that_collection_alone(home: Path, words: list[str]) -> None:
+    assert told_by(home, *words, LEVADA_DATA="other")["data"] == str(home / "elsewhere")
+
+
+def test_the_folder_of_the_variable_is_served_unless_another_is_named(home: Path) -> None:
+    assert told_by(home, "serve", LEVADA_DATA="a b")["data"] == "a b"
+    assert told_by(home, "serve", "--data", "c", LEVADA_DATA="a b")["data"] == "c"
+
+
+def test_all_keeps_its_addresses_and_its_users_however_many_collections_there_are(home: Path) -> None:
+    (home / "config" / "levada" / "collections.json").unlink()
+    access = home / "share" / "levada" / "access.db"
+    subprocess.run(
+        [sys.executable, "-m", "levada", "users", "add", "ada", "--openid", "ada", "--access", str(access)],
+        check=True,
+        capture_output=True,
+        env={"PYTHONUTF8": "1", **at_home(home)},
+    )
+    told = told_by(home, "serve", "--all")
+    assert told["collections"] == {"shop": f"{told['url']}c/shop/"}
+    assert told["token"] is True
+
+
+def test_a_name_that_no_collection_has_is_refused_with_the_nearest(home: Path, tmp_path: Path) -> None:
+    assert "no collection named 'shopp': did you mean shop?" in refused("--in", "shopp", home=home, status=3)
+    nobody = tmp_path / "nobody"
+    assert "'levada crawl --in NAME URL' starts one" in refused("--all", home=nobody, status=3)
+    assert "two collections are called shop" in refused("--in", "shop", "--data", "x/shop", home=home)
 
 
 def begun(data: Path) -> subprocess.Popen[str]:

@@ -244,8 +244,8 @@ def build_command(name: str) -> Any:
     return commands[name]
 
 
-def _named(collection: InOption = None) -> None:
-    """Has the option that every command for a collection takes."""
+def _named(named_collection: InOption = None) -> None:
+    """Has the option that every command for a collection takes; no command has a parameter of this name."""
 
 
 def _let_be_named(command: Any, option: Any) -> None:

@@ -30,6 +30,12 @@ def _take_name(context: typer.Context, name: str | None) -> str | None:
     return name
 
 
+def _take_names(context: typer.Context, names: list[str] | None) -> list[str]:
+    """The names of a command that takes several, after the one that was given before the command."""
+    first = context.meta.get(_NAMED)
+    return [*([] if first is None else [first]), *(names or [])]
+
+
 def _folder(context: typer.Context, typed: Path | None) -> Path | None:
     """The folder of the collection that --in names; else what --data, or LEVADA_DATA, says."""
     name = context.meta.get(_NAMED)
@@ -50,7 +56,8 @@ def must_take_name(context: typer.Context, command: Any) -> None:
 
 
 def _takes_name(command: Any) -> bool:
-    return any(map(_takes_name, getattr(command, "commands", {}).values())) or is_for_collection(command)
+    below = getattr(command, "commands", {}).values()
+    return any(map(_takes_name, below)) or any("--in" in param.opts for param in command.params)
 
 
 def is_for_collection(command: Any) -> bool:
@@ -75,6 +82,10 @@ InOption = Annotated[
         is_eager=True,
         help="The collection of this name, in place of --data.",
     ),
+]
+NamesOption = Annotated[
+    list[str] | None,
+    typer.Option("--in", metavar="NAME", callback=_take_names, help="The collection of this name; may be repeated."),
 ]
 DataOption = Annotated[
     Path,

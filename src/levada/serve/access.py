@@ -226,12 +226,12 @@ class Access:
 
     def place_of(self, path: str) -> tuple[str, str]:
         """The collection that a path is about, and the path within it."""
-        if len(self.collections) == 1:
-            return self.collections[0], path
+        is_alone = len(self.collections) == 1
         if self.collections and path.startswith("/c/"):
             name, slash, rest = path[3:].partition("/")
-            return name, f"{slash}{rest}" or "/"
-        return "", path
+            if name in self.collections or not is_alone:
+                return name, f"{slash}{rest}" or "/"
+        return (self.collections[0], path) if is_alone else ("", path)
 
     def log_in(self, token: str, client: str) -> str | AccessRefusal:
         """The name of a new session for a token, or why it is refused."""

@@ -40,6 +40,7 @@ NEEDS: dict[str, Right] = {
     "GET /api/v1/changes.atom": _READ,
     "GET /api/v1/budget": _READ,
     "GET /api/v1/lab": _READ,
+    "GET /api/v1/settings": _READ,  # secrets are masked
     # Its crawl
     "POST /api/v1/seeds": _CONTROL,
     "DELETE /api/v1/sites": _CONTROL,
@@ -60,7 +61,8 @@ NEEDS: dict[str, Right] = {
     "GET /api/v1/webhooks": _ADMIN,
     "POST /api/v1/webhooks": _ADMIN,
     "DELETE /api/v1/webhooks": _ADMIN,
-    # What cannot be undone
+    # How it works, and what cannot be undone
+    "PUT /api/v1/settings": _ADMIN,
     "POST /api/v1/forget": _ADMIN,
     # People
     "GET /api/v1/users": _ADMIN,

@@ -63,6 +63,7 @@ class Served(msgspec.Struct, frozen=True):
     """What a server serves: collections by name, and who may use them."""
 
     folders: Mapping[str, Path]
+    shared: bool = False  # each is below /c/NAME/, even if there is only one
     tokens: Tokens = Tokens()
     accounts: Accounts | None = None
     names: frozenset[str] = frozenset()  # host names besides loopback addresses
@@ -91,10 +92,10 @@ def serve(
         senders = [notification_runner(view).run for view in views.values()]
         streams, service = EventStreams(), Service()
         async with _login(access, served, first) as login:
-            if len(views) == 1:
-                app = make_app(first, access, *senders, streams=streams, login=login)
-            else:
+            if served.shared:
                 app = make_shared_app(views, access, *senders, streams=streams, login=login)
+            else:
+                app = make_app(first, access, *senders, streams=streams, login=login)
             server = _Server(
                 uvicorn.Config(
                     app,

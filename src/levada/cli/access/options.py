@@ -17,7 +17,7 @@ AccessOption = Annotated[
         "--access",
         envvar="LEVADA_ACCESS",
         metavar="FILE",
-        help="Users and keys of the server; default: access.db in the first --data.",
+        help="Users and keys of the server; default: access.db in the first folder.",
     ),
 ]
 

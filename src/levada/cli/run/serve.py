@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from levada.cli.access.options import AccessOption, access_file
-from levada.cli.options import BESIDE, PORT, print_json
+from levada.cli.options import BESIDE, PORT, NamesOption, environment_folder, print_json
 from levada.cli.terminal import printer
-from levada.core.errors import UsageError
+from levada.core.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
     from levada.serve.access import Tokens
@@ -31,6 +31,8 @@ def serve(
             help="The folder that holds the collection; repeat for several, each below /c/NAME/.",
         ),
     ] = None,
+    names: NamesOption = None,
+    every: Annotated[bool, typer.Option("--all", help="Every collection that has a name, below /c/NAME/.")] = False,
     host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="P", min=0, max=65535, help="0: any free one.")] = PORT,
     name: Annotated[
@@ -67,6 +69,8 @@ def serve(
     ```
     levada serve
     levada serve --data news --port 9000
+    levada serve --in blog --in shop
+    levada serve --all
     levada serve --data blog --data shop --data law=/srv/collections/law
     levada serve --port 0 --json
     LEVADA_TOKEN=$(openssl rand -hex 16) levada serve --host 0.0.0.0 --name levada.example.org
@@ -75,18 +79,21 @@ def serve(
     """
     from levada.accounts.accounts import Accounts
     from levada.accounts.openid import Provider
+    from levada.core.configuration.layers import data_folder
     from levada.core.folder import DataFolder
     from levada.serve.access import is_loopback
     from levada.serve.server import Served, listen, serve
 
-    folders = _folders(data or ["levada-data"])
+    folders = _folders(names or (), data or (), every=every)
     first = next(iter(folders.values()))
+    shared = every or len(folders) > 1
     for folder in folders.values():
         DataFolder(folder).must_be_folder()
-    accounts = Accounts(access or access_file(first))
+    accounts = Accounts(access or access_file(data_folder() if every else first))
     secret = os.environ.pop("LEVADA_OPENID_SECRET", "")
     served = Served(
         folders,
+        shared,
         read_tokens(token_file),
         accounts,
         frozenset(map(host_name, name or ())),
@@ -102,7 +109,7 @@ def serve(
     beside = int(starter) if starter.isdecimal() else None
 
     def ready() -> None:
-        if json and len(folders) == 1:
+        if json and not shared:
             exists = DataFolder(first).exists()
             print_json({"url": address, "data": str(first), "collection": exists, "token": closed})  # not which
         elif json:
@@ -110,34 +117,42 @@ def serve(
                 {"url": address, "collections": {each: f"{address}c/{each}/" for each in folders}, "token": closed}
             )
         else:
-            _show(folders, address)
+            _show(folders, address, shared=shared)
 
     with door:
         serve(served, door, ready, beside=beside)
 
 
-def _show(folders: Mapping[str, Path], address: str) -> None:
+def _show(folders: Mapping[str, Path], address: str, *, shared: bool) -> None:
     from levada.core.folder import DataFolder
 
     out = printer()
     for name, path in folders.items():
-        place = f"{address}c/{name}/" if len(folders) > 1 else address
+        place = f"{address}c/{name}/" if shared else address
         out.print(f"Levada serves {path} at {place}")
         if not DataFolder(path).exists():
             out.print(f"There is no collection in {path} yet: 'levada crawl URL --data {path}' starts one.")
-    if len(folders) > 1:
+    if shared:
         out.print(f"Levada lists them at {address}")
 
 
-def _folders(typed: Sequence[str]) -> dict[str, Path]:
-    """The folders by the names of their collections."""
-    folders: dict[str, Path] = {}
+def _folders(names: Sequence[str], typed: Sequence[str], *, every: bool) -> dict[str, Path]:
+    """The folders by the names of their collections; without any, the folder that other commands take too."""
+    from levada.core.configuration.places import folder_named, named_folders
+
+    folders = named_folders() if every else {}
+    if every and not folders:
+        raise NotFound("no collection has a name yet: 'levada crawl --in NAME URL' starts one")
+    folders |= {name: folder_named(name) for name in names}
+    if not (names or typed or every):
+        usual = environment_folder() or Path("levada-data")
+        return {usual.absolute().name: usual}
     for each in typed:
         before, named, after = each.partition("=")
         is_named = bool(named) and _NAME.fullmatch(before) is not None and not Path(each).exists()
         path = Path(after if is_named else each)
         name = before if is_named else path.absolute().name
-        if len(typed) > 1 and not _NAME.fullmatch(name):
+        if (folders or len(typed) > 1) and not _NAME.fullmatch(name):
             raise UsageError(f"--data {each}: a folder of this name needs another for its address: --data NAME={each}")
         if name in folders:
             raise UsageError(f"two collections are called {name}: name one of them as in --data {name}-2={path}")
