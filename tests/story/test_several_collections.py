@@ -66,7 +66,7 @@ def place(home: Path, sites: dict[str, str]) -> Iterator[str]:
     server = int(typed(serve.replace("--all", f"--all --port {port}"), home).stdout)
     try:
         asked = typed(
-            ask.replace("curl", "curl -sS --retry 60 --retry-delay 1 --retry-connrefused"), home, {USUAL: here}
+            ask.replace("curl", "curl -sS --retry 60 --retry-delay 1 --retry-all-errors"), home, {USUAL: here}
         )
         assert asked.returncode == 0, asked.stderr
         assert json.loads(asked.stdout)["total"] == 1
