@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -37,6 +38,8 @@ from levada.crawl.outcome import OutcomeRules
 from levada.crawl.visits import Visited
 
 log = logging.getLogger(__name__)
+
+FollowUp = Callable[[], Coroutine[None, None, bool]]
 
 _HOLDS_NOTHING = frozenset({PageState.ELSEWHERE, PageState.GONE, PageState.REFUSED, PageState.FAILED})
 
@@ -165,10 +168,10 @@ class Commits:
             self._hooks.put([result for result, is_stored in zip(batch, accepted, strict=True) if is_stored])
         self._on_committed(batch, accepted)
 
-    def follow_up(self, result: VisitResult, at: float) -> Coroutine[None, None, bool] | None:
+    def follow_up(self, result: VisitResult, at: float) -> FollowUp | None:
         """The work that a committed visit causes for other pages, whose rechecks are due at `at`.
 
-        None for most visits. Awaited, it returns whether a page is due earlier now.
+        None for most visits. Called and awaited, it returns whether a page is due earlier now.
         """
         was = result.lease.page
         if result.state is not PageState.LIVE:
@@ -177,7 +180,7 @@ class Commits:
         moved = was.version > 0 and was.state is PageState.LIVE
         address = result.leads_to if moved else None
         if result.hints or pages or address:
-            return self._follow(result.hints, pages, address, at)
+            return partial(self._follow, result.hints, pages, address, at)
         return None
 
     async def _follow(

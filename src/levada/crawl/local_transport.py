@@ -9,7 +9,7 @@ from levada.core.reasons import Reason
 from levada.core.records import Lease, VisitResult
 from levada.core.reports import StageSummary, StageView
 from levada.core.settings import Settings
-from levada.crawl.commits import Commits
+from levada.crawl.commits import Commits, FollowUp
 from levada.crawl.hooks import PageHooks
 from levada.crawl.scheduler import Scheduler, Transport, UnderWay
 from levada.crawl.visits import Fetched, Visitor
@@ -135,11 +135,11 @@ class LocalTransport(Transport):
             self._progress.committed(result)
             # Due when the crawl began, because a crawl with `once` takes only what was due then.
             if work := self._commits.follow_up(result, self._progress.started):
-                self._scheduler.start(self._follow(work))
+                self._scheduler.start_and_finish(self._follow(work))
         self._listener(committed)
         self._scheduler.pump()
         self._scheduler.look_again()
 
-    async def _follow(self, work: Coroutine[None, None, bool]) -> None:
-        if await work:
+    async def _follow(self, work: FollowUp) -> None:
+        if await work():
             self._scheduler.look_again()

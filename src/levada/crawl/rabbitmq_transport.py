@@ -302,7 +302,7 @@ class CatalogWorker:
             results.append(await self._commits.decide(visited))
         for committed in await asyncio.gather(*(self._commit(each) for each in results)):
             if committed is not None and (work := self._commits.follow_up(committed, self._ports.clock.now())):
-                await work
+                await work()
 
     async def _learn_site(self, site: str) -> None:
         """Read the scope and the delay of a site, which other processes may have changed."""

@@ -250,10 +250,14 @@ class Scheduler:
 
     def start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Run a task until the crawl ends; its error ends the crawl."""
-        task = self._tasks.create_task(work)
+        task = self.start_and_finish(work)
         self._turns.add(task)
         task.add_done_callback(self._turns.discard)
         return task
+
+    def start_and_finish(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Run a task to its end, for which the end of the crawl waits; its error ends the crawl."""
+        return self._tasks.create_task(work)
 
     def settings_changed(self, before: Settings, now: Settings) -> None:
         """Go on with other settings; called while the crawl runs, once the other ports work by them.
