@@ -189,8 +189,8 @@ class Scheduler:
         self.network = NetworkWatch(
             ports,
             executor,
-            self.politeness_queue,
-            self._sites,
+            politeness_queue=self.politeness_queue,
+            sites=self._sites,
             speed=self._speed,
             due_again=lambda: progress.started if once else self._clock.now(),
             ask_robots_anew=self._robots.ask_anew,

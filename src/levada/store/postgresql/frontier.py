@@ -79,11 +79,7 @@ class PostgresqlIntake(Intake[PostgresqlWrite]):
     def hold(self, found: FoundUrl, found_on: int | None, now: float) -> bool:
         if not self._is_fresh(found):
             return False
-        if not holdable(found):
-            self.refuse(refused_for(found, Reason.BAD_URL))
-            return False
-        if self.tombstones.cover(found.url, found.site):
-            self.refuse(refused_for(found, Reason.FORGOTTEN))
+        if not self.may_hold(found):
             return False
         site = self._sites.by_name[found.site]
         site.is_new = False

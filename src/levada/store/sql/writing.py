@@ -50,6 +50,7 @@ from levada.store.rules import (
     changed_plans,
     earliest_by_site,
     example_of,
+    holdable,
     is_new_hint,
     is_removed,
     refused_for,
@@ -97,6 +98,20 @@ class Intake(Generic[WriteT]):
         """Add this URL; return whether it was new."""
         raise NotImplementedError
 
+    def may_hold(self, found: FoundUrl) -> bool:
+        """Whether this URL can be stored and was not forgotten; else its refusal is counted."""
+        if not holdable(found):
+            self.refuse(refused_for(found, Reason.BAD_URL))
+            return False
+        return self._may_know(found)
+
+    def _may_know(self, found: FoundUrl) -> bool:
+        """Whether this URL was not forgotten; else its refusal is counted."""
+        if self.tombstones.cover(found.url, found.site):
+            self.refuse(refused_for(found, Reason.FORGOTTEN))
+            return False
+        return True
+
     def refuse(self, refusal: Refusal) -> None:
         """Count this refusal under its site."""
         raise NotImplementedError
@@ -135,10 +150,8 @@ class Intake(Generic[WriteT]):
         for found in result.found:
             self.hold(found, page.id, at)
         for found in result.elsewhere:
-            if self.tombstones.cover(found.url, found.site):
-                self.refuse(refused_for(found, Reason.FORGOTTEN))
-                continue
-            self._forwarded.append(packed_link(found, page.id, at))
+            if self._may_know(found):
+                self._forwarded.append(packed_link(found, page.id, at))
         for refusal in result.refused:
             self.refuse(refusal)
 

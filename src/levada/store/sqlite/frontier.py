@@ -9,7 +9,7 @@ from levada.core.reasons import Reason
 from levada.core.records import FoundUrl, Refusal, VisitResult
 from levada.store.base import StoreLimits
 from levada.store.rows import HOW_CODE, KIND_CODE, Row
-from levada.store.rules import first_site, holdable, is_full, page_number, plain_text, refused_for
+from levada.store.rules import first_site, is_full, page_number, plain_text, refused_for
 from levada.store.sql.base import Dialect, HeldSite, HeldSites, KnownUrls
 from levada.store.sql.statements import Statements
 from levada.store.sql.writing import ELSEWHERE_ID, Intake
@@ -154,11 +154,7 @@ class SqliteIntake(Intake[SqliteWrite]):
     def hold(self, found: FoundUrl, found_on: int | None, now: float) -> bool:
         if found.url in self._known and not found.admit:
             return False
-        if not holdable(found):
-            self.refuse(refused_for(found, Reason.BAD_URL))
-            return False
-        if self.tombstones.cover(found.url, found.site):
-            self.refuse(refused_for(found, Reason.FORGOTTEN))
+        if not self.may_hold(found):
             return False
         site = self._sites.named(found.site) or self._sites.make(found.site)
         if found.admit:
