@@ -202,6 +202,7 @@ class RunningSettings:
         from levada.core.configuration.following import SettingsFollower
 
         self.poll = SettingsFollower(folder, settings).poll
+        self._folder = folder
         self._store, self._fetcher, self._policy, self._clock, self._published = (
             store,
             fetcher,
@@ -228,11 +229,13 @@ class RunningSettings:
         if store_limits(before) != store_limits(now) and Capability.LIMITS in self._store.capabilities:
             cast(WithLimits, self._store).set_limits(store_limits(now))
         await executor.run(self._published, now)
+        from levada.collection.starts import keep_planned_by
         from levada.crawl.rescheduling import Rescheduling
 
         rescheduling = Rescheduling(self._store, before, now, self._clock.now())
         while await executor.run(rescheduling.step):
             pass
+        keep_planned_by(self._folder, now)
 
 
 def _of_fetcher(settings: Settings) -> tuple[object, ...]:

@@ -22,7 +22,7 @@ from levada.collection.components import (
 from levada.collection.forgetting.retention import retention_beside
 from levada.collection.forgetting.unfinished import compact_for
 from levada.collection.live import live_file_writer
-from levada.collection.starts import add_start, earlier_settings, forget_demo, limit_waits, reschedule
+from levada.collection.starts import add_start, forget_demo, limit_waits, reschedule
 from levada.core.clock import first_of, make_clock
 from levada.core.configuration.kept import SettingChange
 from levada.core.errors import StoreError
@@ -98,7 +98,7 @@ async def open_crawl(
     ):
         if not is_shared(folder):
             store.forget_leases()  # whoever held them is dead: the lock is ours
-        reschedule(store, earlier_settings(folder, settings), settings, clock.now())  # a crash repeats it
+        reschedule(folder, store, settings, clock.now())
         on_kept(folder.save_settings(settings))
         forget_demo(folder)
         limit_waits(store, settings, clock.now())

@@ -27,7 +27,7 @@ from levada.collection.crawling import Following, open_followers
 from levada.collection.forgetting.retention import retention_beside
 from levada.collection.forgetting.unfinished import compact_for
 from levada.collection.live import live_file_writer
-from levada.collection.starts import add_start, earlier_settings, forget_demo, limit_waits, reschedule
+from levada.collection.starts import add_start, forget_demo, limit_waits, reschedule
 from levada.collection.working import CAPACITY, queue_capacities
 from levada.core.clock import SystemClock, make_clock
 from levada.core.configuration.kept import SettingChange
@@ -132,7 +132,6 @@ async def _open_distributed_crawl(
         store = opened.enter_context(
             closing(open_store(folder, settings.store, store_limits(settings), options=options))
         )
-        earlier = earlier_settings(folder, settings)
         executor = opened.enter_context(closing(StoreExecutor()))
         names = QueueNames(make_collection_name(folder))
         add_start(start, store, clock.now())
@@ -143,7 +142,7 @@ async def _open_distributed_crawl(
         await _take_back(jobs, names, store)
         if not is_shared(folder):
             store.forget_leases()
-        reschedule(store, earlier, settings, clock.now())
+        reschedule(folder, store, settings, clock.now())
         on_kept(folder.save_settings(settings))
         forget_demo(folder)
         limit_waits(store, settings, clock.now())

@@ -8,13 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from levada.collection.addresses import refusal_words
 from levada.core.errors import LevadaError, Refused, StoreError, UsageError
-from levada.core.folder import DataFolder
+from levada.core.folder import DataFolder, writing
 from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, FoundUrl, PageRecord, PageState
-from levada.core.settings import DAY, Settings
+from levada.core.settings import DAY, GuardSettings, RevisitSettings, Settings
 from levada.core.words import command_for, shortened
 from levada.crawl.rescheduling import Rescheduling
 from levada.pages.urls import seed_address, site_of
@@ -61,17 +62,46 @@ def add_start(start: Sequence[FoundUrl], store: Store, now: float) -> int:
     return new
 
 
-def earlier_settings(folder: DataFolder, settings: Settings) -> Settings:
-    """The settings of the crawl before; those of this one if they cannot be read."""
+class _PlannedBy(msgspec.Struct, frozen=True):
+    """The settings by which the visits of a collection are planned."""
+
+    revisit: RevisitSettings
+    guard: GuardSettings
+
+
+def planned_by(folder: DataFolder, settings: Settings) -> Settings:
+    """These settings with those by which the visits are planned; a folder of an earlier version: with the kept ones."""
+    try:
+        planned = msgspec.json.decode(folder.planned.read_bytes(), type=_PlannedBy)
+        return replace(settings, revisit=planned.revisit, guard=planned.guard)
+    except (OSError, msgspec.MsgspecError):
+        pass
     try:
         return DataFolder(folder.path).settings()  # without what this command was given
     except StoreError:
         return settings
 
 
-def reschedule(store: Store, before: Settings, settings: Settings, now: float) -> None:
-    """Bring forward what the settings of this crawl want sooner than those of the crawl before."""
-    if moved := Rescheduling(store, before, settings, now).run():
+def keep_planned_by(folder: DataFolder, settings: Settings) -> None:
+    """Note that the visits are planned by these settings: all that others wanted sooner has come forward.
+
+    A change of settings whose rescheduling was not finished is not noted, so the next crawl does it.
+    """
+    content = msgspec.json.format(msgspec.json.encode(_PlannedBy(settings.revisit, settings.guard)))
+    with suppress(OSError):
+        if folder.planned.read_bytes() == content:
+            return
+    fresh = folder.planned.with_suffix(".new")
+    with writing(folder.path):
+        fresh.write_bytes(content)
+        fresh.replace(folder.planned)
+
+
+def reschedule(folder: DataFolder, store: Store, settings: Settings, now: float) -> None:
+    """Bring forward what the settings of this crawl want sooner than those by which the visits are planned."""
+    moved = Rescheduling(store, planned_by(folder, settings), settings, now).run()
+    keep_planned_by(folder, settings)
+    if moved:
         log.info(
             "the settings changed: %s visited sooner than planned",
             "1 page is" if moved == 1 else f"{moved:,} pages are",

@@ -14,6 +14,7 @@
     queries.jsonl   the queries of the server, if it records them
     engine          the name of the plug-in that keeps the collection, if it is not levada.db
     settings.json   the settings that the collection keeps, each with its source and time
+    planned.json    the settings by which the visits are planned; others bring visits forward first
     forget.json     says that a forget has begun and is not finished; it names nothing
     live.json       the live status of the running crawl; deleted when it ends
     demo.json       says that levada demo made this collection, and may replace it
@@ -115,6 +116,7 @@ class DataFolder:
         self.queries = path / "queries.jsonl"
         self.maps = path / "maps"
         self.unfinished = path / "forget.json"
+        self.planned = path / "planned.json"
         self.placement = path / "placement.json"
         self._settings = path / "settings.json"
         self.live_file = path / "live.json"

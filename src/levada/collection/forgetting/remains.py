@@ -32,7 +32,7 @@ _HOST = re.compile(r"[^\s/@]+\.[^\s/@]+|[^\s/@]+:\d+")
 _BEFORE_HOST = rb"(?<![A-Za-z0-9.\-])"
 _AFTER_HOST = rb"(?![A-Za-z0-9\-]|:\d|\.[A-Za-z0-9])"
 _AFTER_URL = rb"(?![A-Za-z0-9\-_~/?#%=&+]|[.,:;!*'()@$\[\]][A-Za-z0-9])"
-_SETTINGS = ("settings.json",)
+_SETTINGS = ("settings.json", "planned.json")
 _FREE_TOLD = 1 << 16  # bytes: less is hardly a page
 
 
