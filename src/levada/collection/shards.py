@@ -28,6 +28,7 @@ from levada.sharding.workload import LogStatistics, Workload
 from levada.store.base import Shard, StoreLimits
 from levada.store.opening import make_collection_name, open_shard, places_for, plan_of, writing_plan
 from levada.store.reading import OpenedCollection, open_collection
+from levada.store.sharded.forgetting import share_tombstones
 from levada.store.sharded.plan import PlacementRecord, PlanFile, ShardPlace, ShardPlan, new_record
 from levada.store.sharded.resharding import Moved, begin_move, finish_move, move_pages, turn_back
 
@@ -212,6 +213,7 @@ def apply_shards(
             opened.enter_context(closing(open_shard(folder, place, StoreLimits(shard=number), faults=faults)))
             for number, place in enumerate(named)
         ]
+        share_tombstones(shards)  # also before: from then on a crawl that runs adds pages to the new ones
         record = turn_back(file) if reshard_options.back else begin_move(file, wanted, places)
         known = sum(shard.stats(0.0).known for shard in shards)
         last = [Moved(0, 0)]
