@@ -13,11 +13,13 @@ _DAILY_FOR = 30 * _DAY  # so old, one per day; after that one per week
 
 
 def expendable(kept: Sequence[tuple[int, float]], now: float, rules: Retention) -> list[int]:
-    """The versions that may go, of (number, time) in the order of their numbers. The newest stays.
+    """The versions that may go, of (number, time) in any order. The newest, of the highest number, stays.
 
     Of each day or week, the newest version stays: it is what the page was at the end of that day. Applying the rules
-    twice at the same time deletes nothing more, and what is kept later was kept earlier.
+    twice at the same time deletes nothing more, and what is kept later was kept earlier: so it does not matter how
+    often the rules are applied in between.
     """
+    kept = sorted(kept)
     candidates = kept[:-1]
     going: set[int] = set()
     if rules.versions:
@@ -40,9 +42,10 @@ def is_expired(newest: float, now: float, rules: Retention) -> bool:
 
 
 def _slot(at: float, now: float) -> tuple[str, int] | None:
-    """The day or week of which one version is kept; None for the last day."""
+    """The day or week of which one version is kept; None for the last day. Days are those of UTC, and a day is as a
+    whole one of the last thirty or not, or its newest version could go while an older one stays."""
     if at >= now - _ALL_FOR:
         return None
-    if at >= now - _DAILY_FOR:
+    if at // _DAY >= (now - _DAILY_FOR) // _DAY:
         return "day", int(at // _DAY)
     return "week", int(at // _WEEK)
