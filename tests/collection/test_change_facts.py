@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import levada
 from levada.collection.change_facts import PERIODS, Period, digests_of, facts_of_changes
 from levada.core.durations import iso
-from levada.core.records import ChangeEvent, ChangeFacts, ChangeKind, Document
+from levada.core.records import ChangeEvent, ChangeFacts, ChangeKind, Document, VersionInfo
 from tests.cli.collection import VAPUR, build
 
 
@@ -47,6 +47,9 @@ class Kept:
             similarity=0.5,
             searchable=True,
         )
+
+    def versions(self, url: str) -> list[VersionInfo]:
+        return [VersionInfo(each, 0.0, "", 0, 0.5) for each in sorted(self._versions, reverse=True)]
 
 
 def event(version: int = 2, what: ChangeKind = ChangeKind.CHANGED, similarity: float = 0.5) -> ChangeEvent:
@@ -103,6 +106,13 @@ def test_a_new_page_shows_how_it_begins() -> None:
 def test_a_change_without_a_diff_says_why(kept: dict[int, tuple[str, str]], change: ChangeEvent, note: str) -> None:
     facts = facts_of(Kept(kept), change)
     assert (facts.diff, facts.note) == ("", note)
+
+
+def test_where_versions_were_thinned_out_a_change_is_compared_with_the_next_older_one() -> None:
+    facts = facts_of(Kept({1: ("X", "a"), 3: ("X", "b"), 8: ("X", "c"), 9: ("X", "d")}), event(8))
+    assert (facts.diff, facts.note) == ("-b\n+c", "compared with version 3, as no version between is kept")
+    facts = facts_of(Kept({1: ("X", "a"), 8: ("X", "a")}), event(8))
+    assert facts.note.endswith("what changed is around it; compared with version 1, as no version between is kept")
 
 
 def test_the_link_leads_to_the_dashboard_where_its_address_is_known() -> None:

@@ -87,7 +87,7 @@ def changed_lines(store: Store, event: ChangeEvent) -> list[DiffLine]:
         return [DiffLine("-", ((text, True),)) for text in new]
     if event.what is ChangeKind.NEW or event.version == 1:
         return [DiffLine("+", ((text, True),)) for text in new]
-    before = store.document(event.url, event.version - 1)
+    before = _version_before(store, event)
     hunks = changes_between(_lines(before, work), new, 0, work.budget) if before is not None else []
     return [each for hunk in hunks for each in hunk.lines]
 
@@ -146,13 +146,24 @@ def _short_diff(store: Store, event: ChangeEvent, work: _Work) -> _ShortDiff:
     new = _lines(after, work)
     if event.what is ChangeKind.NEW or event.version == 1:
         return _shortened([DiffLine("+", ((text, True),)) for text in new])
-    before = store.document(event.url, event.version - 1)
+    before = _version_before(store, event)
     if before is None:
         return _ShortDiff(note=f"version {event.version - 1} is no longer kept: nothing to compare with")
     hunks = changes_between(_lines(before, work), new, 0, work.budget)
-    title = _title_change(before, after)
-    told = _shortened([each for hunk in hunks for each in hunk.lines], title)
-    return told if told.lines or told.note else msgspec.structs.replace(told, note=_SAME)
+    told = _shortened([each for hunk in hunks for each in hunk.lines], _title_change(before, after))
+    notes = [told.note if told.lines or told.note else _SAME]
+    if before.version != event.version - 1:
+        notes.append(f"compared with version {before.version}, as no version between is kept")
+    return msgspec.structs.replace(told, note="; ".join(filter(None, notes)))
+
+
+def _version_before(store: Store, event: ChangeEvent) -> Document | None:
+    """The newest kept version that is older than that of the event: some may have been thinned out."""
+    before = store.document(event.url, event.version - 1)
+    if before is not None:
+        return before
+    older = [each.version for each in store.versions(event.url) if each.version < event.version]
+    return store.document(event.url, max(older)) if older else None
 
 
 def _lines(document: Document, work: _Work) -> list[str]:
