@@ -53,6 +53,12 @@ class TestPostgresql(StoreContract, ForgettingContract):
             schemas.take_back(store.schema)
 
 
+def test_no_shard_of_a_forgotten_page_of_a_site_on_several_keeps_a_sketch(tmp_path: Path) -> None:
+    store = sharded_sqlite(tmp_path, StoreLimits(), 3, "url")
+    ForgettingContract().test_no_shard_keeps_a_sketch_of_its_text_or_finds_a_page_by_it(store)
+    store.close()
+
+
 def test_a_shard_says_that_it_can_be_one(open_shard: OpenShard) -> None:
     assert Capability.SHARD in open_shard(StoreLimits()).capabilities
 

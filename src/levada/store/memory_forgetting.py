@@ -67,11 +67,11 @@ class MemoryForgetting:
         erased = Deleted()
         for url in dict.fromkeys(urls):
             page = self._pages.get(url)
+            self._near_runs.pop(site_of(url), None)
             if page is None or (only_gone and not page.gone):
                 continue
             id = page.record.id
             del self._pages[url], self._by_id[id]
-            self._near_runs.pop(page.record.site, None)
             self._leases.pop(id, None)
             page.site.pages.remove(page)
             page.site.used += 1

@@ -173,6 +173,8 @@ class _Forget:
             return ForgetReport(False, still_in=_copies(self._folder))  # there was nothing to do
         if self._store.tombstones()[0]:
             self._erase_traces()
+        # Once more, for the near-duplicate runs: a commit that was under way may have stored them as they were.
+        self._store.erase([url for typed in self._what.urls for url in spellings(typed)])
         note_unfinished(self._folder, Unfinished(pages=False))
         self._reach("traces")
         report = ForgetReport(False, deleted.pages, deleted.versions, still_in=_copies(self._folder))

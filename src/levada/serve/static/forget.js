@@ -16,7 +16,7 @@ export function forgetButton(asked, name) {
       said.textContent = "Deleting, and writing the files anew …";
       const done = await order("POST", "/forget", asked);
       said.textContent = `Forgot ${amount(done)}.${done.waiting ? ` ${done.waiting}` : ""}`;
-      button.hidden = true;
+      document.getElementById("view").replaceChildren(el("h1", {}, "Forgotten"), el("p", {}, said)); // what was shown is no more
     } catch (error) {
       said.textContent = error.message;
     } finally {

@@ -77,10 +77,11 @@ function draw(about, page, why) {
       card("Facts", table(["", ""], facts(page, why)))));
 }
 
-// The newest version beside the one before it, or the one that a link asks for.
+// The newest version beside the one before it, or the one that a link asks for: if that is no longer kept, the next
+// newer one, which holds what it brought.
 async function versions(url, changes, asked) {
   const kept = (await ask(`/page/versions${query({ url })}`)).versions;
-  const compared = el("div", {}), at = Math.max(0, kept.findIndex((each) => each.version === asked));
+  const compared = el("div", {}), at = asked ? Math.max(0, kept.findLastIndex((each) => each.version >= asked)) : 0;
   const after = kept[at]?.version, before = (kept[at + 1] || kept[1])?.version;
   show(changes, el("h2", {}, "Versions"), chooser(url, kept, compared, before, after), compared);
   await compare(url, kept, before, after, compared);

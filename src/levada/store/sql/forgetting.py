@@ -90,16 +90,19 @@ class SqlForgetting(SqlFrontier[WriteT]):
         listed = self.sql.dialect.id_list
         with self._forgetting(), self._database.write("erase") as write:
             write.reach("pages")
+            sites = self._lock_sites(write)
+            sites.lock_named({site_of(url) for url in urls})
+            # Also where the page is on another shard: every shard of a site may have its near-duplicate runs, which
+            # hold patterns of URLs and sketches of texts.
+            write.execute(self.sql.forget_near_runs, (listed(sites.by_id),))
             found = write.rows(self.sql.found, self.sql.dialect.url_list(list(dict.fromkeys(urls))))
             if not found:
                 return Deleted()
-            sites = self._lock_sites(write)
-            sites.lock_numbered({site for _, site in found})
+            sites.lock_numbered({site for _, site in found} - sites.by_id.keys())
             rows = write.rows(self.sql.erasing, (listed(id for id, _ in found),))
             rows = [row for row in rows if not only_gone or row[5]]
             ids = listed(row[0] for row in rows)
             write.execute(self.sql.forget_events, (ids,))
-            write.execute(self.sql.forget_near_runs, (listed({row[1] for row in rows}),))  # patterns of URLs
             self._delete(write, sites, rows)
             sites.save()
             write.reach("departed")

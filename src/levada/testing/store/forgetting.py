@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from levada.core.reasons import Reason
-from levada.core.records import DiscoveredBy, FoundUrl, PageState, Refusal, SiteRecord
+from levada.core.records import DiscoveredBy, FoundUrl, PageState, PageText, Refusal, SiteRecord
+from levada.pages.urls import NearDuplicateRuns
 from levada.store.base import Capability, Deleted, Forgetting, Retention, StoreLimits
 from levada.testing.store.visits import (
     OpenStore,
@@ -170,6 +171,24 @@ class ForgettingContract(StoreSuite):
         forget(forgetful, "http://a/", "http://a/more")
         forgetful.add([FoundUrl("http://a/", "a", how=DiscoveredBy.SEED, admit=True)], [], 5.0)
         assert forgetful.forgotten(["http://a/", "http://a/more"]) == {"http://a/more"}
+
+    def test_no_shard_keeps_a_sketch_of_its_text_or_finds_a_page_by_it(self, forgetful: Forgetting) -> None:
+        """A site has its near-duplicate runs on every shard where it has pages."""
+        runs = NearDuplicateRuns()
+        runs.observe("http://a/0", b"s" * 128)
+        texts = {}
+        forgetful.add(links("a", 6), [], 0.0)
+        for step in range(6):
+            (lease,) = forgetful.lease(step * 2.0, 1, 30.0)
+            texts[lease.page.url] = f"digest {step}".encode()
+            result = first(lease, step * 2.0, "x", interval=9e9, text_digest=texts[lease.page.url])
+            forgetful.commit([replace(result, near_runs=runs.packed())])
+        assert forgetful.near_runs(["a"]) == {"a": runs.packed()}
+        asked = [PageText("a", digest) for digest in texts.values()]
+        assert forgetful.originals(asked) == list(texts)
+        forget(forgetful, next(iter(texts)))
+        assert all(shard.near_runs(["a"]) == {} for shard in forgetful.shards)
+        assert forgetful.originals(asked) == [None, *list(texts)[1:]]
 
     def test_a_number_of_a_forgotten_page_is_not_used_again(self, forgetful: Forgetting) -> None:
         lease = visited(forgetful, "http://a/", "a", "one", 0.0)
