@@ -35,7 +35,7 @@ from levada.store.sqlite import SqliteStore
 BATCH = 200
 HOUR = 3600.0
 SHORTEST, LONGEST = HOUR, 30 * 24 * HOUR
-VERSION = NewVersion("t", "en", "utf-8", 200, (), b"", b"", b"s" * 32, 100, 80, 0.0)
+VERSION = NewVersion("t", "en", "utf-8", 200, (), b"", b"s" * 32, 100, 80, 0.0)
 
 
 class Shape(NamedTuple):

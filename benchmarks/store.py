@@ -25,7 +25,6 @@ from statistics import median
 from typing import Any, NamedTuple, Protocol
 
 import psycopg
-import zstandard
 from table import show
 
 from levada.core.protocols import Frontier, Sites
@@ -39,6 +38,7 @@ from levada.core.records import (
     Visit,
     VisitResult,
 )
+from levada.pages.compression import pack_content
 from levada.store.base import StoreLimits
 from levada.store.postgresql import PostgresqlStore
 from levada.store.sqlite import SqliteStore
@@ -116,9 +116,8 @@ class Crawl:
 
     def _version(self) -> NewVersion:
         text = self._chance.randbytes(3_000)  # as dense as what a page's text compresses to
-        packed = zstandard.ZstdCompressor().compress(text)
-        body = zstandard.ZstdCompressor().compress(text + self._chance.randbytes(6_000))
-        return NewVersion("A title", "en", "utf-8", 200, (("a", "b"),), packed, body, b"s" * 32, 500, 300, 0.0)
+        content = pack_content(text, text + self._chance.randbytes(6_000), 3)
+        return NewVersion("A title", "en", "utf-8", 200, (("a", "b"),), content, b"s" * 32, 500, 300, 0.0)
 
     def _found(self) -> FoundUrl:
         site = f"resting-{self._chance.randrange(self._sites)}.example"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from html import unescape
 from http.client import HTTPConnection
@@ -13,14 +13,14 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Dialog, Page, expect
 
 from levada.collection.live import LiveStatus, live_content
 from levada.core.folder import DataFolder
 from levada.core.records import FoundUrl, Outcome, PageState, Visit, VisitResult
 from levada.pages.urls import canonical
 from levada.store.sqlite import SqliteStore
-from tests.cli.collection import FRONT, HOUR, NOW, build, drop, version
+from tests.cli.collection import FRONT, HOUR, NOW, VAPUR, build, drop, version
 from tests.serve.browser_session import VIEWS, Walk, demo, open_page
 from tests.serve.served import served
 
@@ -131,6 +131,41 @@ def test_a_collection_that_cannot_be_read_is_told_of_with_what_to_do(opened: Bro
         expect(page.locator("main")).to_contain_text("levada doctor")
         assert not walk.is_too_wide()
         assert walk.complaints == []
+
+
+def test_a_page_is_forgotten_once_that_is_confirmed(opened: Browser, tmp_path: Path, pictures: Path) -> None:
+    asked: list[str] = []
+
+    def answer(*, yes: bool) -> Callable[[Dialog], None]:
+        def answered(dialog: Dialog) -> None:
+            asked.append(dialog.message)
+            dialog.accept() if yes else dialog.dismiss()
+
+        return answered
+
+    with served(build(tmp_path / "data")) as address, open_page(opened, "wide") as page:
+        walk = Walk(page, address)
+        walk.go_page(VAPUR)
+        button = page.get_by_role("button", name="Forget…")
+        for yes in (False, True):
+            page.once("dialog", answer(yes=yes))
+            with page.expect_event("dialog"):
+                button.click()
+            if not yes:
+                expect(button).to_be_enabled()
+                expect(page.get_by_role("combobox", name="Before")).to_have_value("2")
+                expect(page.get_by_role("combobox", name="After")).to_have_value("3")
+                assert walk.ask(f"/page?url={quote(VAPUR, safe='')}")["url"] == VAPUR
+                walk.picture(pictures / "forget-before.png")
+        expect(page.get_by_role("status").filter(has_text="Forgot")).to_have_text("Forgot 1 page with 3 versions.")
+        expect(page.locator("main")).to_have_text("ForgottenForgot 1 page with 3 versions.")
+        walk.picture(pictures / "forget-after.png")
+        assert asked == [f"Delete 1 page with 3 versions of {VAPUR} for good? It does not come back by links."] * 2
+        assert not walk.is_too_wide()
+        assert walk.complaints == []
+        walk.go("search?q=vapur")
+        page.wait_for_selector("main .card, main .note")
+        expect(page.locator(f"main a[href*='{quote(VAPUR, safe='')}']")).to_have_count(0)
 
 
 def test_a_dropped_site_is_shown_as_one(opened: Browser, tmp_path: Path) -> None:
