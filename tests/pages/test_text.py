@@ -82,13 +82,6 @@ def test_headlines_without_spaces_are_no_menu_and_menus_without_spaces_are() -> 
     assert "ホーム" not in read(f"<ul>{menu}</ul><p>{PARAGRAPH}</p>")
 
 
-def test_a_page_of_nothing_but_navigation_falls_back_to_all_its_text() -> None:
-    text = read("<nav><a href=/1>One</a> <a href=/2>Two</a></nav><footer>Imprint</footer><script>no()</script>")
-    assert "One" in text
-    assert "Imprint" in text
-    assert "no()" not in text
-
-
 def test_an_empty_main_element_does_not_hide_the_page() -> None:
     assert PARAGRAPH.strip() in read(f"<main><p>Loading</p></main><div><p>{PARAGRAPH}</p></div>")
 

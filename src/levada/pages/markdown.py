@@ -15,7 +15,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from levada.core.errors import BadUrl
 from levada.pages.html import read_head, too_deep, tree_of
 from levada.pages.links import SILENT
-from levada.pages.text import ENOUGH, content_elements, is_menu
+from levada.pages.text import content_element, is_menu
 from levada.pages.urls import Resolver, canonical, scheme_of
 
 MAX_NESTING = 5_000  # of elements, as in a crawl
@@ -57,15 +57,11 @@ def markdown_of(html: bytes, url: str, title: str = "") -> str:
     if too_deep(html, MAX_NESTING):
         return ""
     base = _base_of(tree_of(html), url)
-    best: list[str] = []
-    for root, without_menus in content_elements(html):
-        blocks = _Writer(base, without_menus).blocks(root, 0)
-        size = sum(map(len, best))
-        if not best or sum(map(len, blocks)) >= max(2 * size, 1):
-            best = blocks
-        if sum(map(len, best)) >= ENOUGH:
-            break
-    return _titled(best, title)
+    found = content_element(html)
+    if found is None:
+        return _titled([], title)
+    root, reading = found
+    return _titled(_Writer(base, not reading.with_menus).blocks(root, 0), title)
 
 
 def text_as_markdown(text: str, title: str = "") -> str:

@@ -1,19 +1,24 @@
 """Main text of a page, without navigation, banners and menus.
 
-A heuristic in up to three attempts, each on a fresh tree: the page's `main` or only `article`; the body without its
-frame (navigation, footer and the like); everything. The first that gives `ENOUGH` text wins, or else the longest.
+A heuristic. The page's `main` or only `article`, or else the body, is read without its frame (navigation, footer and
+the like). If that is little text, what else is boilerplate is dropped (`levada.pages.boilerplate`). If nothing is left
+but headings, or what may wait for a script, the body is read, each time from a fresh tree: without its frame, and then
+with asides, forms and hidden elements. Menus and footers are never taken for the text, except where a list of links is
+all that a page has under its title.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import islice
+from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from levada.core.errors import MissingExtra
+from levada.pages.boilerplate import SHORT, begins_title, drop_boilerplate, has_own_text, is_index, plain_size
 from levada.pages.folding import WideReplacement
 from levada.pages.html import tree_of
 
@@ -40,7 +45,7 @@ class TrafilaturaExtractor:
         return self._extract(html, include_comments=False) or ""
 
 
-ENOUGH = 200  # characters
+ENOUGH = 200  # characters: as much must stand elsewhere to be preferred to a short text
 _BYTES = 4  # per character at most
 MENU_WORDS = 4  # a link of more words is a headline
 WORD_LETTERS = 3  # per word in a script without spaces
@@ -50,6 +55,8 @@ MENU_SHARE = 0.7  # share of linked characters that makes a line with a run of l
 ENTRY_SHARE = 0.9  # the same with fewer links: a name with its price or date is content
 MAX_SUSPECTS = 200  # elements whose size is measured
 LARGE = 0.4  # share of the text: an element with more is no frame, whatever its class says
+_NEAR, _NEAR_LETTERS = 4, 5000  # elements around a form, and the text of them
+_HEADED = 0.5  # share of the text around a form that makes the form the content
 _BREAK, _LINK, _GAP = b"\x1e", b"\x1f", b" "
 _WRITTEN_BREAK = b"\x1d"  # a mark of its own: a list of files in a `pre` is judged as a whole, and is no menu
 _ENDS = _BREAK + _WRITTEN_BREAK
@@ -63,6 +70,8 @@ _NO_TEXT_TAGS = """
 """
 _NO_TEXT = frozenset(_NO_TEXT_TAGS.split())
 _FRAME = _NO_TEXT | frozenset(("nav", "aside", "menu", "footer"))
+_SCREEN = _NO_TEXT | frozenset(("nav", "menu", "footer"))  # if nothing is left without the frame
+_PLACEHOLDER = 25  # bytes: an element with less and no heading may wait for a script
 _UNSEEN = '[hidden],[aria-hidden="true"],[role]'
 _FRAME_ROLES = frozenset(("navigation", "banner", "contentinfo", "complementary", "search", "dialog", "alertdialog"))
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))  # their ids come from their words
@@ -86,28 +95,79 @@ _BEFORE = frozenset(("li", "dt", "dd", "tr", "br", "hr", "caption", "option"))
 _CELLS = frozenset(("td", "th"))
 
 
+class Reading(NamedTuple):
+    """What of a page is read as its content."""
+
+    in_own_root: bool = False  # only what the page marks as its main content
+    unwanted: frozenset[str] = _FRAME
+    is_trimmed: bool = False  # searched for the boilerplate of short pages
+    with_menus: bool = False
+
+
 def main_text(tree: LexborHTMLParser, html: bytes) -> bytes:
     """The main text in UTF-8, one paragraph per line. `tree`, of `html`, is modified."""
+    return _best_reading(tree, html)[1]
+
+
+def content_element(html: bytes) -> tuple[LexborNode, Reading] | None:
+    """The element with the content that `main_text` reads, on a fresh tree, and how it is read."""
+    reading, _ = _best_reading(tree_of(html), html)
+    tree = tree_of(html)
+    root = _own_root(tree) if reading.in_own_root else tree.body
+    if root is None:
+        return None
+    _drop_unwanted(root, reading.unwanted)
+    if reading.is_trimmed:
+        drop_boilerplate(root)
+    return root, reading
+
+
+def _best_reading(tree: LexborHTMLParser, html: bytes) -> tuple[Reading, bytes]:
     body = tree.body
     if body is None:
-        return b""
-    root = _own_root(tree)
-    best = _read(root or body, _FRAME)
-    if len(best) >= _BYTES * ENOUGH:
-        return best
-    return _longest(best.decode(), html, (_FRAME, _NO_TEXT) if root is not None else (_NO_TEXT,)).encode()
+        return Reading(), b""
+    own = _own_root(tree)
+    root = body if own is None else own
+    _drop_unwanted(root, _FRAME)
+    _mark(root)
+    text = _text_of(root)
+    if _is_long(text):
+        return Reading(own is not None), text
+    drop_boilerplate(root)
+    text = _text_of(root)
+    has_own = has_own_text(root, text)
+    if has_own and (own is None or len(text) >= _PLACEHOLDER or root.css_first(_TITLES) is not None):
+        return Reading(own is not None, is_trimmed=True), text
+    linked = Reading(own is not None, is_trimmed=True, with_menus=True), _text_of(root, with_menus=True)
+    lists = not has_own and has_own_text(root, linked[1])
+    if lists and own is not None:
+        return linked
+    found = _reading_of_rest(text, html, in_own_root=own is not None, has_own=has_own)
+    return linked if lists and found[1] == text and is_index(root) else found
 
 
-def _longest(best: str, html: bytes, attempts: Sequence[frozenset[str]]) -> str:
-    """`best`, or the text of another attempt if that is longer."""
-    for unwanted in attempts:
-        if len(best) >= ENOUGH:
+def _reading_of_rest(text: bytes, html: bytes, *, in_own_root: bool, has_own: bool) -> tuple[Reading, bytes]:
+    """The reading of a page whose first reading gives `text`, which is hardly its content."""
+    best = Reading(in_own_root, is_trimmed=True), text
+    least = max(2 * len(text), ENOUGH) if has_own else len(text) + 1
+    for unwanted in (_FRAME, _SCREEN) if in_own_root else (_SCREEN,):
+        body = tree_of(html).body  # with the elements that were dropped before
+        if body is None:
             break
-        fresh = tree_of(html).body  # with the elements that were dropped before
-        other = "" if fresh is None else _read(fresh, unwanted).decode()
-        if len(other) >= max(2 * len(best), 1):
-            best = other
+        _drop_unwanted(body, unwanted)
+        _mark(body)
+        other = _text_of(body)
+        is_trimmed = not _is_long(other)
+        if is_trimmed:
+            drop_boilerplate(body)
+            other = _text_of(body)
+        if has_own_text(body, other) and len(other) >= least:
+            return Reading(False, unwanted, is_trimmed), other
     return best
+
+
+def _is_long(text: bytes) -> bool:
+    return len(text) >= _BYTES * SHORT or (len(text) >= SHORT and len(text.decode()) >= SHORT)
 
 
 def tidy_lines(text: bytes, ends: bytes = b"\n") -> bytes:
@@ -138,16 +198,19 @@ def _own_root(tree: LexborHTMLParser) -> LexborNode | None:
     return articles[0] if articles[0].css_first("h1") is not None or not tree.tags("h1") else None
 
 
-def _read(root: LexborNode, unwanted: frozenset[str]) -> bytes:
+def _drop_unwanted(root: LexborNode, unwanted: frozenset[str]) -> None:
     for node in list(root.traverse()):
         if node.tag in unwanted and not (node.tag == "button" and _is_heading(node)):
             node.decompose(False)
-    if unwanted is _NO_TEXT:
-        _mark(root)
-        return tidy_lines(root.text().replace("\x1f", "").encode("utf-8", "replace"), _ENDS)
-    _drop_frame(root)
-    _mark(root)
-    return tidy_lines(_without_menus(root.text()).encode("utf-8", "replace"), _ENDS)
+    if unwanted is _FRAME:
+        _drop_frame(root)
+
+
+def _text_of(root: LexborNode, *, with_menus: bool = False) -> bytes:
+    """The text of a marked element."""
+    text = root.text()
+    text = text.replace(_LINK.decode(), "") if with_menus else _without_menus(text)
+    return tidy_lines(text.encode("utf-8", "replace"), _ENDS)
 
 
 def _is_heading(button: LexborNode) -> bool:
@@ -180,7 +243,28 @@ def _drop_frame(root: LexborNode) -> None:
             continue
         heart = _TITLES if node.tag == "header" else _HEART
         if node.mem_id != own and len(node.text()) <= large and node.css_first(heart) is None:
+            if node.tag == "form" and _is_headed(node):
+                continue
             node.decompose(False)
+
+
+def _is_headed(form: LexborNode) -> bool:
+    """Whether the form is what the title before it is about: a page to sign in."""
+    around: LexborNode | None = form
+    size = len(form.text())
+    for _ in range(_NEAR):
+        if around is None or len(around.text()) > _NEAR_LETTERS or _HEADED * plain_size(around) > size:
+            return False
+        before = around.prev
+        while before is not None and not before.text().strip():
+            before = before.prev
+        if before is not None:
+            title = before if before.tag == "h1" else before.css_first("h1")
+            if title is not None:
+                return len(before.text()) <= 2 * len(title.text())
+            return begins_title(around, (before,)) is not None
+        around = around.parent
+    return False
 
 
 def _mark(root: LexborNode) -> None:
@@ -255,25 +339,6 @@ def _menu_links(line: str) -> int:
     if linked < share * (linked + unlinked) or words > MENU_WORDS * len(links):
         return 0
     return len(links)
-
-
-def content_elements(html: bytes) -> Iterator[tuple[LexborNode, bool]]:
-    """The element with the main content, as `main_text` would read it, on a fresh tree for each attempt.
-
-    With each, whether menus in it are none of its content (`is_menu`). The first attempt with `ENOUGH` text wins.
-    """
-    for attempt in range(3):
-        tree = tree_of(html)
-        root = _own_root(tree) if attempt == 0 else tree.body
-        if root is None:
-            continue
-        unwanted = _FRAME if attempt < 2 else _NO_TEXT
-        for node in list(root.traverse()):
-            if node.tag in unwanted and not (node.tag == "button" and _is_heading(node)):
-                node.decompose(False)
-        if unwanted is _FRAME:
-            _drop_frame(root)
-        yield root, unwanted is _FRAME
 
 
 def is_menu(lines: Sequence[str]) -> bool:
