@@ -102,3 +102,8 @@ def test_a_short_list_of_headlines_is_read() -> None:
     titles = [f"A headline number {n} about the old bridge" for n in range(5)]
     items = "".join(f"<li><a href=/{n}>{title}</a></li>" for n, title in enumerate(titles))
     assert read(f"<h1>News</h1><ul>{items}</ul>").split("\n") == ["News", *titles]
+
+
+@pytest.mark.parametrize("tag", ["div class=sidebar", "b", "ul", "div", "form", "h2"])
+def test_blocks_in_blocks_without_end_are_read(tag: str) -> None:
+    assert read(f"<title>x</title>{f'<{tag}>' * 2000}All pumps run.") in ("All pumps run.", "")

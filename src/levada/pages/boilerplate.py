@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import islice
 from operator import itemgetter
 
 from selectolax.lexbor import LexborNode
@@ -26,6 +27,8 @@ _LINE_OF_LINKS = 2  # links in the last block
 _LINE_LINKED = 0.8
 _LINK_LETTERS = 18  # per link: longer ones are headlines
 _LEAST_TITLE = 3  # characters
+_MOST = 200  # elements of a kind that are looked at: a hostile page nests them
+_DEEPEST = 60  # blocks in each other
 _RIGHTS_LETTERS = 300  # a block with more is no copyright notice
 _TITLE_LIKE = "h2,h3,h4,b,strong,font,big,caption"
 _TITLE = "h1,main,article"
@@ -52,18 +55,18 @@ def drop_boilerplate(root: LexborNode) -> None:
 def has_own_text(root: LexborNode, text: bytes) -> bool:
     """Whether `text`, which was read from the element, has more than the headings in it."""
     lines = text.decode().split("\n") if text else ()
-    headings = {" ".join(heading.text().split()) for heading in root.css(_HEADINGS)} if lines else ()
+    headings = {" ".join(heading.text().split()) for heading in root.css(_HEADINGS)[:_MOST]} if lines else ()
     return any(line not in headings for line in lines)
 
 
 def is_index(body: LexborNode) -> bool:
     """Whether all the page has is its title and then one list: its links are its content."""
-    lists = [node for node in body.css("h1,ul,ol,dl,table,pre") if _size(node)]
+    lists = [node for node in body.css("h1,ul,ol,dl,table,pre")[:_MOST] if _size(node)]
     if any(node.tag == "h1" for node in lists):
         lists = lists[1:] if lists[0].tag == "h1" else []
     if not lists or any(link.attributes.get("href") == "/" for link in lists[0].css("a")):
         return False
-    return _size(body) == _size(lists[0]) + sum(map(_size, body.css(_HEADINGS)))
+    return _size(body) == _size(lists[0]) + sum(map(_size, body.css(_HEADINGS)[:_MOST]))
 
 
 def begins_title(root: LexborNode, blocks: Iterable[LexborNode]) -> LexborNode | None:
@@ -97,7 +100,8 @@ def _linked(node: LexborNode) -> int:
 
 def _drop_named(root: LexborNode) -> None:
     notices = _NOTICE_NAMES if root.tag == "body" else frozenset[str]()  # a `main` may be about cookies
-    named = [node for node in root.css("[class],[id]") if node.mem_id != root.mem_id and _is_named(node, notices)]
+    called = (node for node in root.css("[class],[id]") if node.mem_id != root.mem_id and _names(node, notices))
+    named = [node for node in islice(called, _MOST) if _is_frame(node, notices)]
     left = _size(root)
     dropped = set[int]()
     outermost = list[LexborNode]()
@@ -112,16 +116,19 @@ def _drop_named(root: LexborNode) -> None:
             node.decompose(False)
 
 
-def _is_named(node: LexborNode, notices: frozenset[str]) -> bool:
+def _names(node: LexborNode, notices: frozenset[str]) -> frozenset[str]:
+    """The words of its class and id that may make an element a part of the frame."""
     attributes = node.attributes
     name = "" if node.tag == "section" else attributes.get("id") or ""  # a section has its id from its heading
     words = _words_of(f"{attributes.get('class') or ''} {name}")
-    is_frame = bool(words & _FRAME_NAMES or words & notices)
-    if not is_frame and not words & _LINK_NAMES:
-        return False
+    return words & (_FRAME_NAMES | notices) or words & _LINK_NAMES
+
+
+def _is_frame(node: LexborNode, notices: frozenset[str]) -> bool:
     if node.tag in HEADINGS or node.tag == "body" or node.css_first(_TITLE) is not None:
         return False
-    return is_frame or _linked(node) >= _LINKED * max(_size(node), 1)
+    needs_links = _names(node, notices) <= _LINK_NAMES
+    return not needs_links or _linked(node) >= _LINKED * max(_size(node), 1)
 
 
 @lru_cache(maxsize=4096)
@@ -138,8 +145,10 @@ def _narrow(root: LexborNode, title: LexborNode | None) -> None:
     """Go from the element inwards to the content, and drop on the way back what is beside it."""
     levels = list[tuple[LexborNode | None, list[LexborNode]]]()
     path = _path(root, title)
+    if len(path) > _DEEPEST:
+        return
     node: LexborNode | None = root
-    while node is not None and (title is None or node.mem_id != title.mem_id):
+    while node is not None and len(levels) < _DEEPEST and (title is None or node.mem_id != title.mem_id):
         children = [child for child in node.iter() if _size(child)]
         inner = path.pop() if path else _largest(children)
         own = None if inner is None else inner.mem_id
@@ -154,7 +163,7 @@ def _title_of(root: LexborNode) -> LexborNode | None:
     titles = root.css("h1")
     if titles:  # a linked one is the site's name
         return titles[0] if len(titles) == 1 and not _linked(titles[0]) else None
-    return begins_title(root, root.css(_TITLE_LIKE))
+    return begins_title(root, root.css(_TITLE_LIKE)[:_MOST])
 
 
 def _path(root: LexborNode, title: LexborNode | None) -> list[LexborNode]:
@@ -217,7 +226,7 @@ def _has_content(node: LexborNode, title: LexborNode | None) -> bool:
     """Whether there is more in the block than headings and a menu."""
     if node.tag in HEADINGS or (title is not None and node.mem_id == title.mem_id):
         return False
-    headings = sum(map(_size, node.css(_HEADINGS)))
+    headings = sum(map(_size, node.css(_HEADINGS)[:_MOST]))
     if title is not None and title.tag not in HEADINGS:
         headings += _size(title)
     linked = _linked(node)
@@ -233,7 +242,7 @@ def _is_apart(node: LexborNode, is_before: bool) -> bool:
     if linked >= _LINKED or node.tag == "form" or (is_before and not is_lead):
         return True
     return _COOKIES.search(node.text()) is not None and not any(
-        _COOKIES.search(heading.text()) for heading in node.css(_HEADINGS)
+        _COOKIES.search(heading.text()) for heading in node.css(_HEADINGS)[:_MOST]
     )
 
 
