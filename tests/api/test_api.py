@@ -285,17 +285,49 @@ def test_beside_a_crawl_only_what_writes_is_locked(news: levada.Collection, web:
             assert other.live() is not None
             for write in (
                 lambda: other.crawl(once=True),
-                lambda: other.check(web.start[0]),
                 lambda: other.add(web.start[4], max_depth=3),
                 lambda: setattr(other, "settings", levada.Settings()),
             ):
                 with pytest.raises(levada.StoreLocked, match="is in use by another crawl"):
                     write()
+            with pytest.raises(levada.StoreLocked, match="waits for this thread to take its next event"):
+                other.check(web.start[0])
             assert other.add(web.start[4]) == 1
             with closing(open_commands(DataFolder(Path("news")))) as commands:
                 assert [command for _, command in commands.pending()] == [AddSeeds((web.start[4],))]
     finally:
         crawl.close()
+
+
+def test_a_page_is_checked_beside_the_events_of_another_thread(news: levada.Collection, web: Web) -> None:
+    checked: list[levada.CheckResult] = []
+    crawls = threading.Event()
+
+    def crawl() -> None:
+        for _ in news.events():
+            crawls.set()
+            if checked:
+                break
+
+    news.add(web.start[3])
+    thread = threading.Thread(target=crawl)
+    thread.start()
+    assert crawls.wait(60)
+    checked.append(news.check(web.start[0]))
+    news.check_later(web.start[0])  # its event ends the loop, if no other does
+    thread.join(60)
+    assert not thread.is_alive()
+    assert (checked[0].url, str(checked[0].outcome)) == (web.start[0], "unchanged")
+
+
+def test_a_page_is_checked_beside_a_crawl_of_the_same_loop(news: levada.Collection, web: Web) -> None:
+    async def check_beside() -> levada.CheckResult:
+        async with aclosing(news.aevents()) as events:
+            await anext(events)
+            return await news.acheck(web.start[0])
+
+    news.add(web.start[3])
+    assert str(asyncio.run(check_beside()).outcome) == "unchanged"
 
 
 def test_control_commands_hold_for_the_next_crawl(news: levada.Collection, web: Web) -> None:

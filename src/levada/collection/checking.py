@@ -1,14 +1,16 @@
 """Checks: pages visited now, whatever their plans say, and what the visits met.
 
-If no crawl runs in the folder, a short one visits the pages. If one runs in another process, it gets a control
+If no crawl runs in the folder, a short one visits the pages. If one runs, in this process or another, it gets a control
 command, visits them before all others, and its results are read from the store.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import closing
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from threading import get_ident
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -39,9 +41,31 @@ _GONE_AFTER = 20  # looks without a sign of the crawl, after which it has ended
 _MOST_OF_SITE = 1_000_000
 _AT_ONCE = 500
 
+_stepped: list[tuple[Path, int]] = []  # folders and threads; appending and removing are atomic
+
 
 def no_progress(done: int, total: int, what: str) -> None:
     """Show nothing."""
+
+
+@contextmanager
+def stepped_crawl(path: Path) -> Iterator[None]:
+    """Hold that a crawl in this folder goes on only while this thread waits for its next event."""
+    stepped = path.absolute(), get_ident()
+    _stepped.append(stepped)
+    try:
+        yield
+    finally:
+        _stepped.remove(stepped)
+
+
+def _must_go_on(path: Path) -> None:
+    """Raise if the crawl in this folder stands still while this thread does anything else."""
+    if (path.absolute(), get_ident()) in _stepped:
+        raise StoreLocked(
+            f"the crawl in {path} waits for this thread to take its next event: check pages in another thread, or "
+            "with check_later()"
+        )
 
 
 def check_command(reader: OpenedCollection, urls: Sequence[str], site: str, every: bool) -> CheckNow:
@@ -133,7 +157,7 @@ class _Checking:
         self._left = dict.fromkeys(command.urls)
 
     async def by_own_crawl(self) -> AsyncGenerator[CheckResult, None]:
-        """Visit what is left by a crawl of our own; nothing happens if another process crawls."""
+        """Visit what is left by a crawl of our own; nothing happens if a crawl runs already."""
         only = self._own_pages()
         total = len(only) if only is not None else self._reader().store.count_planned(PlanSelection(), self._now())
         if only is None:
@@ -149,8 +173,7 @@ class _Checking:
         try:
             work = await crawling.__aenter__()
         except StoreLocked:
-            if self._view().folder.is_held_here():
-                raise  # by a crawl of this process: it may be waiting for us
+            _must_go_on(self._view().folder.path)
             return
         self.is_done = True
         wanted, done = set(only or ()), 0

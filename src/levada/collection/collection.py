@@ -193,8 +193,10 @@ class Collection(CollectionReader):
         return self._events(once, seconds, max_pages)
 
     def _events(self, once: bool, seconds: float | None, max_pages: int | None) -> Generator[PageEvent, None, Report]:
+        from levada.collection.checking import stepped_crawl
+
         reports: list[Report] = []
-        with _runner() as runner:
+        with stepped_crawl(self.path), _runner() as runner:
             told = self._told(once, seconds, max_pages, reports)
             try:
                 while (event := runner.run(_next(told))) is not None:
@@ -286,7 +288,8 @@ class Collection(CollectionReader):
     def check(self, url: str) -> CheckResult:
         """Visit one page now, whatever its plan says, within politeness and robots.txt. A new URL is added first.
 
-        If a crawl runs in another process, it visits the page before all others.
+        If a crawl runs, in this process or another, it visits the page before all others. In a loop over `events` the
+        crawl waits for the loop: there it raises `StoreLocked`; check in another thread, or use `check_later`.
 
         >>> check = news.check(start)
         >>> print(check.outcome)
@@ -309,8 +312,8 @@ class Collection(CollectionReader):
     ) -> Iterator[CheckResult]:
         """Visit these pages now, or all pages of a site, or with `every` all there are; yields each result.
 
-        If a crawl runs in another process, it visits them before all others. Of a site, or of all pages, only those
-        are yielded that did not stay as they were.
+        If a crawl runs, in this process or another, it visits them before all others. Of a site, or of all pages,
+        only those are yielded that did not stay as they were.
 
         >>> [str(check.outcome) for check in news.check_all(start)]
         ['unchanged']

@@ -164,13 +164,6 @@ class DataFolder:
         """Whether this process is the only writer, by this object."""
         return self._written[0] != 0
 
-    def is_held_here(self) -> bool:
-        """Whether a crawl of this process holds the lock."""
-        try:
-            return self._lock.read_text(encoding="ascii", errors="replace").strip() == str(os.getpid())
-        except OSError:
-            return False
-
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Be the only writer."""
