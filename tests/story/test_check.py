@@ -44,9 +44,8 @@ class Site:
         folder.mkdir()
         for name in ("index", *PAGES):
             self.write(name, "as it was at first")
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
+        self.open()
         self.name = f"127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def write(self, name: str, words: str) -> None:
         links = "".join(f'<a href="/{other}.html">page {other}</a> ' for other in PAGES)
@@ -55,6 +54,10 @@ class Site:
 
     def url(self, name: str) -> str:
         return f"http://{self.name}/{name}.html"
+
+    def open(self, port: int = 0) -> None:
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), partial(_Quiet, directory=str(self.folder)))
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def close(self) -> None:
         self._server.shutdown()
