@@ -3,6 +3,7 @@
 # make test-flink test the Flink partitioner in Flink's own mini-cluster (installs 900 MB into an environment of its own)
 # make setup      install everything for work on Levada, including the benchmarks
 # make check      run only the linters and the type checker
+# make week       test a simulated week of hourly runs from cron (10 minutes)
 # make bench      run the benchmarks (half an hour)
 # make pictures   renew the pictures of the README from a running demo (needs Chromium)
 
@@ -12,7 +13,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
 
-.PHONY: setup demo test test-flink servers check bench pictures clean
+.PHONY: setup demo test test-flink week servers check bench pictures clean
 
 demo: $(VENV)/main.done
 	$(BIN)/levada demo
@@ -26,6 +27,10 @@ servers:
 
 test-flink: $(VENV)-flink/done
 	$(VENV)-flink/bin/python -m pytest tests/engines/test_flink.py
+
+# The test of docs/guides/cron.md, which `make test` runs for half a day.
+week: $(VENV)/dev.done
+	SIMULATED_HOURS=168 $(BIN)/python -m pytest tests/story/test_cron.py -n 0
 
 check: $(VENV)/dev.done
 	$(BIN)/ruff check .
