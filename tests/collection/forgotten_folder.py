@@ -1,7 +1,9 @@
 """A data folder with a site that is to be forgotten, and `levada forget` killed at every point of it.
 
 `python -m tests.collection.forgotten_folder FOLDER POINT...` forks one child per point, in which the forget dies there,
-and prints how each ended. Run as a program of its own: it forks, which a test process with threads must not.
+and prints how each ended. Without a point it dies before each step on a file of the index, while that is built anew: in
+copies of `data` that are named `1`, `2` and so on. Run as a program of its own: it forks, which a test process with
+threads must not.
 """
 
 from __future__ import annotations
@@ -9,9 +11,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -95,11 +99,31 @@ def _change(seq: int) -> DescribedChange:
     return DescribedChange(event, ChangeFacts(str(seq), "now", "changed", url, FORGOTTEN, CANARY, 2, 0.5))
 
 
+class KillAtIndexFile:
+    """Dies before the nth step on a file of the index, once that is to be built anew."""
+
+    def __init__(self, nth: int) -> None:
+        self._left = nth
+
+    def reach(self, point: str) -> None:
+        if point == "forgetting.index":
+            sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, given: tuple[object, ...]) -> None:
+        if event in ("open", "os.remove", "os.rename", "shutil.rmtree") and "/index" in str(given[0]):
+            self._left -= 1
+            if not self._left:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
 def killed_at(point: str, path: Path) -> int:
     child = os.fork()
     if child == 0:
         try:
-            forget(path, wanted((), FORGOTTEN), faults=KillAt(point))
+            forget(
+                path, wanted((), FORGOTTEN), faults=KillAtIndexFile(int(point)) if point.isdigit() else KillAt(point)
+            )
+            os._exit(0)
         finally:
             os._exit(1)
     _, status = os.waitpid(child, 0)
@@ -107,10 +131,13 @@ def killed_at(point: str, path: Path) -> int:
 
 
 def _ends(root: Path, points: list[str]) -> Iterator[tuple[str, int]]:
-    for point in points:
+    for point in points or map(str, count(1)):
         copy = root / point
         shutil.copytree(root / "data", copy)
-        yield point, killed_at(point, copy)
+        end = killed_at(point, copy)
+        yield point, end
+        if not points and end == 0:
+            return
 
 
 if __name__ == "__main__":

@@ -4,29 +4,37 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
+import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 
 import levada
 from levada.collection.doctor import folder_checks
 from levada.collection.forgetting.remains import find_remains
 from levada.collection.forgetting.run import forget, wanted
 from levada.collection.search import open_search
-from levada.core.errors import NotFound, StoreFull, StoreLocked, UsageError
+from levada.core.errors import NotFound, StoreError, StoreFull, StoreLocked, UsageError
 from levada.core.folder import DataFolder, only_mover
 from levada.core.search_records import Query
 from levada.core.settings import Settings
 from levada.store.base import StoreLimits
-from levada.store.opening import open_reading_store, open_store
+from levada.store.opening import open_reading_store, open_store, shard_places
 from tests.collection.forgotten_folder import CANARY, FORGOTTEN, KEPT, build
 from tests.faults import FORGET_POINTS, FaultAt, PointLog
 from tests.invariants import check_invariants
+from tests.needs import without_root
+from tests.small_disk import small_disk
+from tests.story.commands import contents, one_line
+from tests.story.commands import levada as levada_command
 
 pytest_plugins = ["tests.servers.fixtures"]
 
@@ -157,6 +165,22 @@ def test_killed_at_any_point_the_next_run_finishes_it(point: str, killed: tuple[
     is_sound(data)
 
 
+def test_killed_at_any_file_of_the_index_that_is_built_anew_the_next_run_finishes_it(
+    built: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(built, tmp_path / "data")
+    command = [sys.executable, "-m", "tests.collection.forgotten_folder", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    *ends, last = json.loads(done.stdout).items()
+    assert len(ends) >= 5
+    assert {end for _, end in ends} == {-signal.SIGKILL}
+    assert last[1] == 0
+    for point, _ in ends:
+        forget(tmp_path / point, wanted(()))
+        nothing_is_left(tmp_path / point)
+        is_sound(tmp_path / point)
+
+
 @pytest.mark.parametrize("point", ["forgetting.buried", "erase.after-commit", "forgetting.counts"])
 def test_it_is_finished_without_being_named_again(point: str, data: Path) -> None:
     with pytest.raises(RuntimeError):
@@ -207,6 +231,63 @@ def test_what_does_not_fit_together_is_refused(data: Path) -> None:
             wanted(**wrong)
     with pytest.raises(UsageError, match="name what to forget"):
         forget(data, wanted(()))
+
+
+def test_a_folder_that_may_not_be_written_is_named_and_nothing_is_deleted(data: Path) -> None:
+    before = contents(data)
+    for path in (data, *data.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        command = ["forget", "--site", FORGOTTEN, "--yes", "--data", data]
+        said = one_line(levada_command(*command, cwd=data.parent, through=without_root()), 1)
+        assert f"{data}" in said
+        assert "write" in said
+    finally:
+        for path in (data, *data.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    assert contents(data) == before
+
+
+def test_a_server_that_does_not_allow_deleting_is_named_and_the_rest_is_done_later(
+    tmp_path: Path, postgresql: str
+) -> None:
+    name = f"careful_{os.getpid()}"
+    role, options = Identifier(name), quote(f"-c role={name}")
+    with psycopg.connect(postgresql, autocommit=True) as admin:
+        admin.execute(SQL("CREATE ROLE {}").format(role))
+        admin.execute(SQL("GRANT CREATE ON DATABASE {} TO {}").format(Identifier(admin.info.dbname), role))
+        try:
+            servers = [f"{postgresql}?options={options}"]
+            settings = Settings().replace({"store.engine": "postgresql", "store.servers": servers})
+            data = build(tmp_path / "data", settings)
+            (place,) = shard_places(DataFolder(data))
+            tables = SQL("DELETE ON ALL TABLES IN SCHEMA {}").format(Identifier(place.schema))
+            admin.execute(SQL("REVOKE {} FROM {}").format(tables, role))
+            with pytest.raises(
+                StoreError, match=r"does not allow this .permission denied.*as a user who may"
+            ) as failed:
+                forget(data, wanted((), FORGOTTEN))
+            assert "\n" not in str(failed.value)
+            left = [check.found for check in folder_checks(data) if check.name == "forget"]
+            assert left == ["begun, and not finished"]
+            admin.execute(SQL("GRANT {} TO {}").format(tables, role))
+            forget(data, wanted(()))
+            nothing_is_left(data)
+        finally:
+            admin.execute(SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(role))
+
+
+@pytest.mark.parametrize("size", ["300k", "600k"])
+def test_a_disk_too_small_to_compact_is_told_before_that_begins(size: str, data: Path, tmp_path: Path) -> None:
+    used = sum(each.stat().st_size for each in data.rglob("*") if each.is_file())
+    with small_disk(tmp_path / "disk", str(used + int(size[:-1]) * 1024)) as disk:
+        there = Path(shutil.copytree(data, disk / "data"))
+        with pytest.raises(StoreError, match=r"make room and run 'levada forget'|free some space"):
+            forget(there, wanted((), FORGOTTEN))
+        subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+        forget(there, wanted(()) if DataFolder(there).unfinished.exists() else wanted((), FORGOTTEN))
+        nothing_is_left(there)
+        is_sound(there)
 
 
 def test_a_start_takes_a_forgotten_site_up_again_and_says_so(data: Path, caplog: pytest.LogCaptureFixture) -> None:
