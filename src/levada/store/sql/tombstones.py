@@ -39,9 +39,11 @@ class Tombstones:
 
     def look_up(self, named: Iterable[tuple[str, str]]) -> None:
         """Look up URLs with their sites, all at once."""
-        if not self.key:
+        pairs = iter(named)
+        first = next(pairs, None)  # without any, not even the key is asked for
+        if first is None or not self.key:
             return
-        names = {name for pair in named for name in pair} - self._known.keys()
+        names = {name for pair in (first, *pairs) for name in pair} - self._known.keys()
         if not names:
             return
         marks = {tombstone(self.key, name): name for name in names}
