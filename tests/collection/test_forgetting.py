@@ -238,8 +238,8 @@ def test_a_folder_that_may_not_be_written_is_named_and_nothing_is_deleted(data: 
     for path in (data, *data.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
     try:
-        command = ["forget", "--site", FORGOTTEN, "--yes", "--data", data]
-        said = one_line(levada_command(*command, cwd=data.parent, through=without_root()), 1)
+        command = ["forget", "--site", FORGOTTEN, "--yes", "--data"]
+        said = one_line(levada_command(*command, data, cwd=data.parent, through=without_root()), 1)
         assert f"{data}" in said
         assert "write" in said
     finally:

@@ -123,9 +123,9 @@ def kill_on_shards(folder: Path) -> int:
             return sharded_sqlite(copy, StoreLimits(), 3, "url")
 
         died = killed_before(statement, opened)
-        with closing(opened()) as store:
-            forget_all(store)
-            is_forgotten(store)
+        with closing(opened()) as again:
+            forget_all(again)
+            is_forgotten(again)
         shutil.rmtree(copy)
         if not died:
             return statement - 1
