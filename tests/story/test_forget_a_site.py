@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,8 @@ idle = 1
 
 @contextmanager
 def site(pages: dict[str, str]) -> Iterator[str]:
-    """The address of a site with these pages, by path."""
+    """The address of a site with these pages, by path. `{number}` in one is different whenever it is fetched."""
+    numbers = count()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -43,7 +45,8 @@ def site(pages: dict[str, str]) -> Iterator[str]:
             self.send_response(200 if known is not None else 404)
             self.send_header("Content-Type", "text/html; charset=utf-8")
             self.end_headers()
-            self.wfile.write((known or "nothing here").encode())
+            text = (known or "nothing here").replace("{number}", f"news {next(numbers)}")
+            self.wfile.write(text.encode())
 
         def log_message(self, format: str, *given: object) -> None:
             """Say nothing."""
@@ -64,7 +67,10 @@ def sites() -> Iterator[tuple[str, str]]:
     """A blog that is to be forgotten, and a site that links to it."""
     pages = {f"/{CANARY}-{n}": f"<title>{CANARY} {n}</title><p>{CANARY} words of a post {n}" for n in range(3)}
     pages["/"] = f"<title>{CANARY}</title>" + "".join(f'<p>{CANARY} <a href="{path}">post</a>' for path in list(pages))
-    with site(pages) as blog, site({"/": f'<title>Other</title><p>See <a href="http://{blog}/">the blog</a>'}) as other:
+    with (
+        site(pages) as blog,
+        site({"/": f'<title>Other</title><p>{{number}}: see <a href="http://{blog}/">the blog</a>'}) as other,
+    ):
         yield blog, other
 
 
