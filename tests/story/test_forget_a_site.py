@@ -97,6 +97,7 @@ def test_the_guide_forgets_a_site_for_good(tmp_path: Path, sites: tuple[str, str
     assert f"nothing is left of {blog}" in said[4]
     assert levada("search", CANARY, cwd=tmp_path).returncode == 3
     assert levada("doctor", "--forgotten", CANARY, cwd=tmp_path).returncode == 0
+    assert levada("check", f"http://{other}/", cwd=tmp_path).returncode == 0  # it has changed, and links to it again
     with product.open(tmp_path / "levada-data") as collection:
         assert [row.site for row in collection.rows()] == [other]
         assert collection.stats().refused["forgotten"] >= 1
