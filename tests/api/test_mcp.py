@@ -23,6 +23,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 import levada
+from levada.accounts.accounts import Accounts, Actor, KeyOptions
 from levada.serve.mcp_server import resource_uri
 
 T = TypeVar("T")
@@ -241,14 +242,42 @@ def test_over_http_several_clients_ask_and_pages_of_browsers_cannot(here: Path) 
 
 def test_with_a_token_nobody_asks_without_it(here: Path) -> None:
     with served(LEVADA_TOKEN="secret-token", LEVADA_READ_TOKEN="reader-token") as url:
-        for header in ("", "Bearer wrong", "Basic c2VjcmV0", "Bearer"):
+        for header, why in (("", "needed"), ("Bearer wrong", "not right"), ("Basic c2VjcmV0", "needed")):
             answer = httpx2.post(url, json=PING, headers=ACCEPT | {"authorization": header})
-            assert answer.status_code == 401
-            assert "token is needed" in answer.text
+            assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+            assert f"token is {why}" in answer.text
         for token in ("secret-token", "reader-token"):
             assert over_http(url, listed, authorization=f"Bearer {token}") == READING
     with served("--allow-check", LEVADA_TOKEN="secret-token", LEVADA_READ_TOKEN="reader-token") as url:
-        assert httpx2.post(url, json=PING, headers=ACCEPT | {"authorization": "Bearer reader-token"}).status_code == 401
+        answer = httpx2.post(url, json=PING, headers=ACCEPT | {"authorization": "Bearer reader-token"})
+        assert (answer.status_code, "may only read" in answer.text) == (403, True)
+
+
+def test_a_key_asks_what_its_scopes_allow(here: Path) -> None:
+    accounts = Accounts(here / "news" / "access.db")
+    by = Actor("tester", "command line", "here")
+    scopes = {"finder": ["search"], "assistant": ["read"], "checker": ["read", "control"]}
+    keys = {name: accounts.add_key(name, KeyOptions(scopes=scopes[name]), by)[1] for name in scopes}
+    _, other = accounts.add_key("other", KeyOptions(scopes=["read"], collections=["shop"]), by)
+    accounts.add_user("ada", "admin", by, openid="ada")  # from now on nobody is let in unknown
+
+    def status(url: str, key: str) -> int:
+        headers = ACCEPT | ({"authorization": f"Bearer {key}"} if key else {})
+        return httpx2.post(url, json=PING, headers=headers).status_code
+
+    with served() as url:
+        assert over_http(url, listed, authorization=f"Bearer {keys['assistant']}") == READING
+        assert [status(url, key) for key in ("", "lv_wrong", keys["finder"], other)] == [401, 401, 403, 403]
+        session = accounts.log_in_identity(["ada"], "here")
+        cookie = {"cookie": f"levada_session={session}"}
+        assert httpx2.post(url, json=PING, headers=ACCEPT | cookie).status_code == 401
+        accounts.revoke_key("assistant", by)
+        assert status(url, keys["assistant"]) == 401
+    with served("--allow-check") as url:
+        assert "check" in over_http(url, listed, authorization=f"Bearer {keys['checker']}")
+        _, reading = accounts.add_key("reading", KeyOptions(scopes=["read"]), by)
+        assert status(url, reading) == 403
+    accounts.close()
 
 
 @pytest.mark.parametrize(

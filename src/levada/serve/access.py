@@ -117,7 +117,7 @@ class Access:
         self.tokens = tokens
         self.accounts = accounts
         self.collections = collections
-        self._names = names
+        self.names = names
         self._now = now
         self._failures = _Failures()
         self._rates = _Rates()
@@ -293,7 +293,7 @@ class Access:
 
     def _is_ours(self, host: str) -> bool:
         name = _host_name(host)
-        return name in self._names or is_address(name) or name == "localhost"
+        return name in self.names or is_address(name) or name == "localhost"
 
 
 def _no_right(asker: Principal, right: Right) -> AccessRefusal:

@@ -1,7 +1,8 @@
 """The server for language models (Model Context Protocol), over standard input and output or over HTTP.
 
-Beyond this machine a token is needed, as for `levada serve`. On it, the Host and Origin headers must name this
-machine, so that no page in a browser can ask (the SDK checks them). Guesses of a token are answered late.
+Beyond this machine a token or a key is needed, as for `levada serve`, and on it too once there is a user. The Host and
+Origin headers must name this machine, so that no page in a browser can ask (the SDK checks them). Who guesses tokens is
+slowed down.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from levada import __version__
-from levada.accounts.records import Role
+from levada.accounts.records import Right
 from levada.collection.collection import Collection
 from levada.core.errors import LevadaError, MissingExtra, UsageError
-from levada.serve.access import Tokens
+from levada.serve.access import Access, AccessRefusal
 from levada.serve.mcp_tools import INSTRUCTIONS, Tool, tools
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ log = logging.getLogger(__name__)
 PATH = "/mcp"
 _RESOURCE = "levada://page{?url}"
 _LOCAL = ("127.0.0.1", "localhost", "[::1]")
-_PATIENCE = 1.0  # seconds until a wrong token is answered
+_READING = "/api/v1/page"  # what one must be allowed to read
+_DECIDING = frozenset({"authorization", "host"})
 _SESSION_SECONDS = 1800.0
 _MOST_SESSIONS = 100
 _MOST_BYTES = 1 << 20  # of a request
@@ -154,8 +156,7 @@ def serve_stdio(collection: Collection, *, allow_check: bool = False) -> None:
 def serve_http(
     collection: Collection,
     door: socket.socket,
-    tokens: Tokens,
-    names: frozenset[str] = frozenset(),
+    access: Access,
     on_ready: Callable[[], None] = lambda: None,
     *,
     allow_check: bool = False,
@@ -164,7 +165,7 @@ def serve_http(
     server = language_model_server(collection, allow_check=allow_check)
     from mcp.server.transport_security import TransportSecuritySettings
 
-    hosts = [*_LOCAL, door.getsockname()[0], *sorted(names)]
+    hosts = [*_LOCAL, door.getsockname()[0], *sorted(access.names)]
     forms = [form for host in hosts for form in (host, f"{host}:*")]
     app = server.streamable_http_app(
         streamable_http_path=PATH,
@@ -177,7 +178,7 @@ def serve_http(
             allowed_origins=[f"{scheme}://{form}" for form in forms for scheme in ("http", "https")],
         ),
     )
-    guarded = TokenGate(app, tokens, writes=allow_check) if tokens else app
+    guarded = KnownAskers(app, access, writes=allow_check)
     config = uvicorn.Config(
         guarded, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2
     )
@@ -189,23 +190,33 @@ def serve_http(
     asyncio.run(run())
 
 
-class TokenGate:
-    """Lets requests through that carry a token: `Authorization: Bearer TOKEN`. A reader's is enough to read."""
+class KnownAskers:
+    """Lets requests through that may read: with a token, or with a key that `levada keys` made.
 
-    def __init__(self, app: ASGIApp, tokens: Tokens, *, writes: bool) -> None:
+    With `writes` they must also be allowed to control the crawl. Cookies do not count: a browser sends them unasked.
+    """
+
+    def __init__(self, app: ASGIApp, access: Access, *, writes: bool) -> None:
         self._app = app
-        self._tokens = tokens
+        self._access = access
         self._writes = writes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or self._is_known(Headers(scope=scope).get("authorization", "")):
+        refused = self._refusal(scope) if scope["type"] == "http" else None
+        if refused is None:
             await self._app(scope, receive, send)
             return
-        await asyncio.sleep(_PATIENCE)
-        said = {"error": "a token is needed: send it as 'Authorization: Bearer TOKEN'"}
-        await JSONResponse(said, 401, {"www-authenticate": "Bearer"})(scope, receive, send)
+        headers = {"www-authenticate": "Bearer"} if refused.status == 401 else {}
+        if refused.retry_after:
+            headers["retry-after"] = str(refused.retry_after)
+        await JSONResponse({"error": refused.message}, refused.status, headers)(scope, receive, send)
 
-    def _is_known(self, header: str) -> bool:
-        kind, _, token = header.partition(" ")
-        least = Role.ADMIN if self._writes else Role.READER
-        return kind.lower() == "bearer" and self._tokens.role(token.strip()) >= least
+    def _refusal(self, scope: Scope) -> AccessRefusal | None:
+        headers = {name: value for name, value in Headers(scope=scope).items() if name in _DECIDING}
+        client = str(scope["client"][0]) if scope.get("client") else ""
+        decision = self._access.decide("GET", _READING, headers, client)
+        if decision.refused is None and self._writes and Right.CONTROL not in decision.asker.rights:
+            return AccessRefusal(
+                403, "no-right", f"{decision.asker.shown} may only read, and this server may also check"
+            )
+        return decision.refused

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from levada.cli.access.options import AccessOption, access_file
 from levada.cli.options import DataOption, ended_at_once, print_json
 from levada.cli.terminal import printer
 
@@ -31,6 +32,7 @@ def mcp(
     token_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="First line: a token for everything; second: a reader's.")
     ] = None,
+    access: AccessOption = None,
     json: Annotated[
         bool, typer.Option("--json", help="With --http: one JSON object for programs, once it listens.")
     ] = False,
@@ -38,7 +40,8 @@ def mcp(
     """Lets a language model search the pages, read them as Markdown and see what changed (MCP).
 
     An assistant starts this command itself and talks to it over standard input and output. It may run beside a crawl.
-    With --http several clients share one server; beyond this machine (--host) a token is needed, as for `levada serve`.
+    With --http several clients share one server. Beyond this machine (--host) a token or a key is needed, as for
+    `levada serve`: a key with the scope read, and with --allow-check also control.
 
     Examples:
 
@@ -46,10 +49,14 @@ def mcp(
     levada mcp --data news
     levada mcp --data news --allow-check
     levada mcp --data news --http --port 8765
+    levada keys add assistant --scope read --data news
     ```
     """
     import levada
+    from levada.accounts.accounts import Accounts
     from levada.cli.run.serve import host_name, read_tokens
+    from levada.core.clock import SystemClock
+    from levada.serve.access import Access, is_loopback
     from levada.serve.mcp_server import PATH, serve_http, serve_stdio
     from levada.serve.server import listen
 
@@ -60,14 +67,17 @@ def mcp(
                 serve_stdio(collection, allow_check=allow_check)
             return
         tokens, names = read_tokens(token_file), frozenset(map(host_name, name or ()))
-        with listen(host, port, tokens) as door:
+        accounts, is_closed = Accounts(access or access_file(data)), not is_loopback(host)
+        now, called = SystemClock().monotonic, (data.absolute().name,)
+        gate = Access(tokens, names, now, accounts, called, closed=is_closed)
+        with listen(host, port, tokens, accounts) as door:
             shown = f"[{host}]" if ":" in host else host
             address = f"http://{shown}:{door.getsockname()[1]}{PATH}"
 
             def ready() -> None:
                 if json:
-                    print_json({"url": address, "data": str(data), "token": bool(tokens), "check": allow_check})
+                    print_json({"url": address, "data": str(data), "token": gate.is_closed, "check": allow_check})
                 else:
                     printer().print(f"Levada answers language models about {data} at {address}")
 
-            serve_http(collection, door, tokens, names, ready, allow_check=allow_check)
+            serve_http(collection, door, gate, ready, allow_check=allow_check)

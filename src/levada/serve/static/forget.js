@@ -1,13 +1,14 @@
-// A button that deletes a page or a site for good, after it has said how much that is and was confirmed.
+// A button that deletes a page or a site for good, after it has said how much that is and was confirmed. `said` is
+// where it tells what came of it.
 
 import { order } from "./api.js";
 import { el, number } from "./dom.js";
+import { needs } from "./me.js";
 
 const amount = (report) => `${number(report.pages)} ${report.pages === 1 ? "page" : "pages"} with ${number(report.versions)} ${report.versions === 1 ? "version" : "versions"}`;
 
-export function forgetButton(asked, name) {
-  const said = el("span", { class: "small soft", role: "status" });
-  const button = el("button", { type: "button", class: "quiet" }, "Forget…");
+export function forgetButton(asked, name, said) {
+  const button = el("button", { type: "button", class: "quiet", ...needs("admin") }, "Forget…");
   button.addEventListener("click", async () => {
     button.disabled = true;
     try {
@@ -23,5 +24,5 @@ export function forgetButton(asked, name) {
       button.disabled = false;
     }
   });
-  return el("span", { class: "row" }, button, said);
+  return button;
 }

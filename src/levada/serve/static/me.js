@@ -6,6 +6,11 @@ import { el, show } from "./dom.js";
 export let me = { name: "", kind: "local", rights: [] };
 export const may = (right) => me.rights.includes(right);
 
+// What needs a right is marked with it, and the style sheet shows it to those who have the right; others are told.
+export const needs = (right) => ({ "data-needs": right });
+const LACKING = { control: "You may read here. Changing this is for editors and admins.", admin: "This is for admins." };
+export const lacks = (right) => el("p", { class: "small soft", "data-lacks": right }, LACKING[right]);
+
 // Not by a form: these pages send no referrer, and so a form without an origin, which the server refuses.
 async function leave() {
   await fetch("/logout", { method: "POST" }).catch(() => {});
@@ -15,6 +20,7 @@ async function leave() {
 export async function showMe() {
   try {
     me = await ask("/me");
+    document.documentElement.dataset.may = me.rights.join(" ");
   } catch {
     return me; // the views say what is wrong
   }

@@ -2,13 +2,14 @@
 
 import { ask, order } from "./api.js";
 import { ago, el, number, show, table, trouble } from "./dom.js";
+import { lacks, needs } from "./me.js";
 
 const LOOK = 2000;
 
 export async function open(place) {
   const parts = el("div", { class: "grid" });
   show(place, el("h1", {}, "Lab"),
-    el("p", { class: "soft" }, "Each part of Levada comes from a published piece of work. Its tables are rerun here; a figure that does not come out again stays in the table."), parts);
+    el("p", { class: "soft" }, "Each part of Levada comes from a published piece of work. Its tables are rerun here; a figure that does not come out again stays in the table."), lacks("control"), parts);
   let timer = null;
   const look = async () => {
     const told = await ask("/lab");
@@ -22,7 +23,7 @@ export async function open(place) {
 
 function one(part, look) {
   const said = el("p", { class: "small", role: "status" }, part.trouble ? el("span", { class: "bad" }, part.trouble) : "");
-  const run = el("button", { type: "button", class: "quiet", disabled: part.running, onclick: async () => {
+  const run = el("button", { type: "button", class: "quiet", ...needs("control"), disabled: part.running, onclick: async () => {
     try {
       await order("POST", "/lab", { part: part.part });
       await look();

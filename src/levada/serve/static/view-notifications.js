@@ -2,6 +2,7 @@
 
 import { ask, order, query } from "./api.js";
 import { ago, card, el, moment, note, number, show, table, trouble, wide } from "./dom.js";
+import { lacks, needs } from "./me.js";
 import { often } from "./often.js";
 
 const OFTEN = 5000, IN_LOG = 20, MOST_IN_LOG = 1000;
@@ -30,7 +31,7 @@ export async function open(place, { query: typed }) {
       show(log);
     }
   };
-  show(place, el("h1", {}, "Notifications"), el("p", { class: "soft" }, "Told of changes by mail, by a message to one of a hundred services, or by a request to an address of yours. Passwords in targets are not shown again."),
+  show(place, el("h1", {}, "Notifications"), el("p", { class: "soft" }, "Told of changes by mail, by a message to one of a hundred services, or by a request to an address of yours. Passwords in targets are not shown again."), lacks("control"),
     list, adding(typed, look), el("div", { class: "grid" }, wide("Messages", log)));
   return often(list, look, OFTEN);
 }
@@ -63,7 +64,7 @@ function one(told, said, look) {
     el("p", { class: "soft" }, `${number(told.told)} told, ${number(told.waiting)} waiting`, told.lost ? el("span", { class: "bad" }, `; up to ${number(told.lost)} had left the change log before`) : null),
     told.trouble ? el("p", { class: "note error" }, `Failed ${number(told.failures)} ${told.failures === 1 ? "time" : "times"}: ${told.trouble}`, retry(told)) : null,
     options.length ? el("details", {}, el("summary", { class: "small soft" }, "Its options"), el("dl", { class: "options small" }, options.map(([name, value]) => [el("dt", {}, name), el("dd", {}, [value].flat().join(", "))]))) : null,
-    el("div", { class: "spread" },
+    el("div", { class: "spread", ...needs("control") },
       act("Send a test", async () => `Taken: ${(await to("test")()).answer}`, { waiting: "Sending a test…" }),
       told.paused ? act("Resume", async () => { await to("resume")(); return ""; }) : act("Pause", async () => { await to("pause")(); return ""; }),
       told.failures && !told.paused ? act("Try now", async () => { await to("resume")(); return "Tried again within a second, while a crawl or this server sends."; }) : null,
@@ -149,5 +150,5 @@ function adding(typed, look) {
       show(said, trouble(error));
     }
   }
-  return card("Add a notification", form);
+  return el("div", needs("control"), card("Add a notification", form));
 }

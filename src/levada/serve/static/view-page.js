@@ -3,6 +3,7 @@
 import { ask, order, query } from "./api.js";
 import { bars, legend, visits } from "./charts.js";
 import { forgetButton } from "./forget.js";
+import { lacks, needs } from "./me.js";
 import { often } from "./often.js";
 import { ago, card, el, moment, note, number, percent, show, span, table, trouble, wide } from "./dom.js";
 
@@ -22,18 +23,18 @@ export async function open(place, { query: typed }) {
     if (seen === `${page.visits} ${why.next_visit}`) return;
     seen = `${page.visits} ${why.next_visit}`;
     check.saw(page, why);
-    draw(about, page, why);
+    draw(about, page, why, check.form);
     if (newest !== page.version) await versions(url, changes, Number(typed.get("after")));
     newest = page.version;
   };
-  show(place, about, check.form, changes);
+  show(place, about, changes);
   return often(place, look, OFTEN);
 }
 
-// The button that has the page visited now, and what came of it: the page is looked at until it was visited once more.
+// The buttons that have the page visited now, or forgotten, and what came of it: the page is looked at until it was visited once more.
 function checker(url, look) {
   const said = el("span", { class: "small soft", role: "status" });
-  const button = el("button", { type: "button", class: "quiet" }, "Check now");
+  const button = el("button", { type: "button", class: "quiet", ...needs("control") }, "Check now");
   let visits = null, known = 0;
   const wait = () => setTimeout(() => look().catch(() => {}).finally(() => visits !== null && button.isConnected && wait()), SOON);
   button.addEventListener("click", async () => {
@@ -62,14 +63,14 @@ function checker(url, look) {
     }
     known = page.visits;
   };
-  return { form: el("p", { class: "row" }, button, said), saw };
+  return { form: el("div", { class: "row" }, button, forgetButton({ urls: [url] }, url, said), lacks("control"), said), saw };
 }
 
-function draw(about, page, why) {
+function draw(about, page, why, actions) {
   show(about, el("h1", {}, page.title || page.url),
     el("p", { class: "mono" }, el("a", { href: page.url, rel: "noopener noreferrer nofollow", target: "_blank" }, page.url)),
     el("p", {}, why.sentence),
-    forgetButton({ urls: [page.url] }, page.url),
+    actions,
     el("div", { class: "grid" },
       card("Visits", why.history.length ? [visits(why.history, why.next_visit, why.now), legend([["s2", "first"], ["starting", "met a change"], ["busy", "met none"]])] : el("p", { class: "soft" }, "Never visited yet."),
         table(["when", "met", "others said"], [...why.history].reverse().map((visit) => [`${ago(visit.at, why.now)}`, visit.outcome, visit.said.join(", ") || "–"]), "None.")),

@@ -35,7 +35,7 @@ export async function open(place, { query: typed }) {
 
 function hits(told, offset, go, now) {
   return [
-    el("p", { class: "soft small" }, `${number(told.total)} pages, shown from ${number(offset + 1)}`),
+    el("p", { class: "soft small" }, `${number(told.total)} ${told.total === 1 ? "page" : "pages"}, shown from ${number(offset + 1)}`),
     el("ul", { class: "plain card" }, told.hits.map((hit) => el("li", { class: "hit" },
       el("h3", {}, pageLink(hit.url, hit.title || hit.url)),
       el("div", { class: "mono soft" }, hit.url),

@@ -4,6 +4,7 @@ import { ask, order, query } from "./api.js";
 import { ago, card, el, moment, note, number, pageLink, show, span, table, trouble } from "./dom.js";
 import { forgetButton } from "./forget.js";
 import { worldNow } from "./live.js";
+import { lacks, needs } from "./me.js";
 import { often } from "./often.js";
 
 const SELDOM = 10_000, AT_ONCE = 50;
@@ -43,7 +44,7 @@ async function list(place) {
 function adding() {
   const field = el("input", { class: "wide", name: "url", placeholder: "https://example.org", ariaLabel: "Address to crawl", required: true });
   const said = el("p", { class: "small soft", role: "status" });
-  return el("form", { class: "row", onsubmit: async (event) => {
+  return el("form", { class: "row", ...needs("control"), onsubmit: async (event) => {
     event.preventDefault();
     try {
       const told = await order("POST", "/seeds", { urls: [field.value.trim()] });
@@ -63,7 +64,7 @@ async function one(place, name) {
   const told = await ask(`/site${query({ site: name })}`);
   const site = told.site, now = await worldNow();
   const said = el("p", { class: "small soft", role: "status" });
-  const drop = el("button", { type: "button", class: "quiet", onclick: async () => {
+  const drop = el("button", { type: "button", class: "quiet", ...needs("control"), onclick: async () => {
     try {
       await order("DELETE", `/sites${query({ site: site.site })}`);
       said.textContent = "It is visited no more; what is stored of it stays.";
@@ -71,7 +72,7 @@ async function one(place, name) {
       said.textContent = error.message;
     }
   } }, "Visit it no more");
-  const check = el("button", { type: "button", class: "quiet", onclick: async () => {
+  const check = el("button", { type: "button", class: "quiet", ...needs("control"), onclick: async () => {
     try {
       const receipt = await order("POST", "/check", { site: site.site });
       said.textContent = receipt.crawling ? `The crawl visits the ${number(site.pages)} pages first; what changed appears under Changes.` : "Kept: no crawl runs now, and the next one visits these pages first.";
@@ -80,8 +81,8 @@ async function one(place, name) {
     }
   } }, "Check all pages now");
   show(place, el("p", {}, el("a", { href: "#/sites" }, "← Sites")), el("h1", {}, site.site),
-    el("p", { class: "soft" }, `${number(site.pages)} pages; ${span(site.delay)} between two requests; robots.txt: ${site.robots}; a page changes ${told.changes_per_day === null ? "at a rate that is not known yet" : `about ${number(told.changes_per_day, 2)} times a day`}`), site.dropped ? el("p", { class: "warn" }, DROPPED) : el("p", { class: "row" }, check, drop), said,
-    forgetButton({ site: site.site }, site.site),
+    el("p", { class: "soft" }, `${number(site.pages)} pages; ${span(site.delay)} between two requests; robots.txt: ${site.robots}; a page changes ${told.changes_per_day === null ? "at a rate that is not known yet" : `about ${number(told.changes_per_day, 2)} times a day`}`), site.dropped ? el("p", { class: "warn" }, DROPPED) : null,
+    el("div", { class: "row" }, site.dropped ? null : [check, drop], forgetButton({ site: site.site }, site.site, said), lacks("control")), said,
     el("div", { class: "grid" },
       card("Refused, and why", table(["reason", { name: "how many", num: true }, "an example"], site.refused.map((each) => [each.reason, number(each.count), el("span", { class: "mono" }, each.example)]), "Nothing was refused here."))),
     el("div", { class: "card" }, el("h2", {}, "Pages"), table(
