@@ -236,16 +236,25 @@ def test_what_to_type_names_the_folder_that_is_shown(opened: Browser, tmp_path: 
             assert not walk.is_too_wide()
 
 
-def test_who_may_only_read_is_told_so_by_the_button(opened: Browser, tmp_path: Path) -> None:
-    with (
-        served(build(tmp_path / "data"), environment=TOKENS) as found,
-        open_page(opened, "wide") as page,
-    ):
-        page.goto(found)
-        log_in(page, READER)
-        page.goto(f"{found}/#/page?url={quote(FRONT, safe='')}")
-        page.get_by_role("button", name="Check now").click()
-        expect(page.get_by_role("status").filter(has_text="read")).to_be_visible()
+def test_who_may_only_read_sees_no_buttons_for_others_and_is_told_why(opened: Browser, tmp_path: Path) -> None:
+    theirs = ("Check now", "Check all pages now", "Visit it no more", "Forget…", "Add a site", "Add", "Run it")
+    views = (f"page?url={quote(FRONT, safe='')}", "sites/example.org", "sites", "notifications", "lab")
+    with served(build(tmp_path / "data"), environment=TOKENS) as found:
+        for token, may in ((READER, False), (ADMIN, True)):
+            seen = set()
+            with open_page(opened, "wide") as page:
+                page.goto(found)
+                log_in(page, token)
+                walk = Walk(page, found)
+                page.wait_for_selector("html[data-may]")
+                for view in views:
+                    walk.go(view)
+                    page.wait_for_selector("main .card:visible")
+                    seen |= {name for name in theirs if page.get_by_role("button", name=name, exact=True).count()}
+                    told = page.get_by_text("Changing this is for editors and admins")
+                    if view != "sites":  # which has nothing but the form that is hidden
+                        expect(told).to_be_visible(visible=not may)
+            assert seen == (set(theirs) if may else set())
 
 
 def log_in(page: Page, token: str) -> None:
