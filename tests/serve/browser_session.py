@@ -100,8 +100,8 @@ class Walk:
         self.complaints: list[str] = []
         page.on("console", lambda said: self._note(said.type, said.text))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.set_default_timeout(20_000)
-        expect.set_options(timeout=20_000)  # a machine with much else to do needs more than the usual five seconds
+        page.set_default_timeout(60_000)  # Balance and Shards take a core for a while
+        expect.set_options(timeout=60_000)  # a machine with much else to do needs more than the usual five seconds
 
     def _note(self, kind: str, text: str) -> None:
         if kind in ("error", "warning"):

@@ -31,5 +31,5 @@ def served(data: Path, *options: str, environment: Mapping[str, str] | None = No
         yield line.rpartition(" ")[2].strip().rstrip("/")
     finally:
         os.killpg(process.pid, signal.SIGTERM)
-        process.wait(20)
+        process.wait(60)  # a view that is computed is finished first
         process.stdout.close()
