@@ -18,12 +18,13 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterable, MutableSequence, Sequence
+from operator import mul
 
 import msgspec
 
 from levada.core.hashing import drawn
 from levada.core.records import Outcome, PageKind, PageRecord, Signals, Visit
-from levada.freshness.rates import RATES, WORST, chance_unchanged, observe, observe_first, posterior
+from levada.freshness.rates import RATES, WORST, observe, observe_first, posterior
 from levada.freshness.signals import MANY, SignalSource, is_small, noise, tally, trust, unannounced
 from levada.freshness.value import Scale, profile
 
@@ -138,7 +139,7 @@ def price_for(sums: Sequence[float], kinds: int, prices: Sequence[float], visits
 
 _ANOTHER_EVERY = 2  # visits: after this many, another page of the sample is weighed again, in turn
 _NEW_ALIKE = 16  # new pages of a site that share one computation
-_FEW = 500  # pages whose average is within a per cent of that of all
+_STEPS = 32  # of elapsed time per doubling, in the table of chances
 _FRESHLY_MADE = 60.0  # seconds: a younger page was generated for the request, and its date says nothing
 _COMPARED = (Outcome.FIRST, Outcome.UNCHANGED, Outcome.CHANGED)
 
@@ -188,6 +189,7 @@ class PageEstimates:
         self._members: dict[int, Member] = {}
         self._ring: list[int] = []
         self._turn = 0
+        self._unchanged: dict[int, list[float]] = {}  # by the step of the elapsed time, for each rate
 
     @property
     def pages(self) -> int:
@@ -252,14 +254,24 @@ class PageEstimates:
     def share(self, now: float) -> float | None:
         if not self._ring:
             return None
-        rates, kinds = self.scale.rates, self.kinds
-        pages = self._few()
         current = 0.0
-        for member in map(self._members.__getitem__, pages):
+        for member in self._members.values():
             silence = 1.0 if member.hinted else member.site.unannounced
-            elapsed = silence * max(0.0, now - member.at)
-            current += (1.0 - member.hinted) * chance_unchanged(member.probabilities[:kinds], rates, elapsed)
-        return current / len(pages)
+            unchanged = self._chances(silence * (now - member.at))
+            current += (1.0 - member.hinted) * sum(map(mul, unchanged, member.probabilities))
+        return current / len(self._ring)
+
+    def _chances(self, elapsed: float) -> list[float]:
+        """For each rate, the probability that a page has not changed for these seconds, rounded to two per cent.
+
+        The share is needed once a second, and pages are many: so each row is computed once.
+        """
+        step = round(_STEPS * math.log2(elapsed)) if elapsed > 1.0 else 0
+        row = self._unchanged.get(step)
+        if row is None:
+            elapsed = 2.0 ** (step / _STEPS) if step else 0.0
+            row = self._unchanged[step] = [math.exp(-rate * elapsed) for rate in self.scale.rates]
+        return row
 
     def hinted(self, page: PageRecord, signals: Signals) -> float:
         """Take a hint; returns the probability that the page changed since its last visit."""
@@ -270,13 +282,6 @@ class PageEstimates:
         if member := self._members.get(page.id):
             member.hinted = hinted
         return hinted
-
-    def _few(self) -> list[int]:
-        """The sample or a part of it: their average is needed several times a second."""
-        one_in = self.one_in
-        while len(self._ring) * self.one_in > _FEW * one_in:
-            one_in *= 2
-        return [page_id for page_id in self._ring if drawn(page_id, one_in)] or self._ring
 
     def _evidence(self, page: PageRecord, visit: Visit, modified: float | None) -> list[float]:
         rates = self.scale.rates
