@@ -138,6 +138,7 @@ def price_for(sums: Sequence[float], kinds: int, prices: Sequence[float], visits
 
 
 _ANOTHER_EVERY = 2  # visits: after this many, another page of the sample is weighed again, in turn
+_ROUNDS = 10  # through the sample at the start: then the prior and the estimates agree within a point
 _NEW_ALIKE = 16  # new pages of a site that share one computation
 _STEPS = 32  # of elapsed time per doubling, in the table of chances
 _FRESHLY_MADE = 60.0  # seconds: a younger page was generated for the request, and its date says nothing
@@ -235,7 +236,7 @@ class PageEstimates:
         return evidence, probabilities
 
     def learn(self, pages: Iterable[PageRecord], one_in: int) -> None:
-        """Start from these pages, a sample of one in `one_in`; a second pass uses the sums of the first."""
+        """Start from these pages, a sample of one in `one_in`."""
         self.one_in = one_in
         for page in pages:
             compared = [visit for visit in page.history if visit.outcome in _COMPARED]
@@ -243,6 +244,7 @@ class PageEstimates:
                 self._weigh_member(page, compared[-1], evidence_of(page.memory), before=compared[:-1])
                 if page.told:
                     self.hinted(page, page.told)
+        self._settle()
         for _ in self._ring[:]:
             self._weigh_another()
 
@@ -350,11 +352,9 @@ class PageEstimates:
 
     def _weigh(self, member: Member) -> None:
         scale = self.scale
-        prior = [0.0] * self.kinds
-        write_prior(prior, self.sums, member.site.sums, self._imagined)
         weigh(
             member.evidence,
-            prior,
+            self._prior_of(member.site),
             scale.intervals,
             scale.worths,
             scale.prices,
@@ -367,9 +367,26 @@ class PageEstimates:
         )
 
     def _prior(self, site: str) -> list[float]:
+        return self._prior_of(self.site(site))
+
+    def _prior_of(self, site: SiteSums) -> list[float]:
         prior = [0.0] * self.kinds
-        write_prior(prior, self.sums, self.site(site).sums, self._imagined)
+        write_prior(prior, self.sums, site.sums, self._imagined)
         return prior
+
+    def _settle(self) -> None:
+        """Let the prior and the probabilities agree: each is the average of the other, and a crawl comes to it slowly."""
+        likely = [(each, [math.exp(value) for value in each.evidence]) for each in self.members() if any(each.evidence)]
+        for _ in range(_ROUNDS):
+            priors = {id(site): self._prior_of(site) for site in self._sites.values()}
+            for member, chances in likely:
+                joint = list(map(mul, priors[id(member.site)], chances))
+                total = sum(joint)
+                for k, value in enumerate(joint):
+                    more = value / total - member.share[k]
+                    member.share[k] += more
+                    self.sums[k] += more
+                    member.site.sums[k] += more
 
     def _join(self, page: PageRecord) -> Member:
         site = self._sites.get(page.site)

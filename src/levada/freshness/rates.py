@@ -27,7 +27,9 @@ _LEAST_CHANCE = 1e-8  # of an observation that a rate cannot explain: no rate is
 WORST = -40.0  # the least evidence of a rate
 # A false date is anything from a minute to ten years, evenly over the logarithm.
 _MADE_UP = math.log(10 * 365.0 * 1440.0)
-_SINCE = 0.3  # of the true dates say only that nothing changed since: the page was made, or written anew, then
+# So many of the true dates say only that nothing changed since, because the page was made or written anew then: of
+# the first dates of pages, and of those that come with a change.
+_MADE_THEN, _WRITTEN_ANEW = 0.3, 0.1
 
 
 def observe(
@@ -53,7 +55,7 @@ def observe(
         if changed:
             likely = 1.0 - still * (1.0 - noise)
         if dated:  # both as densities over the logarithm of the stated age
-            since = math.exp(-rate * age) * (_SINCE * likely + (1.0 - _SINCE) * rate * age)
+            since = math.exp(-rate * age) * (_WRITTEN_ANEW * likely + (1.0 - _WRITTEN_ANEW) * rate * age)
             likely = trust * since + (1.0 - trust) / _MADE_UP * likely
         evidence[k] = keep * evidence[k] + math.log(max(likely, _LEAST_CHANCE))
     _level(evidence)
@@ -66,7 +68,7 @@ def observe_first(evidence: MutableSequence[float], rates: Sequence[float], age:
     """
     for k in range(len(rates)):
         changes = rates[k] * age
-        likely = math.exp(-changes) * (_SINCE + (1.0 - _SINCE) * changes)
+        likely = math.exp(-changes) * (_MADE_THEN + (1.0 - _MADE_THEN) * changes)
         evidence[k] = math.log(max(trust * likely + (1.0 - trust) / _MADE_UP, _LEAST_CHANCE))
     _level(evidence)
 
