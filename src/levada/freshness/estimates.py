@@ -375,7 +375,7 @@ class PageEstimates:
         return prior
 
     def _settle(self) -> None:
-        """Let the prior and the probabilities agree: each is the average of the other, and a crawl comes to it slowly."""
+        """Let the prior and the probabilities agree, as they come to do during a crawl."""
         likely = [(each, [math.exp(value) for value in each.evidence]) for each in self.members() if any(each.evidence)]
         for _ in range(_ROUNDS):
             priors = {id(site): self._prior_of(site) for site in self._sites.values()}

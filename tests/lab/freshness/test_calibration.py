@@ -15,6 +15,7 @@ from levada.lab.freshness.calibration import CalibrationPoint, Document, calibra
 from levada.lab.freshness.histories import ota_world
 
 SPEED, MINUTE, DAY = 500.0, 60.0, 86_400.0
+SEEDS = [31, 32, 33, 34, 35]
 POINTS = 2.0  # how far the estimate may be off, in percentage points
 
 
@@ -45,13 +46,25 @@ def worst(points: list[CalibrationPoint]) -> float:
     return max(abs(point.gap) for point in points)
 
 
-@pytest.mark.parametrize("seed", [31, 32, 33, 34, 35])
-def test_a_demo_of_ten_minutes_is_right_within_two_points_from_the_fifth_minute_on(seed: int) -> None:
+def a_crawl_of_ten_minutes(seed: int, per_second: float) -> list[CalibrationPoint]:
+    """A point for each minute of a demo with so many fetches per second of the machine's time."""
     moments = [minute * MINUTE * SPEED for minute in range(1, 11)]
     documents = a_demo(seed, 10, pages=250, per_issue=30)
-    points = calibrate(documents, a_policy(per_page_per_day=24.0), SPEED / 16, moments)
-    print(f"\nseed {seed}\n{curve(points, MINUTE * SPEED)}")
+    points = calibrate(documents, a_policy(per_page_per_day=24.0), SPEED / per_second, moments)
+    print(f"\nseed {seed}, {per_second:g} fetches a second\n{curve(points, MINUTE * SPEED)}")
     assert len(points) == 10
+    return points
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_demo_of_ten_minutes_is_right_within_two_points_from_the_fifth_minute_on(seed: int) -> None:
+    assert worst(a_crawl_of_ten_minutes(seed, 16.0)[4:]) <= POINTS
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_so_it_is_where_most_pages_can_be_visited_only_once_or_twice(seed: int) -> None:
+    points = a_crawl_of_ten_minutes(seed, 5.0)
+    assert points[-1].visits < 2 * points[-1].pages
     assert worst(points[4:]) <= POINTS
 
 
@@ -68,15 +81,16 @@ def real_histories(per_year: int) -> list[CalibrationPoint]:
     return calibrate(documents, policy, world.horizon / fetches, moments)
 
 
-def test_real_histories_are_right_within_three_points_on_average_over_each_month() -> None:
-    """At one instant the actual share jumps by more: documents of many sites change on the same day."""
+def test_real_histories_are_right_within_two_points_over_most_months_and_within_one_over_the_year() -> None:
+    """Documents of many sites change on the same days, which no rate foretells: two months are off by 2.3 and 2.4."""
     points = real_histories(per_year=20)
-    months = [points[first : first + 10] for first in range(0, 120, 10)]
     print(f"\n20 visits a year\n{curve(points, DAY)}")
-    gaps = [fmean(point.gap for point in month) for month in months]
+    gaps = [fmean(point.gap for point in points[first : first + 10]) for first in range(0, 120, 10)]
     print("by month:", *(f"{gap:+.1f}" for gap in gaps))
-    assert all(abs(gap) <= 3.0 for gap in gaps[2:])  # before, few pages were visited twice
-    assert abs(fmean(point.gap for point in points[20:])) <= 1.0
+    visited_twice = gaps[2:]  # before, most pages were visited once
+    assert sum(abs(gap) <= POINTS for gap in visited_twice) >= 8
+    assert all(abs(gap) <= 2.5 for gap in visited_twice)
+    assert abs(fmean(visited_twice)) <= 1.0
 
 
 def test_pages_that_never_change_are_current_and_the_estimate_comes_to_say_so() -> None:
