@@ -150,7 +150,7 @@ class StoreLocked(StoreError):
     >>> events = news.events()
     >>> event = next(events)
     >>> try:
-    ...     news.check(start)
+    ...     news.settings = news.settings
     ... except levada.StoreLocked as error:
     ...     print(str(error).partition(" (")[0])
     news is in use by another crawl
