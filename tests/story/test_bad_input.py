@@ -124,7 +124,7 @@ def test_a_start_address_that_fails_beside_a_good_collection_is_named(small_web:
         (b"[index]\nheap = 99999999999999\n", "index.heap: expected a whole number <="),
         (b"[fetch]\nseconds = inf\n", "fetch.seconds: expected a number <="),
         (b"[clock]\nstarted = nan\n", "clock.started: expected a number >="),
-        (b"[crawl]\nscope = 'both'\n", "one of sites, any"),
+        (b"[crawl]\nscope = 'both'\n", 'crawl.scope must be "sites" or "any", not "both"'),
         (b"[revisit]\nfloor = 10.0\nfirst = 5.0\n", "floor <= first <= ceiling"),
         (b"[guard]\nallow = ['127.0.0.0/8']\n", 'own.toml: guard: allow takes an exact "ip:port"'),
         (b"[guard]\nallow = ['localhost:80']\n", 'own.toml: guard: allow takes an exact "ip:port"'),
@@ -157,7 +157,9 @@ def test_a_bundled_web_that_is_too_large_is_refused_before_it_is_built(tmp_path:
 
 
 def test_a_wrong_flag_value_is_named(tmp_path: Path) -> None:
-    assert "one of sites, any" in one_line(levada("crawl", "x.org", "--scope", "both", cwd=tmp_path), 2)
+    assert '--scope must be "sites" or "any", not "both"' in one_line(
+        levada("crawl", "x.org", "--scope", "both", cwd=tmp_path), 2
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,13 +18,12 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterable, MutableSequence, Sequence
-from operator import mul
 
 import msgspec
 
 from levada.core.hashing import drawn
 from levada.core.records import Outcome, PageKind, PageRecord, Signals, Visit
-from levada.freshness.rates import RATES, WORST, observe, observe_first, posterior
+from levada.freshness.rates import RATES, WORST, chance_unchanged, observe, observe_first, posterior
 from levada.freshness.signals import MANY, SignalSource, is_small, noise, tally, trust, unannounced
 from levada.freshness.value import Scale, profile
 
@@ -56,15 +55,9 @@ PAGES_HERE = 10.0  # the weight of the web in the prior for a site, in pages
 EAGER = 1.25  # planned visits per possible visit: a page is always due, and no fetch is left over
 
 
-# Before any visit: a third of the pages never change, the others most likely once in some twenty days, give or take a
-# factor of ten. So one visit is not enough to show that a page changes every few minutes.
-_NEVER, _USUAL, _TENFOLD = 0.35, 1 / (20 * 86400.0), 2.3
-
-
 def imagined(rates: Sequence[float]) -> list[float]:
     """The initial prior: what pages of the web are like before the first visit."""
-    weights = [math.exp(-0.5 * (math.log(rate / _USUAL) / _TENFOLD) ** 2) for rate in rates[1:]]
-    return [_NEVER, *((1.0 - _NEVER) * weight / sum(weights) for weight in weights)]
+    return [0.3, *(0.7 / (len(rates) - 1) for _ in rates[1:])]
 
 
 def write_prior(
@@ -138,9 +131,8 @@ def price_for(sums: Sequence[float], kinds: int, prices: Sequence[float], visits
 
 
 _ANOTHER_EVERY = 2  # visits: after this many, another page of the sample is weighed again, in turn
-_ROUNDS = 10  # through the sample at the start: then the prior and the estimates agree within a point
 _NEW_ALIKE = 16  # new pages of a site that share one computation
-_STEPS = 32  # of elapsed time per doubling, in the table of chances
+_FEW = 500  # pages whose average is within a per cent of that of all
 _FRESHLY_MADE = 60.0  # seconds: a younger page was generated for the request, and its date says nothing
 _COMPARED = (Outcome.FIRST, Outcome.UNCHANGED, Outcome.CHANGED)
 
@@ -190,7 +182,6 @@ class PageEstimates:
         self._members: dict[int, Member] = {}
         self._ring: list[int] = []
         self._turn = 0
-        self._unchanged: dict[int, list[float]] = {}  # by the step of the elapsed time, for each rate
 
     @property
     def pages(self) -> int:
@@ -236,7 +227,7 @@ class PageEstimates:
         return evidence, probabilities
 
     def learn(self, pages: Iterable[PageRecord], one_in: int) -> None:
-        """Start from these pages, a sample of one in `one_in`."""
+        """Start from these pages, a sample of one in `one_in`; a second pass uses the sums of the first."""
         self.one_in = one_in
         for page in pages:
             compared = [visit for visit in page.history if visit.outcome in _COMPARED]
@@ -244,7 +235,6 @@ class PageEstimates:
                 self._weigh_member(page, compared[-1], evidence_of(page.memory), before=compared[:-1])
                 if page.told:
                     self.hinted(page, page.told)
-        self._settle()
         for _ in self._ring[:]:
             self._weigh_another()
 
@@ -256,24 +246,14 @@ class PageEstimates:
     def share(self, now: float) -> float | None:
         if not self._ring:
             return None
+        rates, kinds = self.scale.rates, self.kinds
+        pages = self._few()
         current = 0.0
-        for member in self._members.values():
+        for member in map(self._members.__getitem__, pages):
             silence = 1.0 if member.hinted else member.site.unannounced
-            unchanged = self._chances(silence * (now - member.at))
-            current += (1.0 - member.hinted) * sum(map(mul, unchanged, member.probabilities))
-        return current / len(self._ring)
-
-    def _chances(self, elapsed: float) -> list[float]:
-        """For each rate, the probability that a page has not changed for these seconds, rounded to two per cent.
-
-        The share is needed once a second, and pages are many: so each row is computed once.
-        """
-        step = round(_STEPS * math.log2(elapsed)) if elapsed > 1.0 else 0
-        row = self._unchanged.get(step)
-        if row is None:
-            elapsed = 2.0 ** (step / _STEPS) if step else 0.0
-            row = self._unchanged[step] = [math.exp(-rate * elapsed) for rate in self.scale.rates]
-        return row
+            elapsed = silence * max(0.0, now - member.at)
+            current += (1.0 - member.hinted) * chance_unchanged(member.probabilities[:kinds], rates, elapsed)
+        return current / len(pages)
 
     def hinted(self, page: PageRecord, signals: Signals) -> float:
         """Take a hint; returns the probability that the page changed since its last visit."""
@@ -284,6 +264,13 @@ class PageEstimates:
         if member := self._members.get(page.id):
             member.hinted = hinted
         return hinted
+
+    def _few(self) -> list[int]:
+        """The sample or a part of it: their average is needed several times a second."""
+        one_in = self.one_in
+        while len(self._ring) * self.one_in > _FEW * one_in:
+            one_in *= 2
+        return [page_id for page_id in self._ring if drawn(page_id, one_in)] or self._ring
 
     def _evidence(self, page: PageRecord, visit: Visit, modified: float | None) -> list[float]:
         rates = self.scale.rates
@@ -352,9 +339,11 @@ class PageEstimates:
 
     def _weigh(self, member: Member) -> None:
         scale = self.scale
+        prior = [0.0] * self.kinds
+        write_prior(prior, self.sums, member.site.sums, self._imagined)
         weigh(
             member.evidence,
-            self._prior_of(member.site),
+            prior,
             scale.intervals,
             scale.worths,
             scale.prices,
@@ -367,26 +356,9 @@ class PageEstimates:
         )
 
     def _prior(self, site: str) -> list[float]:
-        return self._prior_of(self.site(site))
-
-    def _prior_of(self, site: SiteSums) -> list[float]:
         prior = [0.0] * self.kinds
-        write_prior(prior, self.sums, site.sums, self._imagined)
+        write_prior(prior, self.sums, self.site(site).sums, self._imagined)
         return prior
-
-    def _settle(self) -> None:
-        """Let the prior and the probabilities agree, as they come to do during a crawl."""
-        likely = [(each, [math.exp(value) for value in each.evidence]) for each in self.members() if any(each.evidence)]
-        for _ in range(_ROUNDS):
-            priors = {id(site): self._prior_of(site) for site in self._sites.values()}
-            for member, chances in likely:
-                joint = list(map(mul, priors[id(member.site)], chances))
-                total = sum(joint)
-                for k, value in enumerate(joint):
-                    more = value / total - member.share[k]
-                    member.share[k] += more
-                    self.sums[k] += more
-                    member.site.sums[k] += more
 
     def _join(self, page: PageRecord) -> Member:
         site = self._sites.get(page.site)

@@ -25,11 +25,7 @@ RATES: tuple[float, ...] = (
 
 _LEAST_CHANCE = 1e-8  # of an observation that a rate cannot explain: no rate is ever ruled out
 WORST = -40.0  # the least evidence of a rate
-# A false date is anything from a minute to ten years, evenly over the logarithm.
 _MADE_UP = math.log(10 * 365.0 * 1440.0)
-# So many of the true dates say only that nothing changed since, because the page was made or written anew then: of
-# the first dates of pages, and of those that come with a change.
-_MADE_THEN, _WRITTEN_ANEW = 0.3, 0.1
 
 
 def observe(
@@ -54,9 +50,8 @@ def observe(
         likely = still
         if changed:
             likely = 1.0 - still * (1.0 - noise)
-        if dated:  # both as densities over the logarithm of the stated age
-            since = math.exp(-rate * age) * (_WRITTEN_ANEW * likely + (1.0 - _WRITTEN_ANEW) * rate * age)
-            likely = trust * since + (1.0 - trust) / _MADE_UP * likely
+        if dated:  # both as densities of the stated time
+            likely = trust * rate * elapsed * math.exp(-rate * age) + (1.0 - trust) * likely
         evidence[k] = keep * evidence[k] + math.log(max(likely, _LEAST_CHANCE))
     _level(evidence)
 
@@ -64,11 +59,12 @@ def observe(
 def observe_first(evidence: MutableSequence[float], rates: Sequence[float], age: float, trust: float) -> None:
     """Add the Last-Modified of the first visit, `age` seconds ago.
 
-    It dates the last change, or the page itself: then it says only that nothing changed since.
+    A false date is anything from a minute to ten years, evenly over the logarithm. A page that never changes was
+    created at some time: it counts like the slowest page that changes.
     """
     for k in range(len(rates)):
-        changes = rates[k] * age
-        likely = math.exp(-changes) * (_MADE_THEN + (1.0 - _MADE_THEN) * changes)
+        changes = max(rates[k], rates[1]) * age
+        likely = changes * math.exp(-changes)
         evidence[k] = math.log(max(trust * likely + (1.0 - trust) / _MADE_UP, _LEAST_CHANCE))
     _level(evidence)
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+MISSING = (0, 0)  # the mark of a file that is not there, as in a folder that was deleted
+
 _SECTIONS = frozenset({"budget", "guard", "politeness", "revisit"})
 _KEYS = frozenset(
     {
@@ -65,7 +67,7 @@ class SettingsFollower:
     def poll(self) -> Settings | None:
         """The settings to run with from now on, if they changed since the last look."""
         mark = self._folder.settings_mark()
-        if mark == self._mark:
+        if mark in (self._mark, MISSING):
             return None
         self._mark = mark
         try:
