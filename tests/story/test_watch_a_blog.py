@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(240)
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "watch-a-blog.md").read_text(encoding="utf-8")
 BLOG, MAIL = "https://blog.example.org", "mail.example.org:587"
-AN_HOUR_IN_SECONDS = 3_600.0  # so fast is the clock, as nobody waits for the hour of the crontab
+A_DAY_PER_SECOND = 86_400.0  # so fast is the clock: a day passes in a second, and every page is due again
 PAGE = "<!doctype html><title>{title}</title><main><h1>{title}</h1><p>{text}</p><p>{more}</p></main>"
 MORE = "Every Saturday we walk along the old channels above the valley and write down what we have seen there."
 
@@ -71,7 +71,7 @@ def allowed(home: Path, *places: str) -> None:
     """The guide's lines for a blog and a mail server of one's own network."""
     (line,) = re.findall(r'^allow = \["[\d.]+:\d+"\]$', GUIDE, re.MULTILINE)
     names = ", ".join(f'"{each}"' for each in places)
-    clock = f"[clock]\nspeed = {AN_HOUR_IN_SECONDS}\n"
+    clock = f"[clock]\nspeed = {A_DAY_PER_SECOND}\n"
     (home / "levada.toml").write_text(f"[guard]\n{line.partition('[')[0]}[{names}]\n{clock}", encoding="utf-8")
 
 
