@@ -21,13 +21,14 @@ from levada.core.plugins import GROUPS
 from levada.core.reasons import Reason
 from levada.core.reports import Report
 from levada.core.settings import Settings, parse_settings
+from levada.core.site_rules.section import SiteSettings
 from levada.export.rows import ExportRow
 from tests.house.tree import HOUSE, TEXTS, fenced
 
 DOCS = HOUSE / "docs"
 PROGRAM: Any = typer.main.get_command(app)
 COMMANDS: dict[str, Any] = dict(PROGRAM.commands)
-SECTIONS = {field.name: field.type for field in msgspec.structs.fields(Settings)}
+SECTIONS = {field.name: field.type for field in msgspec.structs.fields(Settings) if field.name != "site"}
 
 _LINK = re.compile(r"(?<!`)!?\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -138,6 +139,14 @@ def test_every_setting_is_described_with_its_default(section: str) -> None:
     }
     defaults = msgspec.to_builtins(SECTIONS[section]())
     assert told == {key: list(value) if isinstance(value, tuple) else value for key, value in defaults.items()}
+
+
+def test_every_key_of_a_site_rule_is_described_with_an_example() -> None:
+    rows = _ROW.findall(chapter(DOCS / "settings.md", "[[site]]"))
+    assert [key for key, _ in rows] == [field.name for field in msgspec.structs.fields(SiteSettings)]
+    for key, value in rows[1:]:
+        table = parse_settings(f"[[site]]\nmatch = {rows[0][1]}\n{key} = {value}\n", "the docs").site[0]
+        assert getattr(table, key) is not None
 
 
 def test_no_section_is_described_that_is_not_there() -> None:

@@ -10,6 +10,7 @@ from enum import IntEnum, IntFlag, StrEnum
 import msgspec
 
 from levada.core.reasons import Reason
+from levada.core.site_rules.visit import ReadingRule, RequestRule
 
 
 class PageKind(StrEnum):
@@ -187,6 +188,7 @@ class Request(msgspec.Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()  # with an Accept-Encoding, the body is not decoded
     keep_bytes: int | None = None  # read and keep at most this many; None: the fetcher's limits
     body: bytes | None = None  # sent by POST; None: GET
+    rule: RequestRule | None = None  # what the rules of the site say, beside headers
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -220,6 +222,7 @@ class RawPage(msgspec.Struct, frozen=True, array_like=True):
     kind: PageKind = PageKind.PAGE
     known_text: bytes | None = None  # text digest of the stored version: if it is the same, nothing is compressed
     noindex: bool = False  # the headers of the answer ask for it
+    rule: ReadingRule | None = None  # what the rules of the site say
 
 
 class ReadPage(msgspec.Struct, frozen=True, kw_only=True):

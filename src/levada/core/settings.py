@@ -20,6 +20,7 @@ from msgspec import Meta
 
 from levada.core.errors import PluginError, SettingsError
 from levada.core.plugins import check_names
+from levada.core.site_rules.section import RULE_TYPES, SiteSettings, doubled
 
 log = logging.getLogger(__name__)
 
@@ -234,9 +235,11 @@ class Settings(_Section, frozen=True):
     stages: StagesSettings = StagesSettings()
     notify: NotifySettings = NotifySettings()
     clock: ClockSettings = ClockSettings()
+    site: tuple[SiteSettings, ...] = ()  # rules of sites, by what they match
     plugins: dict[str, dict[str, Any]] = {}  # the options of plug-ins, by name
 
     def __post_init__(self) -> None:
+        _check_matches(self.site)
         if not self.revisit.floor <= self.revisit.first <= self.revisit.ceiling:
             raise ValueError("revisit needs floor <= first <= ceiling")
         stages, slots, children = self.stages, self.fetch.slots, self.parse.children
@@ -258,8 +261,13 @@ class Settings(_Section, frozen=True):
 
     def replace(self, values: Mapping[str, Any]) -> Settings:
         """The same with other values, by `section.key`."""
+        rules = {name: value for name, value in values.items() if name.startswith("site.")}
         sections: dict[str, Any] = msgspec.to_builtins(self)
+        if rules:
+            sections["site"] = nested_values(values_of(self) | check_rules(rules))["site"]
         for name, value in values.items():
+            if name in rules:
+                continue
             section, dot, key = name.partition(".")
             if not dot or not isinstance(sections.setdefault(section, {}), dict):
                 raise SettingsError(f"a setting is named section.key, such as budget.per_hour, not {name!r}")
@@ -329,8 +337,14 @@ def checked_values(values: dict[str, Any], where: str, *, names: bool = True) ->
         sections = msgspec.convert(values, _alone(), strict=True)
         if names:
             check_names(sections)
+        _check_matches(getattr(sections, "site", ()))
     plain = msgspec.to_builtins(sections)
-    return flat_values({name: {key: plain[name][key] for key in section} for name, section in values.items()})
+    return flat_values(
+        {
+            name: plain[name] if name == "site" else {key: plain[name][key] for key in section}
+            for name, section in values.items()
+        }
+    )
 
 
 def combined_settings(values: Mapping[str, Any], where: str) -> Settings:
@@ -339,10 +353,25 @@ def combined_settings(values: Mapping[str, Any], where: str) -> Settings:
         return msgspec.convert(nested_values(values), Settings)
 
 
-def flat_values(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Values by `section.key`, and the options of plug-ins by `plugins.name.option`."""
+def check_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of site rules by `site.match.key`, checked; the matches as they are kept."""
+    tables = nested_values(rules).get("site", [])
+    return checked_values({"site": tables}, "")
+
+
+def _check_matches(sites: tuple[SiteSettings, ...]) -> None:
+    if twice := doubled(each.match for each in sites):
+        raise msgspec.ValidationError(f'two [[site]] tables have match = "{twice}": put them together')
+
+
+def flat_values(sections: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by `section.key`, site rules by `site.match.key`, options of plug-ins by `plugins.name.option`."""
     found: dict[str, Any] = {}
     for section, values in sections.items():
+        if section == "site":
+            for table in values:
+                found |= {f"site.{table['match']}.{key}": each for key, each in table.items() if key != "match"}
+            continue
         for key, value in values.items():
             if section == "plugins":
                 found |= {f"plugins.{key}.{option}": each for option, each in value.items()}
@@ -354,13 +383,20 @@ def flat_values(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 def nested_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """The reverse of `flat_values`."""
     sections: dict[str, Any] = {}
+    tables: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
         section, _, key = name.partition(".")
+        if section == "site":
+            match, _, key = key.rpartition(".")
+            tables.setdefault(match, {"match": match})[key] = value
+            continue
         place = sections.setdefault(section, {})
         if section == "plugins":
             plugin, _, key = key.rpartition(".")
             place = place.setdefault(plugin, {})
         place[key] = value
+    if tables:
+        sections["site"] = list(tables.values())
     return sections
 
 
@@ -418,12 +454,24 @@ def _with_new_keys(values: dict[str, Any], where: str) -> tuple[dict[str, Any], 
 def _refuse_unknown(values: dict[str, Any], where: str) -> None:
     sections = {field.name: field.type for field in msgspec.structs.fields(Settings)}
     for name, section in values.items():
+        if name == "site":
+            _refuse_unknown_rules(section, where)
+            continue
         what = f"section {name!r}" if isinstance(section, dict) else f"key {name!r} outside the sections"
         _refuse_key(name, list(sections), where, what)
         if isinstance(section, dict) and name != "plugins":
             known = [field.name for field in msgspec.structs.fields(sections[name])]
             for key in section:
                 _refuse_key(key, known, f"{where}, [{name}]", f"key {key!r}")
+
+
+def _refuse_unknown_rules(tables: Any, where: str) -> None:
+    if not isinstance(tables, list | tuple) or not all(isinstance(table, dict) for table in tables):
+        raise SettingsError(f"{where}: rules of sites are tables: write [[site]], with two brackets")
+    for table in tables:
+        for key in table:
+            known = ["match", *RULE_TYPES]
+            _refuse_key(key, known, f'{where}, [[site]] "{table.get("match", "")}"', f"key {key!r}")
 
 
 def _refuse_key(key: str, known: list[str], where: str, what: str) -> None:
@@ -445,7 +493,7 @@ def _readable(message: str) -> str:
     """`Expected `int` >= 1 - at `$.fetch.slots`` -> `fetch.slots: expected a whole number >= 1`."""
     said, _, place = message.partition(" - at `$.")
     for kind, word in _KINDS.items():
-        said = said.replace(f"`{kind}`", word)
+        said = said.replace(f"`{kind}`", word).replace(f"`{kind} | null`", word)
     said, place = said.replace("`", ""), place.rstrip("`")
     if choices := _choices(place):
         wrong = said.removeprefix("Invalid enum value ")

@@ -13,6 +13,7 @@ from itertools import chain, filterfalse
 from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, FoundUrl, Link, PageKind, PageRecord, Refusal
 from levada.core.settings import CrawlSettings
+from levada.core.site_rules.rules import NO_RULES, SiteRules
 from levada.pages.urls import TrapLimits, front_page, site_of, trap
 
 # The urgency of a page never visited, besides its depth: a feed lists what is new, a sitemap everything.
@@ -43,8 +44,10 @@ class LinkFilter:
         admitted: Iterable[str],
         closes: Callable[[str], bool] = lambda url: False,
         most_known: int = 200_000,
+        *,
+        rules: SiteRules = NO_RULES,
     ) -> None:
-        self.settings_changed(settings)
+        self.settings_changed(settings, rules)
         self.admitted = set(admitted)
         self._closes = closes
         self._fronts: set[str] = set()
@@ -52,9 +55,10 @@ class LinkFilter:
         self._reported: set[str] = set()  # refusals: the menu of every page may have the same ones
         self._most_known = most_known
 
-    def settings_changed(self, settings: CrawlSettings) -> None:
+    def settings_changed(self, settings: CrawlSettings, rules: SiteRules) -> None:
         """Use these from now on. Links that were refused before are judged anew when a page has them again."""
         self._settings = settings
+        self.rules = rules
         self._limits = TrapLimits(max_length=settings.max_url_length, max_depth=settings.max_depth)
 
     def select(

@@ -84,8 +84,9 @@ class LocalTransport(Transport):
 
     async def visit(self, lease: Lease, refused: Reason | None) -> None:
         """Make the whole visit and add its result to the next commit."""
+        rule = self._scheduler.rules.visit_rule(lease.page.url)
         if refused is None:
-            fetched = await self._visitor.fetch(lease)
+            fetched = await self._visitor.fetch(lease, rule)
         else:
             fetched = Fetched(lease, self._clock.now(), refused=refused)
         if not await self._scheduler.answered(fetched):
@@ -96,7 +97,7 @@ class LocalTransport(Transport):
         self._slots.end()
         self._parsing += 1
         self._scheduler.pump()
-        visited = await self._visitor.read(fetched)
+        visited = await self._visitor.read(fetched, rule)
         self._progress.answered(visited)
         result = await self._commits.decide(visited)
         self._parsing -= 1

@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from levada.core.reasons import Reason
 from levada.core.records import Lease, Response
+from levada.core.site_rules.visit import VisitRule
 from levada.crawl.visits import Visited
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ class ToFetch(_Message, frozen=True, array_like=True, kw_only=True):
     """Pages to fetch now."""
 
     leases: Annotated[tuple[Lease, ...], _Many]
+    rules: dict[int, VisitRule] = {}  # by token, of those that the rules of their site say something about
 
 
 class ToStore(_Message, frozen=True, array_like=True, kw_only=True):

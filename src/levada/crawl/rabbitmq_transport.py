@@ -23,6 +23,8 @@ from levada.core.reasons import Reason
 from levada.core.records import Lease, Response, VisitResult
 from levada.core.reports import StageView
 from levada.core.settings import Settings
+from levada.core.site_rules.rules import SiteRules
+from levada.core.site_rules.visit import NO_RULE, VisitRule
 from levada.crawl.commits import CommitPorts, Commits
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.hooks import PageHooks
@@ -178,12 +180,18 @@ class RabbitmqTransport(Transport):
         """Send the ready pages; False if the queue is full or the broker is away."""
         while self._ready and not (self._ending or self._scheduler.paused):
             part, self._ready = self._ready[:_PAGES], self._ready[_PAGES:]
-            message = ToFetch(collection=self._queues.collection, leases=tuple(part))
+            message = ToFetch(collection=self._queues.collection, leases=tuple(part), rules=self._rules_of(part))
             if not await self._publish(self._queues.fetch, _encode(message)):
                 self._ready = [*part, *self._ready]
                 return False
             self.handed_out += len(part)
         return True
+
+    def _rules_of(self, leases: Sequence[Lease]) -> dict[int, VisitRule]:
+        if not (rules := self._scheduler.rules):
+            return {}
+        found = ((lease.token, rules.visit_rule(lease.page.url)) for lease in leases)
+        return {token: rule for token, rule in found if rule is not NO_RULE}
 
     async def _send_refused(self) -> bool:
         while self._refused:
@@ -234,7 +242,9 @@ class FetchWorker:
         valid = [] if again else [lease for lease in message.leases if lease.expires_at > now]
         tokens = {lease.token for lease in valid}
         await self._answer([FetchAnswer(lease.token, None) for lease in message.leases if lease.token not in tokens])
-        pending = {asyncio.ensure_future(self._visit(lease)) for lease in valid}
+        pending = {
+            asyncio.ensure_future(self._visit(lease, message.rules.get(lease.token, NO_RULE))) for lease in valid
+        }
         try:
             while pending:
                 done, pending = await asyncio.wait(pending, timeout=_FLUSH_SECONDS)
@@ -243,8 +253,8 @@ class FetchWorker:
             for task in pending:
                 task.cancel()
 
-    async def _visit(self, lease: Lease) -> Visited:
-        return without_body(await self._visitor.read(await self._visitor.fetch(lease)))
+    async def _visit(self, lease: Lease, rule: VisitRule) -> Visited:
+        return without_body(await self._visitor.read(await self._visitor.fetch(lease, rule), rule))
 
     async def _send_done(self, visits: Sequence[Visited]) -> None:
         """Send visits to the catalog first: only what can no longer get lost counts as answered."""
@@ -282,7 +292,7 @@ class CatalogWorker:
         self._settings = settings
         self._collection = collection
         self._executor = executor
-        self._link_filter = LinkFilter(settings.crawl, ())
+        self._link_filter = LinkFilter(settings.crawl, (), rules=SiteRules(settings.site))
         self._commits = Commits(ports, settings, executor, self._link_filter, self._committed, hooks)
         self._sites_until: dict[str, float] = {}
         self._waiting: dict[int, asyncio.Future[VisitResult | None]] = {}

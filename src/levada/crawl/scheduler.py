@@ -24,6 +24,7 @@ from levada.core.reasons import Reason
 from levada.core.records import CollectionStats, Lease, PlanSelection, Signals
 from levada.core.reports import StageSummary, StageView
 from levada.core.settings import Settings
+from levada.core.site_rules.rules import SiteRules
 from levada.crawl.checks import CheckStep
 from levada.crawl.commands import CommandStep
 from levada.crawl.commits import CrawlPorts
@@ -170,7 +171,9 @@ class Scheduler:
         )
         sites = ports.sites.sites()
         admitted = (record.site for record in sites if record.admitted and not record.dropped)
-        self.link_filter = LinkFilter(settings.crawl, admitted, lambda url: self._robots.closes(url))
+        self.link_filter = LinkFilter(
+            settings.crawl, admitted, lambda url: self._robots.closes(url), rules=SiteRules(settings.site)
+        )
         self._sites = SiteCache(ports.sites, executor, settings.politeness, self.link_filter.admitted)
         self._robots = RobotsCache(ports.fetcher, self._sites, self._clock, settings.politeness, self._read_robots)
         self._more_there = True  # the last lease call returned pages: another may return more
@@ -213,6 +216,11 @@ class Scheduler:
         self._alarm: asyncio.Task[None] | None = None
         self._alarm_at = float("inf")
         transport.attach(self)
+
+    @property
+    def rules(self) -> SiteRules:
+        """The rules of sites that hold now."""
+        return self.link_filter.rules
 
     @property
     def paused(self) -> bool:
@@ -275,7 +283,7 @@ class Scheduler:
         self._robots.settings_changed(now.politeness)
         if now.guard != before.guard:
             self._robots.forget_troubles()
-        self.link_filter.settings_changed(now.crawl)
+        self.link_filter.settings_changed(now.crawl, SiteRules(now.site))
         self._transport.settings_changed(now)
         self.progress.estimates = self.ports.policy.estimates
         self.pump()

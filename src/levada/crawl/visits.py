@@ -16,6 +16,7 @@ from levada.core.plugins import note_failure
 from levada.core.protocols import Clock, Fetcher, Parser, RevisitPolicy
 from levada.core.reasons import Reason
 from levada.core.records import Lease, PageKind, PageRecord, ParsedPage, RawPage, Request, Response
+from levada.core.site_rules.visit import NO_RULE, ReadingRule, RequestRule, VisitRule
 from levada.pages.change import answer_mark, was_noindex
 from levada.pages.robots import header_directives
 
@@ -40,8 +41,8 @@ class Visited(msgspec.Struct, frozen=True):
     killed_parser: Reason | None = None
 
 
-async def parse_if_new(fetched: Fetched, parser: Parser, agent: str) -> Visited:
-    """Parse an answer if its content is new; `agent` is whose robots directives count."""
+async def parse_if_new(fetched: Fetched, parser: Parser, agent: str, rule: ReadingRule | None = None) -> Visited:
+    """Parse an answer by the rule if its content is new; `agent` is whose robots directives count."""
     response = fetched.response
     if response is None or response.reason is not None or not 200 <= response.status < 300:
         return Visited(fetched)
@@ -54,7 +55,7 @@ async def parse_if_new(fetched: Fetched, parser: Parser, agent: str) -> Visited:
     if digest == page.body_digest and not may_ask_anew:
         return Visited(fetched, digest)
     kind = response.header("content-type") or ""
-    raw = RawPage(page.url, response.body, kind, page.kind, page.text_digest, noindex)
+    raw = RawPage(page.url, response.body, kind, page.kind, page.text_digest, noindex, rule)
     try:
         parsed = await parser.parse(raw)
     except ParserDied as death:
@@ -81,14 +82,14 @@ class Visitor:
         self._policy = policy
         self._clock = clock
 
-    async def fetch(self, lease: Lease) -> Fetched:
-        """Fetch the page, conditionally if it is stored."""
+    async def fetch(self, lease: Lease, rule: VisitRule = NO_RULE) -> Fetched:
+        """Fetch the page by its rule, conditionally if it is stored."""
         page = lease.page
         try:
             conditions = _conditions(page)
             if conditions and self._policy.wants_full_fetch(page):
                 conditions = ()
-            response = await self._fetcher.fetch(Request(page.url, conditions))
+            response = await self._fetcher.fetch(_request(page.url, conditions, rule.request))
             return Fetched(lease, self._clock.now(), response)
         except StoreError:
             raise
@@ -96,15 +97,19 @@ class Visitor:
             log.exception("fetching %s", page.url)
             return Fetched(lease, self._clock.now(), refused=Reason.INTERNAL)
 
-    async def read(self, fetched: Fetched) -> Visited:
-        """Parse the answer if its content is new."""
+    async def read(self, fetched: Fetched, rule: VisitRule = NO_RULE) -> Visited:
+        """Parse the answer by the rule of the page if its content is new."""
         try:
-            return await parse_if_new(fetched, self._parser, self.agent)
+            return await parse_if_new(fetched, self._parser, self.agent, rule.reading)
         except LevadaError:
             raise
         except Exception:
             log.exception("reading %s", fetched.lease.page.url)
             return Visited(Fetched(fetched.lease, fetched.at, refused=Reason.INTERNAL))
+
+
+def _request(url: str, conditions: tuple[tuple[str, str], ...], rule: RequestRule | None) -> Request:
+    return Request(url, conditions) if rule is None else Request(url, (*rule.headers, *conditions), rule=rule)
 
 
 def _conditions(page: PageRecord) -> tuple[tuple[str, str], ...]:

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 MISSING = (0, 0)  # the mark of a file that is not there, as in a folder that was deleted
 
-_SECTIONS = frozenset({"budget", "guard", "politeness", "revisit"})
+_SECTIONS = frozenset({"budget", "guard", "politeness", "revisit", "site"})
 _KEYS = frozenset(
     {
         "crawl.max_depth",
@@ -74,11 +74,14 @@ class SettingsFollower:
             now = resolve(self._folder.kept_settings(), Given(), os.environ)
             kept = {key: each.value for key, each in now.kept.items()}
             wanted = {key: value for key, value in (now.base | kept).items() if value != self._values.get(key)}
+            gone = {key for key in self._values if key.startswith("site.") and key not in (now.base | kept)}
             possible = {key for key in wanted if takes_effect_at_once(key) and key not in now.environment}
             self._tell({key: value for key, value in wanted.items() if key not in possible}, now.environment)
-            if not possible:
+            if not possible and not gone:
                 return None
             values = self._values | {key: wanted[key] for key in possible}
+            for key in gone:
+                del values[key]
             settings = combined_settings(values, "")
         except LevadaError as error:
             log.warning("the settings of the crawl stay as they are: %s", error)

@@ -55,7 +55,7 @@ def change_of(key: str, before: Any, value: Any, kept: bool, by: str) -> Setting
 
 def read_kept(content: bytes, where: str) -> dict[str, KeptValue]:
     """The kept values by `section.key`; raises a `msgspec.MsgspecError` or `SettingsError` if it is damaged."""
-    sections = msgspec.json.decode(content, type=dict[str, dict[str, Any]])
+    sections = msgspec.json.decode(content, type=dict[str, dict[str, Any] | list[dict[str, Any]]])
     sources = sections.pop("kept", None)
     values = checked_values(sections, where, names=False)
     if sources is None:

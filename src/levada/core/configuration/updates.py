@@ -8,7 +8,7 @@ from typing import Any
 from levada.core.clock import SystemClock
 from levada.core.configuration.kept import KeptValue, SettingChange, change_of
 from levada.core.configuration.layers import Configuration, Given, resolve, user_file, without_removed
-from levada.core.configuration.values import check_name, check_values, names_in_order
+from levada.core.configuration.values import check_name, check_values, kept_name, names_in_order
 from levada.core.settings import Settings, values_of
 
 
@@ -39,7 +39,8 @@ def kept_after(
             own[key] = value, by
         elif key in held:
             del held[key]
-    for key in [key for key in held if key not in wanted]:  # an option of a plug-in that is not there any more
+    # An option of a plug-in or a rule that is not there any more; not one that came after the caller looked.
+    for key in [key for key in held if key not in wanted and (seen is None or key in seen.values)]:
         del held[key]
     return _kept(held, own, kept, now)
 
@@ -53,6 +54,7 @@ def kept_with(
     """
     for key in changes:
         check_name(key)
+    changes = {kept_name(key): value for key, value in changes.items()}
     now = resolve(kept, Given(), {})  # not of the environment: it may be another one when the crawl runs
     values = check_values({key: value for key, value in changes.items() if value is not None}, "")
     held = {key: each for key, each in kept.items() if key not in changes or key in values}

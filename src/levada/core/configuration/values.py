@@ -11,10 +11,12 @@ import msgspec
 
 from levada.core.errors import SettingsError
 from levada.core.settings import Settings, checked_values
+from levada.core.site_rules.section import RULE_TYPES, tidy_match
 from levada.core.suggestions import near_names
 
 MASK = "****"
 _OPTION = re.compile(r"plugins\.[^=]+\.[^.=]+")
+_RULE = re.compile(r"site\.([^=]+)\.([^.=]+)")
 _PASSWORD_OF_URL = re.compile(r"(?<=://)([^:/@\s]*):[^@\s]*(?=@)")
 _PASSWORD_OF_DSN = re.compile(r"(?i)\b((?:password|sslpassword)\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)")
 _SECRET_NAME = re.compile(r"(?i)password|passwd|secret|token|api_?key|credential")
@@ -26,19 +28,38 @@ def setting_types() -> dict[str, Any]:
     """The type of every setting by `section.key`; the options of plug-ins have none."""
     found = {}
     for section in msgspec.structs.fields(Settings):
-        for key in msgspec.structs.fields(section.type) if section.name != "plugins" else ():
+        for key in msgspec.structs.fields(section.type) if section.name not in ("plugins", "site") else ():
             found[f"{section.name}.{key.name}"] = key.type
     return found
 
 
 def is_setting(name: str) -> bool:
-    return name in setting_types() or bool(_OPTION.fullmatch(name))
+    return name in setting_types() or bool(_OPTION.fullmatch(name)) or _rule_key(name) in RULE_TYPES
+
+
+def kept_name(name: str) -> str:
+    """The name under which a setting is kept: that of a site rule has its match as it is kept."""
+    found = _RULE.fullmatch(name)
+    if found is None:
+        return name
+    try:
+        return f"site.{tidy_match(found[1])}.{found[2]}"
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+
+
+def _rule_key(name: str) -> str:
+    """The key of a site rule that is named `site.match.key`; "" if it is none."""
+    found = _RULE.fullmatch(name)
+    return found[2] if found else ""
 
 
 def check_name(name: str) -> None:
     """`SettingsError` with the nearest name unless there is such a setting."""
     if is_setting(name):
         return
+    if key := _rule_key(name):
+        raise SettingsError(f"a rule of a site has no key {key[:100]!r}: {near_names(key, RULE_TYPES)}")
     names = setting_types()
     own = [each for each in names if each.partition(".")[2] == name]  # the section is missing
     hint = f"did you mean {' or '.join(own)}?" if own else near_names(name, names)
@@ -48,7 +69,7 @@ def check_name(name: str) -> None:
 def parse_value(name: str, text: str) -> Any:
     """The value of a setting that was typed: `2`, `true`, `any`, or a list such as `["a", "b"]` or `a,b`."""
     check_name(name)
-    kind = _plain(setting_types().get(name))
+    kind = _plain(setting_types().get(name) or _without_none(RULE_TYPES.get(_rule_key(name))))
     if kind is None:
         return _option(text)
     if kind is bool:
@@ -60,6 +81,10 @@ def parse_value(name: str, text: str) -> Any:
     if get_origin(kind) is dict:
         return _toml(name, text, 'a table such as {"https://example.org/news/" = 5}')
     return _unquoted(text)
+
+
+def _without_none(kind: Any) -> Any:
+    return next((each for each in get_args(kind) if each is not type(None)), kind)
 
 
 def _plain(kind: Any) -> Any:
@@ -144,7 +169,7 @@ def masked(name: str, value: Any) -> Any:
         return {key: masked(f"{name}.{key}", each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [masked(name, each) for each in value]
-    if name.startswith("plugins.") and value and _SECRET_NAME.search(name.rpartition(".")[2]):
+    if name.startswith(("plugins.", "site.")) and value and _SECRET_NAME.search(name.rpartition(".")[2]):
         return MASK
     if isinstance(value, str):
         value = _PASSWORD_OF_URL.sub(rf"\1:{MASK}", value)

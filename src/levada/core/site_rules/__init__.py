@@ -1,0 +1,1 @@
+"""Rules of sites: `[[site]]` tables of the settings, matched by host and path."""

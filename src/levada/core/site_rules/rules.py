@@ -1,0 +1,135 @@
+"""Compiled rules: which rule holds for an address.
+
+The most specific table wins, key by key: an exact host before `*.example.org` before `*`, and of the same host the
+longest path. Without rules, `rule_for` costs one look at an empty dict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from levada.core.site_rules.section import RULE_TYPES, SiteSettings
+from levada.core.site_rules.visit import NO_RULE, RequestRule, VisitRule
+
+
+class SiteRule(msgspec.Struct, frozen=True):
+    """The rule of an address: every key of the most specific table that has it."""
+
+    keys: SiteSettings | None = None  # None: no table matches
+    matches: tuple[str, ...] = ()  # of the tables, the most specific first
+    visit: VisitRule = NO_RULE
+
+
+_NO_RULE = SiteRule()
+
+
+class SiteRules:
+    """The rules of all sites; replaced as a whole when one changes.
+
+    >>> docs = SiteSettings(match="example.org/docs/", agent="b")
+    >>> rules = SiteRules([SiteSettings(match="example.org", agent="a"), docs])
+    >>> rules.rule_for("https://example.org/docs/intro").keys.agent
+    'b'
+    """
+
+    def __init__(self, tables: Iterable[SiteSettings] = ()) -> None:
+        self._by_site: dict[str, _Tree] = {}
+        self._tables = tuple(tables)
+
+    def __bool__(self) -> bool:
+        return bool(self._tables)
+
+    def rule_for(self, url: str) -> SiteRule:
+        """The rule of a canonical URL."""
+        if not self._tables:
+            return _NO_RULE
+        parts = url.split("/", 3)
+        if len(parts) < 3:
+            return _NO_RULE
+        return self._tree(parts[2]).rule_for(parts[3] if len(parts) > 3 else "")
+
+    def rule_of_site(self, site: str) -> SiteRule:
+        """The rule of a whole site, without those of single paths."""
+        return self._tree(site).whole if self._tables else _NO_RULE
+
+    def visit_rule(self, url: str) -> VisitRule:
+        """What goes with a visit of this URL."""
+        return self.rule_for(url).visit if self._tables else NO_RULE
+
+    def _tree(self, site: str) -> _Tree:
+        tree = self._by_site.get(site)
+        if tree is None:
+            if len(self._by_site) > _MOST_SITES:
+                self._by_site.clear()
+            tree = self._by_site[site] = _Tree(self._tables, site)
+        return tree
+
+
+_MOST_SITES = 10_000  # with a rule at hand; a crawl of any site meets many
+
+
+class _Tree:
+    """The rules of one site, by path."""
+
+    def __init__(self, tables: Sequence[SiteSettings], site: str) -> None:
+        own = [(_split(table.match), table) for table in tables]
+        fitting = [(_rank(host), path, table) for (host, path), table in own if _fits(host, site)]
+        paths = sorted({path for _, path, _ in fitting if path}, key=len, reverse=True)
+        self.whole = _combined([table for *_, table in sorted(fitting, key=_order) if not _split(table.match)[1]])
+        self._by_path = [
+            (path, _combined([table for _, start, table in sorted(fitting, key=_order) if path.startswith(start)]))
+            for path in paths
+        ]
+
+    def rule_for(self, path: str) -> SiteRule:
+        for start, rule in self._by_path:
+            if path.startswith(start):
+                return rule
+        return self.whole
+
+
+def _split(match: str) -> tuple[str, str]:
+    host, _, path = match.partition("/")
+    return host, path
+
+
+def _fits(host: str, site: str) -> bool:
+    return host in ("*", site) or (host.startswith("*.") and site.endswith(host[1:]) and len(site) >= len(host))
+
+
+def _rank(host: str) -> int:
+    """The smallest is the most specific."""
+    return 0 if not host.startswith("*") else 2_000 - len(host)
+
+
+def _order(fitting: tuple[int, str, SiteSettings]) -> tuple[int, int]:
+    rank, path, _ = fitting
+    return rank, -len(path)
+
+
+def _combined(tables: Sequence[SiteSettings]) -> SiteRule:
+    if not tables:
+        return _NO_RULE
+    values: dict[str, Any] = {}
+    for table in tables:
+        for key in RULE_TYPES:
+            if key not in values and (value := getattr(table, key)) is not None:
+                values[key] = value
+    keys = SiteSettings(match=tables[0].match, **values)
+    request = _request_rule(keys)
+    return SiteRule(keys, tuple(table.match for table in tables), VisitRule(request) if request else NO_RULE)
+
+
+def _request_rule(keys: SiteSettings) -> RequestRule | None:
+    headers = list((keys.headers or {}).items())
+    if keys.agent is not None:
+        headers.append(("User-Agent", keys.agent))
+    if keys.accept_language is not None:
+        headers.append(("Accept-Language", keys.accept_language))
+    return RequestRule(tuple(headers)) if headers else None
+
+
+NO_RULES = SiteRules()

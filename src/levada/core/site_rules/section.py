@@ -1,0 +1,91 @@
+"""`[[site]]`: one table of rules for the sites and paths that it matches.
+
+A key that a table does not have is left to less specific tables, and to the sections of the settings after them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+_Seconds = Annotated[float, Meta(gt=0, le=1e10)]
+_SecondsOrNone = Annotated[float, Meta(ge=0, le=1e10)]
+_Count = Annotated[int, Meta(ge=1)]
+_CountOrNone = Annotated[int, Meta(ge=0)]
+_Texts = tuple[Annotated[str, Meta(min_length=1, max_length=2_000)], ...]
+_HOST = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?(?::[0-9]{1,5})?|\[[0-9a-f:.]+\](?::[0-9]{1,5})?|\*")
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_OWN_HEADERS = {  # what else sets them
+    "accept-language": "accept_language",
+    "user-agent": "agent",
+}
+_NEVER = frozenset({"connection", "content-length", "host", "transfer-encoding", "upgrade"})
+
+
+class SiteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The rules of the sites and paths that `match` names; None leaves a key to others."""
+
+    match: Annotated[str, Meta(min_length=1, max_length=2_000)]  # a host, and the beginning of a path
+    agent: Annotated[str, Meta(min_length=1, max_length=300)] | None = None
+    accept_language: Annotated[str, Meta(min_length=1, max_length=300)] | None = None
+    headers: dict[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "match", tidy_match(self.match))
+        for name, text in (("agent", self.agent), ("accept_language", self.accept_language)):
+            if text is not None:
+                _check_line(name, text)
+        for name, text in (self.headers or {}).items():
+            if not _HEADER.fullmatch(name):
+                raise ValueError(f"headers: {name[:100]!r} is no name of a header")
+            if name.lower() in _OWN_HEADERS:
+                raise ValueError(f"headers: write {_OWN_HEADERS[name.lower()]} = ... instead of {name}")
+            if name.lower() in _NEVER:
+                raise ValueError(f"headers: {name} is set by the fetcher: leave it out")
+            _check_line(f"headers: {name}", text)
+
+
+def _check_line(name: str, text: str) -> None:
+    if not text.isascii() or not text.isprintable():
+        raise ValueError(f"{name} must be one line of ASCII")
+
+
+RULE_TYPES: dict[str, Any] = {
+    field.name: field.type for field in msgspec.structs.fields(SiteSettings) if field.name != "match"
+}
+"""The type of every key of a rule, in the order of the documentation."""
+
+
+def tidy_match(typed: str) -> str:
+    """A match as it is kept: a host in lower case, and a path; ValueError if it is none."""
+    text = typed.strip()
+    scheme, separator, rest = text.partition("://")
+    if separator and scheme.lower() in ("http", "https"):
+        text = rest
+    host, slash, path = text.partition("/")
+    host = _ascii(host.lower())
+    if not _HOST.fullmatch(host) or any(mark in path for mark in "*?#") or not path.isprintable():
+        raise ValueError(
+            f'match takes a host and the beginning of a path, such as "example.org/docs/" or "*.example.org", '
+            f"not {typed[:100]!r}"
+        )
+    return host + slash + path if path else host
+
+
+def _ascii(host: str) -> str:
+    if host.isascii():
+        return host
+    try:
+        return host.encode("idna").decode("ascii")
+    except UnicodeError:
+        return host
+
+
+def doubled(matches: Iterable[str]) -> str:
+    """A match that stands twice; "" if none does."""
+    seen: set[str] = set()
+    return next((match for match in matches if match in seen or seen.add(match)), "")  # type: ignore[func-returns-value]

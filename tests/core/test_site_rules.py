@@ -1,0 +1,167 @@
+"""Rules of sites: read, kept by key, and the most specific of them found for an address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from levada.core.configuration.following import SettingsFollower
+from levada.core.configuration.layers import Source, file_given, flags_given, resolve
+from levada.core.configuration.values import MASK, check_values, parse_value
+from levada.core.errors import SettingsError
+from levada.core.folder import DataFolder
+from levada.core.settings import Settings, parse_settings
+from levada.core.site_rules.rules import SiteRules
+from levada.core.site_rules.section import SiteSettings, tidy_match
+from levada.testing.common import properties
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataFolder:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "levada.db").touch()
+    return DataFolder(tmp_path)
+
+
+def agent_for(rules: SiteRules, url: str) -> str | None:
+    keys = rules.rule_for(url).keys
+    return keys.agent if keys is not None else None
+
+
+def test_the_most_specific_table_decides_key_by_key() -> None:
+    rules = SiteRules(
+        [
+            SiteSettings(match="*", agent="any", accept_language="tr"),
+            SiteSettings(match="*.example.org", agent="subdomain"),
+            SiteSettings(match="www.example.org/docs/", agent="docs"),
+            SiteSettings(match="www.example.org", agent="www"),
+            SiteSettings(match="www.example.org/docs/old/", headers={"X-Old": "1"}),
+        ]
+    )
+    assert agent_for(rules, "https://elsewhere.test/") == "any"
+    assert agent_for(rules, "https://example.org/") == "any"
+    assert agent_for(rules, "https://blog.example.org/docs/") == "subdomain"
+    assert agent_for(rules, "https://www.example.org/blog/") == "www"
+    assert agent_for(rules, "https://www.example.org/docs/") == "docs"
+    found = rules.rule_for("https://www.example.org/docs/old/x")
+    assert found.matches == (
+        "www.example.org/docs/old/",
+        "www.example.org/docs/",
+        "www.example.org",
+        "*.example.org",
+        "*",
+    )
+    assert found.visit.request is not None
+    assert found.visit.request.headers == (("X-Old", "1"), ("User-Agent", "docs"), ("Accept-Language", "tr"))
+
+
+HOSTS = st.sampled_from(["*", "*.test", "*.b.test", "a.test", "b.test", "c.b.test", "a.test:81"])
+PATHS = st.sampled_from(["", "/", "/x/", "/x/y", "/x/y/z/", "/w"])
+SITES = st.sampled_from(["a.test", "b.test", "c.b.test", "d.c.b.test", "a.test:81", "test"])
+
+
+@properties(200)
+@given(st.lists(st.tuples(HOSTS, PATHS), unique=True, max_size=8), SITES, PATHS.map(lambda path: path or "/"))
+def test_no_table_that_matches_is_more_specific_than_the_one_that_decides(
+    matches: list[tuple[str, str]], site: str, path: str
+) -> None:
+    texts = {tidy_match(host + start) for host, start in matches}
+    rules = SiteRules([SiteSettings(match=text, agent=text) for text in texts])
+
+    def fits(text: str) -> bool:
+        host, _, start = text.partition("/")
+        of_host = host in ("*", site) or (host[0] == "*" and site.endswith(host[1:]))
+        return of_host and path[1:].startswith(start)
+
+    def specific(text: str) -> tuple[bool, int, int]:
+        host, _, start = text.partition("/")
+        return not host.startswith("*"), len(host), len(start)
+
+    best = max((text for text in texts if fits(text)), key=specific, default=None)
+    assert agent_for(rules, f"https://{site}{path}") == best
+
+
+def test_without_rules_nothing_is_looked_up() -> None:
+    rules = SiteRules()
+    assert not rules
+    assert rules.rule_for("https://example.org/") is rules.rule_for("https://other.test/")
+
+
+def test_a_rule_is_kept_key_by_key_like_any_setting(folder: DataFolder, tmp_path: Path) -> None:
+    file = tmp_path / "levada.toml"
+    file.write_text('[[site]]\nmatch = "https://Example.org/docs/"\nagent = "file"\naccept_language = "tr"\n')
+    given = flags_given(file_given(file), {"site.example.org/docs/.agent": ("--agent", "flag")})
+    assert resolve({}, given, {}).settings.site == (
+        SiteSettings(match="example.org/docs/", agent="flag", accept_language="tr"),
+    )
+    crawl = DataFolder(folder.path, given)
+    crawl.save_settings(crawl.settings())
+    folder.change_settings({"site.EXAMPLE.org/docs/.agent": "changed", "site.b.test.agent": "b"}, "a user")
+    report = folder.configuration().report()
+    assert report["site.example.org/docs/.agent"].value == "changed"
+    assert report["site.example.org/docs/.accept_language"].source is Source.COLLECTION
+    folder.change_settings({"site.Example.org/docs/.agent": None, "site.example.org/docs/.accept_language": None}, "me")
+    assert [table.match for table in folder.settings().site] == ["b.test"]
+
+
+def test_a_running_crawl_follows_rules_that_come_and_go(folder: DataFolder) -> None:
+    follower = SettingsFollower(folder, folder.settings())
+    folder.change_settings({"site.a.test.agent": "a"}, "a user")
+    followed = follower.poll()
+    assert followed is not None
+    assert followed.site == (SiteSettings(match="a.test", agent="a"),)
+    folder.change_settings({"site.a.test.agent": None}, "a user")
+    followed = follower.poll()
+    assert followed is not None
+    assert followed.site == ()
+
+
+def test_a_program_replaces_single_keys_of_rules() -> None:
+    settings = Settings().replace({"site.a.test/x/.agent": "a", "politeness.delay": 2.0})
+    settings = settings.replace({"site.a.test/x/.accept_language": "tr"})
+    assert settings.site == (SiteSettings(match="a.test/x/", agent="a", accept_language="tr"),)
+    assert settings.politeness.delay == 2.0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[[site]]\nagent = "a"', "match"),
+        ('[[site]]\nmatch = "a.test"\nagnet = "a"', "did you mean 'agent'"),
+        ('[site]\nmatch = "a.test"', "write [[site]], with two brackets"),
+        ('[[site]]\nmatch = "a b"', "match takes a host and the beginning of a path"),
+        ('[[site]]\nmatch = "a.test/*.zip"', "match takes a host and the beginning of a path"),
+        ('[[site]]\nmatch = "a.test"\n[[site]]\nmatch = "A.test"', "put them together"),
+        ('[[site]]\nmatch = "a.test"\nheaders = { User-Agent = "x" }', "write agent"),
+        ('[[site]]\nmatch = "a.test"\nheaders = { Host = "x" }', "leave it out"),
+        ('[[site]]\nmatch = "a.test"\nheaders = { X = "a\\nb" }', "one line of ASCII"),
+    ],
+)
+def test_a_rule_that_is_wrong_is_told_by_its_key(text: str, said: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        parse_settings(text, "a test")
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("site.a.test.dely", 1), ("site.a b.agent", "x"), ("site.agent", "x"), ("site.a.test.agent", 3)]
+)
+def test_a_single_key_that_is_wrong_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(SettingsError):
+        check_values({name: value}, "")
+
+
+def test_a_typed_value_of_a_rule_has_the_type_of_its_key() -> None:
+    assert parse_value("site.a.test.agent", "me") == "me"
+    assert parse_value("site.a.test.headers", '{ X = "1" }') == {"X": "1"}
+
+
+def test_a_header_with_the_name_of_a_secret_is_masked(folder: DataFolder) -> None:
+    folder.change_settings({"site.a.test.headers": {"X-Api-Key": "hushhush", "X-Other": "shown"}}, "a user")
+    told = folder.configuration().report()["site.a.test.headers"].value
+    assert told == {"X-Api-Key": MASK, "X-Other": "shown"}
+    assert (folder.path / "settings.json").stat().st_mode & 0o077 == 0
