@@ -156,7 +156,7 @@ def test_a_server_that_says_304_to_everything_is_found_out_and_asked_for_whole_p
     site = Stubborn()
     urls = [f"http://a.test/{n}" for n in range(pages)]
     world = World(dict.fromkeys(urls, site), "[revisit]\nfloor = 600.0", policy=learned(per_hour=20))
-    world.crawl(*urls, seconds=10 * DAY)
+    world.crawl(*urls, seconds=4 * DAY)
     later = [result.visit.outcome for result in world.commits[-50:]]
     assert later.count(Outcome.CHANGED) == len(later)
 
