@@ -4,18 +4,21 @@ The pages of a SQLite store are found at once, and stored in the order of a craw
 each, without contents. `bytes` is what the keys of the texts take per page, in the row and in the index: the file with
 them less the same without. Then batches of new pages are looked up, half of which have the text of a stored one, by a
 process that has just opened the store and has its usual cache (32 MiB). `runs_us` is the cost of reading the
-near-duplicate runs of a site, `run_bytes` how long those are at most. `growth` is the look-up at the largest number of
-pages over that at the smallest.
+near-duplicate runs of a site, `run_bytes` how long those are at most. `mib` is the memory of the whole process that
+looks up, `file_mib` the store. `growth` is the look-up at the largest number of pages over that at the smallest.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import resource
 import shutil
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -92,8 +95,9 @@ def used(database: SqliteDatabase) -> int:
     return int(size)
 
 
-def look_up(path: Path, pages: int, rounds: int, chance: random.Random) -> tuple[float, float]:
-    """Microseconds for each page, and for each site's runs."""
+def look_up(path: Path, pages: int, rounds: int) -> tuple[float, float, float]:
+    """Microseconds for each page, and for each site's runs; and the memory of this process, in MiB."""
+    chance = random.Random(8)
     sites = max(1, pages // PER_SITE)
     texts, runs = [], []
     with closing(SqliteStore(path)) as store:
@@ -112,13 +116,14 @@ def look_up(path: Path, pages: int, rounds: int, chance: random.Random) -> tuple
             began = time.perf_counter()
             store.near_runs(names)
             runs.append((time.perf_counter() - began) / len(names))
-    return 1e6 * median(texts), 1e6 * median(runs)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return 1e6 * median(texts), 1e6 * median(runs), peak / 1024
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--pages", type=int, nargs="+", default=[100_000, 2_000_000])
+    parser.add_argument("--pages", type=int, nargs="+", default=[100_000, 2_000_000], help="how many; several in turn")
     parser.add_argument("--rounds", type=int, default=2000)
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
@@ -128,12 +133,13 @@ def main() -> None:
             without = fill(folder / "without.db", pages, random.Random(7), with_keys=False)
             (folder / "without.db").unlink()
             size = fill(folder / "store.db", pages, random.Random(7), with_keys=True)
-            chance = random.Random(8)
-            text, run = look_up(folder / "store.db", pages, options.rounds, chance)
+            with ProcessPoolExecutor(1, get_context("spawn")) as fresh:
+                text, run, memory = fresh.submit(look_up, folder / "store.db", pages, options.rounds).result()
         finally:
             shutil.rmtree(folder)
         facts = {"pages": pages, "bytes": round((size - without) / pages, 1), "look_up_us": round(text, 1)}
-        rows.append({**facts, "runs_us": round(run, 1), "run_bytes": len(full_runs(chance))})
+        sizes = {"run_bytes": len(full_runs(random.Random(8))), "mib": round(memory), "file_mib": size >> 20}
+        rows.append({**facts, "runs_us": round(run, 1), **sizes})
     growth = rows[-1]["look_up_us"] / rows[0]["look_up_us"]
     show("duplicates", rows, {"growth": round(growth, 2)}, as_json=options.json)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from levada.collection.notifications import notify_beside
+from levada.collection.view import CollectionView
 from tests.cli.collection import Answer, build, command
 from tests.serve.test_notifications import allow
 from tests.servers.mail import MailServer, mail_server
@@ -94,9 +95,50 @@ def test_a_name_that_is_taken_is_refused_and_the_first_stays(data: Path) -> None
 
 def test_a_name_that_is_not_there_is_said_with_those_that_are(data: Path) -> None:
     notify(data, "add", GOOD, "--name", "me")
-    for action in ("test", "pause", "resume", "remove", "show", "log"):
-        answer = notify(data, action, "you")
+    for action in ("test", "pause", "resume", "remove", "show", "log", "edit"):
+        answer = notify(data, action, "you", *(["site=example.org"] if action == "edit" else []))
         assert (answer.code, 'there is no notification "you"; there are: me' in answer.said) == (3, True)
+
+
+def test_options_are_edited_in_place_and_nothing_is_told_again(data: Path) -> None:
+    notify(data, "add", GOOD, "--name", "me", "--site", "example.org", "--came", "price", "--quiet", "22:00-07:00")
+    book = CollectionView(data).subscriptions()
+    before = book.get("me")
+    assert before is not None
+    answer = notify(data, "edit", "me", "digest=daily", "at=07:30", "site=", "least-words=5", "went=a", "went=b c")
+    assert answer.code == 0, answer.said
+    after = book.get("me")
+    assert after is not None
+    assert (after.after, after.created, after.told, after.url) == (before.after, before.created, before.told, GOOD)
+    assert (after.wanted.site, after.conditions.came, after.conditions.went) == ("", ("price",), ("a", "b c"))
+    assert (after.schedule.digest, after.schedule.at, after.schedule.quiet) == ("daily", "07:30", "22:00-07:00")
+    assert after.conditions.least_words == 5
+    elsewhere = "mailto://mail.example.net/?to=you@example.org"
+    assert notify(data, "edit", "me", f"target={elsewhere}", "quiet=").code == 0
+    moved = book.get("me")
+    assert moved is not None
+    assert (moved.url, moved.schedule.quiet, moved.schedule.digest) == (elsewhere, "", "daily")
+    book.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("digest", "'digest' has no value: write OPTION=VALUE"),
+        ("digets=daily", "there is no option 'digets': did you mean digest"),
+        ("digest=weekly", "edit(): Invalid enum value 'weekly'"),
+        ("name=you", "name cannot be changed: add another notification and remove this one"),
+        ("least=2", "edit(): Expected `float` <= 1.0"),
+        ("zone=Europe/Lisboa", '"Europe/Lisboa" is no time zone'),
+        ("target=https://example.org/told", "me is of the kind mail: add another notification"),
+    ],
+)
+def test_a_wrong_edit_changes_nothing(data: Path, change: str, says: str) -> None:
+    notify(data, "add", GOOD, "--name", "me")
+    before = notify(data, "show", "me", "--json").out
+    answer = notify(data, "edit", "me", "site=example.org", change)
+    assert (answer.code, says in answer.said) == (2, True), answer.said
+    assert notify(data, "show", "me", "--json").out == before
 
 
 def test_without_apprise_the_package_to_install_is_named(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

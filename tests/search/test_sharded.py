@@ -112,6 +112,8 @@ pieces = st.one_of(
     st.sampled_from(WORDS),
     st.sampled_from(WORDS).map(lambda word: f'"{word}"'),
     st.sampled_from(WORDS).map(lambda word: f"-{word}"),
+    st.sampled_from(WORDS).map(lambda word: f"{word[:3]}*"),
+    st.tuples(st.sampled_from(WORDS), st.sampled_from(WORDS)).map(lambda two: f'"{two[0]} {two[1][:2]}*"'),
     st.tuples(st.sampled_from(WORDS), st.sampled_from(WORDS)).map(lambda two: f'"{two[0]} {two[1]}"'),
     st.tuples(st.sampled_from(WORDS), st.sampled_from(WORDS)).map(lambda two: f"{two[0]} OR {two[1]}"),
     st.sampled_from(SITES).map(lambda site: f"site:{site}"),

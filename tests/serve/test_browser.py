@@ -89,9 +89,14 @@ def test_check_now_shows_the_outcome_and_the_new_diff(opened: Browser, address: 
 def test_search_finds_a_page_and_leads_to_it(opened: Browser, address: str) -> None:
     with open_page(opened, "wide") as page:
         walk = Walk(page, address)
+        walk.changed_page()  # the crawl is under way, and the index has pages
         walk.go("search")
+        page.get_by_role("searchbox").fill("istanb")
+        expect(page.locator(".hit mark").first).to_contain_text("stanb")  # found before anything is sent
+        assert page.url.endswith("#/search")
         page.get_by_role("searchbox").fill("istanbul")
         page.keyboard.press("Enter")
+        page.wait_for_url("**/#/search?q=istanbul")
         first = page.locator(".hit h3 a").first
         title = first.inner_text()
         assert page.locator(".hit mark").count() > 0

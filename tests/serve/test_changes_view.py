@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -215,6 +216,19 @@ def test_a_notification_is_set_up_tested_paused_and_removed_in_the_browser(
                 " daily at 07:30 Europe/Lisbon."
             )
             expect(mine).to_contain_text(f"mailto://me:***@{mailbox.place}/?to=me@example.org")
+            mine.get_by_role("button", name="Edit").click()
+            edited = page.locator("section.card").filter(has=page.get_by_role("heading", name="Edit me"))
+            expect(edited.get_by_label("Least share of the words")).to_have_value("20")
+            expect(edited.get_by_label("At", exact=True)).to_have_value("07:30")
+            expect(edited.get_by_label("gone")).to_be_checked()
+            edited.get_by_label("Least share of the words").fill("")
+            edited.get_by_label("A message comes").select_option("hourly")
+            if picture := os.environ.get("LEVADA_PICTURES"):
+                page.screenshot(path=f"{picture}/edit-{size}.png")
+            assert not walk.is_too_wide()
+            edited.get_by_role("button", name="Save").click()
+            expect(mine).to_contain_text("Told of pages that are gone of at least 3 words, every hour.")
+            expect(page.get_by_role("heading", name="Add a notification")).to_be_visible()
             mine.get_by_role("button", name="Pause").click()
             expect(mine.locator("h2")).to_contain_text("paused")
             mine.get_by_role("button", name="Resume").click()

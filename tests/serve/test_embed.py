@@ -176,6 +176,11 @@ def test_browsers_can_add_the_collection_as_a_search_engine(client: TestClient, 
     suggested = client.get(by_type["application/x-suggestions+json"].replace("{searchTerms}", "vapur")).json()
     assert suggested[0] == "vapur"
     assert len(suggested[1]) == len(suggested[2]) == len(suggested[3]) > 0
+    half = client.get(by_type["application/x-suggestions+json"].replace("{searchTerms}", "vapu")).json()
+    assert set(suggested[3]) & set(half[3])
+    for unfinished in ("%22", "-", "OR", "site:"):
+        asked = client.get(by_type["application/x-suggestions+json"].replace("{searchTerms}", unfinished))
+        assert (asked.status_code, asked.json()[1]) == (200, []), unfinished
     assert by_type["text/html"] == "http://127.0.0.1:8400/search?q={searchTerms}"
     assert client.get("/opensearch.xml").status_code == 401
 
@@ -284,8 +289,11 @@ def test_somebody_searches_on_a_page_of_another_site(opened: Browser, data: Path
         page.locator("#note").focus()
         page.keyboard.type("1/2")
         assert page.locator("#note").input_value() == "1/2"  # who writes is not interrupted
-        box.fill("vapur zzzzz")
+        box.fill("vapu")
         expect(options.first).to_be_visible()  # the last word may be half typed
+        expect(page.locator("levada-search mark").first).to_contain_text("vapu", ignore_case=True)
+        box.fill("vapur zzzzz")
+        expect(options.first).to_be_visible()  # the last word may be misspelt
         box.fill("zzzzz")
         expect(page.get_by_role("status")).to_have_text("Nothing found.")
         box.fill("vapur")

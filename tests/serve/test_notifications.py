@@ -51,6 +51,13 @@ def test_a_mail_is_set_up_tested_paused_and_removed(api: TestClient, mailbox: Ma
     )
     assert told["target"] == f"mailto://me:***@{mailbox.place}/?to=me@example.org"
     assert api.get(NOTIFICATIONS).json() == {"notifications": [told]}
+    edited = api.put(NOTIFICATIONS, json={"name": "me", "change": {"least": 0.5, "came": None, "digest": "hourly"}})
+    assert edited.json()["about"] == "changes of at least 50% of the words of at least 3 words, every hour"
+    refused = api.put(NOTIFICATIONS, json={"name": "me", "change": {"came": ["!!!"]}})
+    assert (refused.status_code, refused.json()["error"]["message"]) == (400, "came: there is no word in '!!!'")
+    for wrong in ({"name": "you"}, {"colour": "red"}, {"least": "much"}, {"from_beginning": True}):
+        assert api.put(NOTIFICATIONS, json={"name": "me", "change": wrong}).status_code == 400, wrong
+    assert api.put(NOTIFICATIONS, json={"name": "you", "change": {}}).status_code == 404
     assert api.post(f"{NOTIFICATIONS}/pause", json={"name": "me"}).json()["paused"]
     assert not api.post(f"{NOTIFICATIONS}/resume", json={"name": "me", "skip": True}).json()["paused"]
     assert api.get(f"{NOTIFICATIONS}/log", params={"name": "me"}).json() == {"messages": []}

@@ -131,6 +131,17 @@ def test_an_edited_page_shows_its_diff_at_once(site: Site, here: Path, beside: b
         assert (gone.returncode, gone.stdout.splitlines()[-1]) == (0, "1 page checked: 1 gone")
 
 
+def test_a_sitemap_that_comes_and_goes_is_no_page(site: Site, here: Path) -> None:
+    sitemap = site.folder / "sitemap.xml"
+    entry = f"<url><loc>{site.url('one')}</loc></url>"
+    sitemap.write_text(f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entry}</urlset>')
+    for words in (("--site", site.name), ("--all",)):
+        told = run(here, "check", *words)
+        assert told.returncode == 0
+        assert [line for line in told.stdout.splitlines() if "sitemap" in line or "gone" in line] == []
+        sitemap.unlink(missing_ok=True)
+
+
 def test_word_is_left_for_the_next_crawl(site: Site, here: Path) -> None:
     left = run(here, "check", "--no-wait", site.url("one"))
     assert left.returncode == 0

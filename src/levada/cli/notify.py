@@ -170,6 +170,55 @@ def show(name: NameArgument, data: DataOption = _DATA, json: JsonOption = False)
     _show_log(sent)
 
 
+def edit(
+    name: NameArgument,
+    changes: Annotated[
+        list[str], typer.Argument(metavar="OPTION=VALUE", help="An option of `add`; no value: its default.")
+    ],
+    data: DataOption = _DATA,
+    json: JsonOption = False,
+) -> None:
+    """Changes options of a notification; what it has told and what waits stay as they are.
+
+    The options are those of `levada notify add` without dashes, and target. `came` and `went` may be repeated.
+
+    Examples:
+
+    ```
+    levada notify edit mail digest=daily at=07:30
+    levada notify edit mail came=price came=discount site=
+    levada notify edit mail 'target=mailto://mail.example.org/?to=me@example.org'
+    ```
+    """
+    import levada
+
+    asked = _edits(changes)
+    with levada.open(data, create=False) as collection:
+        _shown(collection.notifications.edit(name, **asked), json)
+
+
+def _edits(changes: Sequence[str]) -> dict[str, object]:
+    from levada.collection.notifications import NotificationOptions
+    from levada.core.errors import UsageError
+    from levada.core.suggestions import near_names
+
+    known = ("target", *NotificationOptions.__struct_fields__)
+    asked: dict[str, object] = {}
+    for change in changes:
+        option, equals, value = change.partition("=")
+        field = option.strip().lstrip("-").replace("-", "_")
+        if not equals:
+            raise UsageError(f"{change[:80]!r} has no value: write OPTION=VALUE, such as digest=daily")
+        if field not in known:
+            raise UsageError(f"there is no option {option[:50]!r}: {near_names(field, known)}")
+        if field in ("came", "went") and value:
+            before = asked.get(field)
+            asked[field] = (*before, value) if isinstance(before, tuple) else (value,)
+        else:
+            asked[field] = value or None
+    return asked
+
+
 def pause(name: NameArgument, data: DataOption = _DATA, json: JsonOption = False) -> None:
     """Sends nothing until it is resumed; what changes meanwhile is told then.
 
@@ -306,4 +355,4 @@ def _show_log(found: Sequence[DeliveryRecord]) -> None:
 
 
 list_.__name__, send_test.__name__ = "list", "test"
-family = make_family(notify, add, list_, show, send_test, pause, resume, remove, log, no_args_is_help=True)
+family = make_family(notify, add, list_, show, edit, send_test, pause, resume, remove, log, no_args_is_help=True)

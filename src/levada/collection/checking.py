@@ -24,7 +24,7 @@ from levada.core.commands import EVERY_SITE, CheckNow, Pause, Resume
 from levada.core.durations import relative
 from levada.core.errors import NotFound, Refused, StoreLocked, UsageError
 from levada.core.reasons import Reason
-from levada.core.records import PageRecord, PlanSelection, VisitResult
+from levada.core.records import PageKind, PageRecord, PlanSelection, VisitResult
 from levada.crawl.outcome import PASSING
 from levada.pages.urls import site_of
 from levada.store.reading import OpenedCollection
@@ -271,7 +271,7 @@ class _Checking:
         selection, after = PlanSelection(self._site, later_than=at, failing=True), 0
         while pages := self._reader().store.planned(selection, after, _AT_ONCE):
             after = pages[-1].id
-            yield from (page.url for page in pages)
+            yield from (page.url for page in pages if page.kind is PageKind.PAGE)
 
     def _reader(self) -> OpenedCollection:
         return self._view().collection()
@@ -298,7 +298,9 @@ class _Checking:
 
 
 def _is_news(event: PageEvent, before: Reason | None) -> bool:
-    """Whether the page is not as it was, or could not be visited."""
+    """Whether the page is not as it was, or could not be visited. A sitemap or a feed is no page that anybody reads."""
+    if event.kind is not PageKind.PAGE:
+        return False
     return event.outcome in (PageOutcome.NEW, PageOutcome.CHANGED, PageOutcome.FAILED) or event.reason is not before
 
 

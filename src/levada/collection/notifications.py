@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 _MOST = 100  # subscriptions of a collection
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_FIXED = frozenset({"name", "from_beginning"})  # options that a notification keeps
 _Line = Annotated[str, Meta(max_length=500)]
 _Amount = Annotated[float, Meta(ge=-1e15, le=1e15)]
 
@@ -120,11 +121,7 @@ class Notifications:
 
     def add(self, target: str, **options: Any) -> NotificationInfo:
         """Tell this target of changes from now on; `options` are those of `NotificationOptions`."""
-        try:
-            asked = msgspec.convert(options, NotificationOptions, strict=False)
-        except msgspec.ValidationError as error:
-            raise UsageError(f"add(): {error}") from None
-        return self.info(self.create(target, asked))
+        return self.info(self.create(target, _asked("add()", options)))
 
     def create(self, target: str, asked: NotificationOptions) -> Subscription:
         """Like `add`; returns the subscription itself, whose secret a webhook's owner needs once."""
@@ -135,6 +132,29 @@ class Notifications:
             asyncio.run(_checked(made, self._view.folder.settings()))
         book.add(made)
         return made
+
+    def edit(self, name: str, /, **options: Any) -> NotificationInfo:
+        """Change these options, and nothing else: neither the other options nor how far it has told.
+
+        The options are those of `add`, with `target`; None takes one back to its default. What waits already is
+        still told.
+        """
+        known = self._known(name)
+        if known.notifier not in (MAIL, APPRISE, WEBHOOK):
+            raise UsageError(f"{name} is the plug-in {known.notifier}: its options are those of the plug-in")
+        if fixed := sorted(_FIXED & options.keys()):
+            raise UsageError(f"{fixed[0]} cannot be changed: add another notification and remove this one")
+        target = options.pop("target", None) or known.url
+        kept = {option: value for option, value in (_options(known) | options).items() if value is not None}
+        fields = _told_of(target, _asked("edit()", kept))
+        changed = replace(known, **fields)
+        if changed.notifier != known.notifier:
+            raise UsageError(f"{name} is of the kind {known.notifier}: add another notification for another kind")
+        if changed.url != known.url:
+            fields |= {"failures": 0, "trouble": "", "retry_at": 0.0}
+            if changed.notifier == APPRISE:
+                asyncio.run(_checked(changed, self._view.folder.settings()))
+        return self._edited(name, **fields)
 
     def list(self) -> list[NotificationInfo]:
         """All subscriptions, by name."""
@@ -320,17 +340,19 @@ async def _checked(subscription: Subscription, settings: Settings) -> None:
         await sender.close()
 
 
+def _asked(where: str, options: dict[str, Any]) -> NotificationOptions:
+    try:
+        return msgspec.convert(options, NotificationOptions, strict=False)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{where}: {error}") from None
+
+
 def _subscription(target: str, asked: NotificationOptions, view: CollectionView, book: Subscriptions) -> Subscription:
     kind = kind_of(target)
     known = [each.id for each in book.subscriptions()]
     if len(known) >= _MOST:
         raise TooMany(f"there are {_MOST} notifications already: remove one first")
-    for option, groups in (("came", asked.came), ("went", asked.went), ("near", (asked.near,) if asked.near else ())):
-        for each in groups:
-            if not words(each):
-                raise UsageError(f"--{option}: there is no word in {each!r}")
-    if asked.near and asked.below is None and asked.above is None:
-        raise UsageError("--near says which numbers are meant: give --below or --above too")
+    fields = _told_of(target, asked)
     try:
         log = view.changes().log
         after = log.oldest() if asked.from_beginning else log.newest()
@@ -338,20 +360,34 @@ def _subscription(target: str, asked: NotificationOptions, view: CollectionView,
         after = ()
     return Subscription(
         id=_name(asked.name, target.partition("://")[0].lower() if kind == APPRISE else kind, known),
-        url=canonical(target) if kind == WEBHOOK else target,
         secret=secrets.token_urlsafe(32) if kind == WEBHOOK else "",
-        wanted=filter_of(asked.site, asked.words, asked.least, asked.kind),
         after=after,
-        notifier=kind,
-        conditions=Conditions(
+        created=view.clock.now(),
+        **fields,
+    )
+
+
+def _told_of(target: str, asked: NotificationOptions) -> dict[str, Any]:
+    """The fields of a subscription that say who is told, of what and when."""
+    kind = kind_of(target)
+    for option, groups in (("came", asked.came), ("went", asked.went), ("near", (asked.near,) if asked.near else ())):
+        for each in groups:
+            if not words(each):
+                raise UsageError(f"--{option}: there is no word in {each!r}")
+    if asked.near and asked.below is None and asked.above is None:
+        raise UsageError("--near says which numbers are meant: give --below or --above too")
+    return {
+        "url": canonical(target) if kind == WEBHOOK else target,
+        "wanted": filter_of(asked.site, asked.words, asked.least, asked.kind),
+        "notifier": kind,
+        "conditions": Conditions(
             asked.prefix, asked.came, asked.went, asked.least_words, asked.below, asked.above, asked.near
         ),
-        schedule=checked(
+        "schedule": checked(
             Schedule(asked.gather, asked.most, asked.digest, asked.at, asked.quiet, asked.zone or local_zone())
         ),
-        template=checked_template(MessageTemplate(asked.title, asked.body)),
-        created=view.clock.now(),
-    )
+        "template": checked_template(MessageTemplate(asked.title, asked.body)),
+    }
 
 
 def _name(asked: str, kind: str, known: list[str]) -> str:

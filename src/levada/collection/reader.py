@@ -154,8 +154,9 @@ class CollectionReader:
 
     # Search and changes
 
-    def search(self, query: str, *, limit: int = 10, offset: int = 0) -> Hits:
-        """Search the stored pages: words, "phrases", site:, lang:, since:, -word. The best hit comes first.
+    def search(self, query: str, *, limit: int = 10, offset: int = 0, as_you_type: bool = False) -> Hits:
+        """Search the stored pages: words, "phrases", word*, site:, lang:, since:, -word. The best hit comes first.
+        With `as_you_type`, the last word may be half typed.
 
         >>> for hit in news.search("termos", limit=1):
         ...     print(hit.title)
@@ -165,7 +166,7 @@ class CollectionReader:
 
         if not query.strip():
             raise UsageError("the query is empty: write the words to look for")
-        return self._view().index().search(Query(query, limit, offset, self._reader().clock.now()))
+        return self._view().index().search(Query(query, limit, offset, self._reader().clock.now(), as_you_type))
 
     def changes(
         self, since: Since = None, *, site: str = "", words: str = "", least: float = 0.0, kinds: str = ""

@@ -20,6 +20,7 @@ class Query(msgspec.Struct, frozen=True):
     limit: int = 10
     offset: int = 0
     now: float | None = None  # what `since:7d` counts back from
+    as_you_type: bool = False  # the last word may be half typed
 
 
 class Hit(msgspec.Struct, frozen=True):

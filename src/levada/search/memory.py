@@ -97,7 +97,7 @@ class MemoryIndex:
         """How rare the words are, times how much the page uses them."""
         holders = sum(self._has_words(other, words, None) for other in self._pages.values())
         rarity = math.log(1 + len(self._pages) / max(holders, 1))
-        if _occur(words.folded, page.title):
+        if _occur(words, page.title):
             return rarity * _TITLE_BOOST
         often = min(page.counts[word] for word in words.folded)
         return rarity * (often / (often + 1) if often else _STEM_WEIGHT / 2)
@@ -119,10 +119,10 @@ class MemoryIndex:
                 return self._has_words(page, term, languages)
 
     def _has_words(self, page: _Page, words: Words, languages: frozenset[str] | None) -> bool:
-        if _occur(words.folded, page.text) or _occur(words.folded, page.title):
+        if _occur(words, page.text) or _occur(words, page.title):
             return True
         language = page.document.language
-        if words.quoted or len(words.folded) > 1 or not (languages is None or language in languages):
+        if not words.has_forms() or not (languages is None or language in languages):
             return False
         return any(page.counts[form] for form in self._forms.of(language, words.typed))
 
@@ -162,12 +162,13 @@ def _page(document: Document) -> _Page:
     )
 
 
-def _occur(words: tuple[str, ...], where: list[str]) -> bool:
+def _occur(words: Words, where: list[str]) -> bool:
     """Whether these words occur there, one after the other."""
-    if not all(map(is_indexed, words)):
+    if not all(map(is_indexed, words.folded)):
         return False
-    length = len(words)
-    return any(tuple(where[start : start + length]) == words for start in range(len(where) - length + 1))
+    length = len(words.folded)
+    found = (where[start : start + length] for start in range(len(where) - length + 1))
+    return any(words.matches(some) and is_indexed(some[-1]) for some in found)
 
 
 def _hit(document: Document, ask: Ask, score: float) -> Hit:

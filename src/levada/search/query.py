@@ -3,6 +3,7 @@
     istanbul vapur            both words (each also in its other forms: vapurlar)
     İstanbul'dan              this, or its longest part alone, in its other forms: İstanbul
     "sea bus"                 these words in this order and form; "word": this form only
+    fresh*                    every word that begins so (two letters at least)
     ferry OR vapur            either; OR binds closer than the space: a OR b c is (a or b) and c
     -bridge  -"old town"      not this
     site:example.org          of this host or one below it; site:example.org:8080 of this port
@@ -11,11 +12,15 @@
 
 Filters can be negated and joined by OR like words, except that OR takes no minus. Anything that is neither a word
 nor one of these forms (a lone dash, punctuation) is ignored.
+
+A query that is searched while it is typed is read with patience: its last word stands for every word that begins so,
+an open phrase ends where the text ends, and an OR or a filter that is not finished is left out.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TypeAlias
 
@@ -30,6 +35,7 @@ from levada.pages.folding import words
 LONGEST_QUERY = 1_000  # characters
 MOST_TERMS = 64
 DEEPEST_HIT = 10_000  # nobody reads further, and ranking that many costs memory
+SHORTEST_PREFIX = 2  # characters: half of all pages have a word that begins with a given letter
 
 
 class Words(msgspec.Struct, frozen=True):
@@ -38,6 +44,18 @@ class Words(msgspec.Struct, frozen=True):
     folded: tuple[str, ...]
     typed: str
     quoted: bool = False  # only this form, not its stem
+    prefix: bool = False  # the last word, or any that begins with it
+
+    def has_forms(self) -> bool:
+        """Whether other forms of the word are searched too."""
+        return not self.quoted and len(self.folded) == 1
+
+    def matches(self, found: Sequence[str]) -> bool:
+        """Whether these folded words, as many as these, are what is searched for."""
+        if not self.prefix:
+            return tuple(found) == self.folded
+        *before, last = self.folded
+        return list(found[:-1]) == before and len(found) == len(self.folded) and found[-1].startswith(last)
 
 
 class SiteFilter(msgspec.Struct, frozen=True):
@@ -93,18 +111,51 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _LANGUAGE = re.compile(r"([a-z]{2,3})(?:[-_][a-z0-9]+)*", re.ASCII | re.IGNORECASE)
 
 
-def parse_query(text: str, now: float) -> Ask:
+def parse_query(text: str, now: float, as_you_type: bool = False) -> Ask:
     """Parse `text` at the time `now`. `BadQuery` names the column (from 1) that cannot be understood."""
     if len(text) > LONGEST_QUERY:
         raise BadQuery(f"the query is {len(text)} characters long; {LONGEST_QUERY} are the limit")
     reading = _Reading()
-    for piece in _PIECE.finditer(text.translate(_CURLY_QUOTES)):
+    text = text.translate(_CURLY_QUOTES)
+    for piece in _PIECE.finditer(_completed(text, now) if as_you_type else text):
         column = piece.start() + 1
         if piece["word"] == "OR" and not piece["minus"]:
             reading.meet_or(column)
         elif (term := _term(piece, now)) is not None:
             reading.meet(term, column, negated=bool(piece["minus"]))
     return reading.end()
+
+
+def _completed(text: str, now: float) -> str:
+    """A half-typed query as one that can be parsed. An excluded word is taken as it stands: `-fer` while `-ferry` is
+    typed must not hide every page that has a word with these letters."""
+    if text.count('"') % 2:
+        return f'{text}*"'
+    pieces = list(_PIECE.finditer(text))
+    while pieces and _is_unfinished(pieces[-1], now):
+        pieces.pop()
+    text = text[: pieces[-1].end()] if pieces else ""
+    *before, last = [None, None, *(piece for piece in pieces if not piece["field"])]
+    if last is None or not last["word"] or last["minus"]:
+        return text
+    ending = "*"
+    if len("".join(words(last["word"]))) == 1 and before[-1] is not None and _stands_alone(before[-2:]):
+        ending = f" OR {before[-1][0]}"  # one letter says little: who has it as a word comes first
+    return f"{text[: last.end()]}{ending}{text[last.end() :]}"
+
+
+def _stands_alone(pieces: Sequence[re.Match[str] | None]) -> bool:
+    """Whether the last piece is a word or a phrase that is wanted, and not an alternative to the one before."""
+    operator, last = pieces
+    joined = operator is not None and operator["word"] == "OR"
+    return last is not None and not joined and not last["minus"] and last["word"] != "OR"
+
+
+def _is_unfinished(piece: re.Match[str], now: float) -> bool:
+    try:
+        return piece["word"] == "OR" or (bool(piece["field"]) and _term(piece, now) is None)
+    except BadQuery:
+        return True
 
 
 class _Reading:
@@ -147,7 +198,7 @@ def parse_page_of_hits(query: Query) -> Ask:
     """Parse `query`, and check that an index can answer this part of the hits."""
     if query.limit < 0 or query.offset < 0 or query.offset + query.limit > DEEPEST_HIT:
         raise BadQuery(f"hits can be requested from number 1 to {DEEPEST_HIT}")
-    return parse_query(query.text, SystemClock().now() if query.now is None else query.now)
+    return parse_query(query.text, SystemClock().now() if query.now is None else query.now, query.as_you_type)
 
 
 def one_word(text: str) -> str:
@@ -187,18 +238,23 @@ def _term(piece: re.Match[str], now: float) -> Term | None:
     quoted = piece["phrase"] is not None
     typed = piece["phrase"] if quoted else piece["word"]
     folded = tuple(words(typed))
-    return Words(folded, typed, quoted) if folded else None
+    return Words(folded, typed.rstrip("*"), quoted, _is_prefix(typed, folded)) if folded else None
+
+
+def _is_prefix(typed: str, folded: tuple[str, ...]) -> bool:
+    return typed.endswith("*") and len(folded[-1]) >= SHORTEST_PREFIX
 
 
 def _alternatives(term: Term) -> tuple[Term, ...]:
     """The term, and the word it is a form of: endings and articles are separated by an apostrophe."""
     if not isinstance(term, Words) or term.quoted or len(term.folded) == 1:
         return (term,)
-    *others, longest = sorted(_APOSTROPHE.split(term.typed), key=len)
+    parts = _APOSTROPHE.split(term.typed)
+    *others, longest = sorted(parts, key=len)
     folded = tuple(words(longest))
     if len(folded) != 1 or len(longest) < _SHORTEST_PART or not all(len(part) < len(longest) for part in others):
         return (term,)
-    return (term, Words(folded, longest))
+    return (term, Words(folded, longest, prefix=term.prefix and longest == parts[-1]))
 
 
 def _filter(field: str, value: str, column: int, now: float) -> Term:

@@ -15,7 +15,7 @@ from levada.core.records import Change
 from levada.core.search_records import Hits, Posting, Query
 from levada.search.query import Ask, SiteFilter, one_word, parse_page_of_hits, site_names
 from levada.search.tantivy.reader import Candidate, ScoredHit, TantivyShard, hit_of
-from levada.search.tantivy.statistics import FIELDS, Forms, GlobalWeights, IndexTotals, TermStatistics
+from levada.search.tantivy.statistics import FIELDS, Forms, GlobalWeights, IndexTotals, TermStatistics, any_ending
 from levada.sharding.page_keys import search_filter
 from levada.store.sharded.plan import PlanSource
 
@@ -164,6 +164,10 @@ def _estimate(ask: Ask, own: list[TermStatistics], place: int, counted: Counted)
     lengths = {field: sum(each.totals.words.get(field, 0.0) for each in own) / here for field in FIELDS}
     totals = IndexTotals(documents, documents, {field: length * documents for field, length in lengths.items()})
     holders: dict[tuple[str, str], int] = {}
+    for start in {each.folded[-1] for each in ask.words() if each.prefix}:  # as often as on the searched shards
+        for field in FIELDS:
+            known_here = sum(each.holders.get((field, any_ending(start)), 0) for each in own)
+            holders[field, any_ending(start)] = round(documents * known_here / here)
     for word in {word for each in ask.words() for word in each.folded}:
         known = {field: sum(each.holders.get((field, word), 0) for each in own) for field in FIELDS}
         there = counted(place, word)

@@ -77,7 +77,7 @@ def _matches_of(text: str, each: Words, number: int, is_form: Callable[[str, str
         word = candidate[0]
         if word not in seen:
             may_be_form = not each.quoted and len(word) <= LONGEST_WORD
-            seen[word] = tuple(words(word)) == each.folded or (may_be_form and is_form(each.typed, word))
+            seen[word] = each.matches(words(word)) or (may_be_form and is_form(each.typed, word))
         if seen[word]:
             found.append(_Match(start, end, number))
             if len(found) == _MOST_MATCHES:

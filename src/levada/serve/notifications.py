@@ -7,8 +7,10 @@ every answer; only a webhook's signing secret is given out, once, to whoever add
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import BoundedSemaphore
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -36,6 +38,13 @@ class NotificationAsk(NotificationOptions, frozen=True, kw_only=True, forbid_unk
 
 class NamedAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Name
+
+
+class EditAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: Name
+    change: Annotated[
+        dict[str, Any], msgspec.Meta(max_length=30, description="Fields as in `POST`; null: the default.")
+    ]
 
 
 class ResumeAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,13 +97,26 @@ def _list(view: View, _ask: Nothing) -> NotificationsAnswer:
 def _add_notification(view: View, ask: NotificationAsk) -> NewNotificationAnswer:
     options = NotificationOptions(**{name: getattr(ask, name) for name in NotificationOptions.__struct_fields__})
     notifications = Notifications(view)
-    try:
+    with _naming_fields():
         made = notifications.create(ask.target, options)
+    return NewNotificationAnswer(notifications.info(made), made.secret)
+
+
+@NOTIFYING.add("PUT", "/notifications", "Change options, and not what was told and what waits", errors=(404, 409, 501))
+def _edit(view: View, ask: EditAsk) -> NotificationInfo:
+    with _naming_fields():
+        return Notifications(view).edit(ask.name, **ask.change)
+
+
+@contextmanager
+def _naming_fields() -> Iterator[None]:
+    """Errors name fields where the command line has options."""
+    try:
+        yield
     except UsageError as error:
         if type(error) is not UsageError:
             raise
         raise UsageError(_OPTION.sub(lambda found: found[1].replace("-", "_"), str(error))) from None
-    return NewNotificationAnswer(notifications.info(made), made.secret)
 
 
 @NOTIFYING.add("POST", "/notifications/test", "Send a test message now", errors=(404, 429, 501, 502))

@@ -25,9 +25,10 @@ Offset = Annotated[int, msgspec.Meta(ge=0, le=10_000, description="How many to l
 
 
 class SearchAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    q: Annotated[str, msgspec.Meta(max_length=2_000, description='Words, "phrases", site:, lang:, since:, -word.')]
+    q: Annotated[str, msgspec.Meta(max_length=2_000, description='Words, "phrases", word*, site:, lang:, since:, -a.')]
     limit: Limit = 10
     offset: Offset = 0
+    as_you_type: Annotated[bool, msgspec.Meta(description="The last word may be half typed.")] = False
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -122,7 +123,7 @@ def _search(view: View, ask: SearchAsk) -> SearchAnswer:
     if most and ask.offset + ask.limit > most:
         raise UsageError(f"this key reaches the first {most} results: ask for fewer by limit and offset")
     now = view.collection().clock.now()
-    query = Query(ask.q, ask.limit, ask.offset, now)
+    query = Query(ask.q, ask.limit, ask.offset, now, ask.as_you_type)
     found = view.index().search(query)
     if capture := view.capture():
         capture.search(query)

@@ -55,6 +55,7 @@ NEEDS: dict[str, Right] = {
     "POST /api/v1/notifications": _CONTROL,
     "DELETE /api/v1/notifications": _CONTROL,
     "POST /api/v1/notifications/test": _CONTROL,
+    "PUT /api/v1/notifications": _CONTROL,
     "POST /api/v1/notifications/pause": _CONTROL,
     "POST /api/v1/notifications/resume": _CONTROL,
     # The addresses of webhooks may hold secrets

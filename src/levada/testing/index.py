@@ -55,6 +55,8 @@ PAGES = st.lists(st.tuples(st.integers(1, 6), TEXTS, TEXTS, LANGUAGES, SITES), m
 TERMS = st.one_of(
     st.sampled_from(WORDS),
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(lambda some: f'"{" ".join(some)}"'),
+    st.sampled_from(WORDS).flatmap(lambda word: st.integers(1, len(word)).map(lambda end: f"{word[:end]}*")),
+    st.lists(st.sampled_from(WORDS), min_size=2, max_size=3).map(lambda some: f'"{" ".join(some)[:-1]}*"'),
     st.sampled_from(["lang:tr", "lang:en", "site:a.org", "site:x.a.org", "since:3m"]),
 )
 QUERIES = st.lists(
@@ -170,6 +172,40 @@ class IndexContract:
         found = filled.search(Query(query, now=380.0))
         assert {int(hit.url.rpartition("/")[2]) for hit in found.hits} == set(pages)
         assert found.total == len(pages)
+
+    @pytest.mark.parametrize(("typed", "pages"), CASES["half_typed"].items())
+    def test_a_query_is_answered_while_it_is_typed(self, filled: Index, typed: str, pages: list[int]) -> None:
+        found = filled.search(Query(typed, now=380.0, as_you_type=True))
+        assert {int(hit.url.rpartition("/")[2]) for hit in found.hits} == set(pages)
+
+    def test_a_word_is_found_from_its_second_letter_on(self, index: Index) -> None:
+        index.apply([change(1, "a word about freshness", language="en"), change(2, "fresh bread", language="en")])
+        for end in range(2, len("freshness") + 1):
+            found = index.search(Query("freshness"[:end], as_you_type=True)).hits
+            assert "http://a.org/1" in {hit.url for hit in found}, end
+        best = index.search(Query("fresh", as_you_type=True)).hits[0]
+        assert best.url[-1] == "2"  # the whole word counts for more than one that begins so
+
+    def test_a_prefix_finds_every_word_however_many_begin_so(self, index: Index) -> None:
+        index.apply([change(n, f"same{n} word", title="t") for n in range(1, 301)])
+        assert index.search(Query("same*")).total == 300
+        assert index.search(Query("same1*")).total == 111
+        assert index.search(Query('"same2 wo*"')).total == 1
+
+    @properties(15, HealthCheck.function_scoped_fixture)
+    @given(PAGES, st.lists(st.sampled_from(WORDS), min_size=1, max_size=5))
+    def test_a_prefix_finds_every_page_that_the_whole_word_finds(
+        self, index: Index, pages: list[tuple[int, str, str, str, str]], some: list[str]
+    ) -> None:
+        index.clear()
+        index.apply(
+            change(number, text, seq=seq, title=title, language=language, site=site)
+            for seq, (number, text, title, language, site) in enumerate(pages, 1)
+        )
+        for word in some:
+            assert urls(index, word) <= urls(index, f"{word}*"), word
+            for end in range(2, len(word) if len(words(word)) == 1 else 0):
+                assert urls(index, f'"{word}"') <= urls(index, f"{word[:end]}*"), word[:end]
 
     def test_every_spelling_finds_every_spelling_in_every_language(self, index: Index) -> None:
         pages = [

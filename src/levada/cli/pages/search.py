@@ -72,6 +72,7 @@ def search(
     ```
     "sea bus"               these words in this order, as they stand
     ferry OR vapur          either
+    fresh*                  every word that begins so (two letters at least)
     -bridge                 not this
     site:example.org        of this host or one below it
     lang:tr                 in this language
@@ -83,6 +84,7 @@ def search(
     ```
     levada search istanbul vapur
     levada search '"sea bus" site:example.org -bridge' --limit 5
+    levada search 'fresh*'
     levada search 'price since:24h' --json
     ```
     """

@@ -2,10 +2,14 @@
 
 Each word is searched in the title and the text, and in its other forms in pages of each language. The best match
 counts, the others a little, so that a word does not weigh more because more fields could hold it.
+
+The words that begin like a half-typed one count as its forms. Some are named one by one; if there are more, tantivy
+walks its dictionary with an automaton, which costs as much for 100 words as for 10,000.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from math import log
 from typing import Protocol
@@ -17,8 +21,10 @@ from levada.search.stemming import LANGUAGES, word_stems
 from levada.search.tantivy.schema import forms_of, schema
 
 TITLE_BOOST = 2.5
+BOOSTS = {"text": 1.0, "title": TITLE_BOOST}
 FORM_BOOST = 0.6
 OTHERS = 0.1  # weight of the matches that are not the best
+MOST_COMPLETIONS = 64  # words that are named one by one: the most frequent ones
 
 _Q = tantivy.Query
 _MUST, _SHOULD, _NOT = tantivy.Occur.Must, tantivy.Occur.Should, tantivy.Occur.MustNot
@@ -32,6 +38,9 @@ class Weights(Protocol):
 
     def form_weight(self, language: str, typed: str) -> float:
         """The score of a page that has another form of the word."""
+
+    def completion_weight(self, field: str, prefix: str) -> float:
+        """The score of a page that has a word that begins so."""
 
 
 def tantivy_query(
@@ -89,8 +98,10 @@ class _Translation:
             self._weighed("text", each.folded),
             _Q.boost_query(self._weighed("title", each.folded), TITLE_BOOST),
         ]
-        if not each.quoted and len(each.folded) == 1:
+        if each.has_forms():
             fields += [query for code in self._languages for query in self._other_forms(code, each.typed)]
+        if each.prefix:
+            fields += [self._completed(field, boost, each.folded) for field, boost in BOOSTS.items()]
         return _Q.disjunction_max_query(fields, OTHERS)
 
     def _weighed(self, field: str, words: tuple[str, ...]) -> tantivy.Query:
@@ -103,6 +114,13 @@ class _Translation:
             return []
         weight = self._weights.form_weight(language, typed) if self._weights else self._rarity(forms)
         return [_Q.const_score_query(other_forms(language, forms), FORM_BOOST * weight)]
+
+    def _completed(self, field: str, boost: float, words: tuple[str, ...]) -> tantivy.Query:
+        if self._weights:
+            weight = self._weights.completion_weight(field, words[-1])
+        else:
+            weight = rarity(self._searcher.num_docs, completion_holders(self._searcher, field, words[-1]))
+        return _Q.const_score_query(completed(self._searcher, field, words), FORM_BOOST * boost * weight)
 
     def _rarity(self, forms: list[str]) -> float:
         return rarity(self._searcher.num_docs, sum(self._searcher.doc_freq("text", form) for form in forms))
@@ -117,6 +135,23 @@ def other_forms(language: str, forms: list[str]) -> tantivy.Query:
     """Matches pages in this language that have one of these words."""
     fields = [(_SHOULD, _Q.term_set_query(schema(), field, forms)) for field in ("text", "title")]
     return _Q.boolean_query([(_MUST, term("language", language, "basic")), (_MUST, _Q.boolean_query(fields))])
+
+
+def completed(searcher: tantivy.Searcher, field: str, words: tuple[str, ...]) -> tantivy.Query:
+    """Matches these words one after the other, the last of them with any ending: of a phrase, the most frequent."""
+    *before, start = words
+    known = searcher.terms_with_prefix(field, start, limit=MOST_COMPLETIONS + 1)
+    if len(known) > MOST_COMPLETIONS and not before:
+        return _Q.regex_query(schema(), field, f"{re.escape(start)}.*")
+    endings = [word for word, _ in known]
+    if not before:
+        return _Q.term_set_query(schema(), field, endings)
+    return _Q.boolean_query([(_SHOULD, words_query(field, (*before, word))) for word in endings or [start]])
+
+
+def completion_holders(searcher: tantivy.Searcher, field: str, start: str) -> int:
+    """About how many pages have a word that begins so."""
+    return sum(pages for _, pages in searcher.terms_with_prefix(field, start, limit=MOST_COMPLETIONS))
 
 
 def rarity(pages: int, holders: int) -> float:

@@ -22,9 +22,11 @@ import tantivy
 from levada.search.query import Ask, Words
 from levada.search.stemming import word_stems
 from levada.search.tantivy.queries import (
+    BOOSTS,
     FORM_BOOST,
     OTHERS,
-    TITLE_BOOST,
+    completed,
+    completion_holders,
     form_languages,
     other_forms,
     rarity,
@@ -91,7 +93,7 @@ def query_forms(searcher: tantivy.Searcher | None, ask: Ask, present: Iterable[s
     """The forms of the query's words that this index knows."""
     if searcher is None:
         return {}
-    single = [each for each in ask.words() if not each.quoted and len(each.folded) == 1]
+    single = [each for each in ask.words() if each.has_forms()]
     return {
         (language, each.typed): frozenset(forms_of(searcher, language, word_stems(language, each.typed)))
         for language in form_languages(ask, present)
@@ -103,11 +105,20 @@ def statistics(searcher: tantivy.Searcher | None, totals: IndexTotals, ask: Ask,
     if searcher is None:
         return TermStatistics(totals, {}, {})
     words = {word for each in ask.words() for word in each.folded}
+    holders = {(field, word): searcher.doc_freq(field, word) for field in FIELDS for word in words}
+    for start in {each.folded[-1] for each in ask.words() if each.prefix}:
+        for field in FIELDS:
+            holders[field, any_ending(start)] = completion_holders(searcher, field, start)
     return TermStatistics(
         totals,
-        {(field, word): searcher.doc_freq(field, word) for field in FIELDS for word in words},
+        holders,
         {typed: sum(searcher.doc_freq("text", form) for form in some) for typed, some in forms.items()},
     )
+
+
+def any_ending(start: str) -> str:
+    """What stands for all words that begin so; no folded word has a star."""
+    return f"{start}*"
 
 
 class GlobalWeights:
@@ -123,6 +134,9 @@ class GlobalWeights:
 
     def form_weight(self, language: str, typed: str) -> float:
         return rarity(self.all.totals.alive, self.all.form_holders.get((language, typed), 0))
+
+    def completion_weight(self, field: str, prefix: str) -> float:
+        return rarity(self.all.totals.alive, self.all.holders.get((field, any_ending(prefix)), 0))
 
     def slack(self) -> float:
         """How much higher than here a page can score over all indexes: only the average lengths differ."""
@@ -149,7 +163,6 @@ def _sums(counts: list[dict[tuple[str, str], int]]) -> dict[tuple[str, str], int
 
 _K1, _B = 1.2, 0.75
 _FEW = 8
-_BOOSTS = {"text": 1.0, "title": TITLE_BOOST}
 _OFTEN = re.compile(_NUMBER % "freq, occurrences")
 _LENGTH = re.compile(_NUMBER % "dl, length of field")
 
@@ -165,10 +178,14 @@ def _words_score(
     each: Words, searcher: tantivy.Searcher, address: tantivy.DocAddress, weights: GlobalWeights, forms: Forms
 ) -> float:
     scores = [_field_score(field, each.folded, searcher, address, weights) for field in FIELDS]
-    if not each.quoted and len(each.folded) == 1:
+    if each.has_forms():
         for (language, typed), known in forms.items():
             if typed == each.typed and known and _has_form(language, known, searcher, address):
                 scores.append(FORM_BOOST * weights.form_weight(language, typed))
+    if each.prefix:
+        for field, boost in BOOSTS.items():
+            if explained(completed(searcher, field, each.folded), searcher, address):
+                scores.append(FORM_BOOST * boost * weights.completion_weight(field, each.folded[-1]))
     best = max(scores)
     return best + OTHERS * (sum(scores) - best)
 
@@ -185,7 +202,7 @@ def _field_score(
     if not (f and length and average):
         return 0.0
     share = f / (f + _K1 * (1 - _B + _B * float(length[1]) / average))
-    return _BOOSTS[field] * weights.all.idf(field, words) * (_K1 + 1) * share
+    return BOOSTS[field] * weights.all.idf(field, words) * (_K1 + 1) * share
 
 
 def _has_form(language: str, forms: frozenset[str], searcher: tantivy.Searcher, address: tantivy.DocAddress) -> bool:

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from levada.core.errors import BadQuery
 from levada.core.search_records import Query
 from levada.serve.access import KEY_FIELD
 from levada.serve.operations import API, Operations
@@ -37,7 +38,11 @@ def _suggest(view: View, ask: SuggestAsk) -> list[str | list[str]]:
     """The words, titles, descriptions and addresses."""
     if not ask.q.strip():
         return [ask.q, [], [], []]
-    found = view.index().search(Query(ask.q, _SUGGESTED, 0, view.collection().clock.now())).hits
+    typed = Query(ask.q, _SUGGESTED, 0, view.collection().clock.now(), as_you_type=True)
+    try:
+        found = view.index().search(typed).hits
+    except BadQuery:
+        found = ()  # nothing to look for yet
     titled = [hit for hit in found if hit.title]
     return [ask.q, [hit.title for hit in titled], [hit.site for hit in titled], [hit.url for hit in titled]]
 

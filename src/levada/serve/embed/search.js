@@ -93,7 +93,7 @@
     }
     async function ask(text, signal) {
       const url = new URL(API);
-      url.search = new URLSearchParams({ q: site ? `${text} site:${site}` : text, limit, ...(key ? { key } : {}) });
+      url.search = new URLSearchParams({ q: site ? `site:${site} ${text}` : text, limit, as_you_type: "true", ...(key ? { key } : {}) });
       const answer = await fetch(url, { signal, credentials: "omit", referrerPolicy: "strict-origin" });
       if (answer.status === 400) return { total: 0, hits: [] }; // a query that is half typed
       if (!answer.ok) throw new Error(answer.status === 429 ? words.busy : words.lost);
@@ -108,7 +108,7 @@
       const { signal } = asking;
       try {
         let told = await ask(text, signal);
-        const whole = text.replace(/\s*\S+$/, ""); // the last word may be half typed
+        const whole = text.replace(/\s*\S+$/, ""); // the last word may be misspelt
         if (!told.total && whole) told = await ask(whole, signal);
         if (signal.aborted) return;
         shownFor = text;

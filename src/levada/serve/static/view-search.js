@@ -4,7 +4,7 @@ import { ask, query } from "./api.js";
 import { ago, el, moment, note, number, pageLink, show, trouble } from "./dom.js";
 import { worldNow } from "./live.js";
 
-const PER_PAGE = 10;
+const PER_PAGE = 10, WAIT = 200, LEAST = 2;
 
 export async function open(place, { query: typed }) {
   const words = typed.get("q") || "", offset = Number(typed.get("from")) || 0;
@@ -17,14 +17,28 @@ export async function open(place, { query: typed }) {
   const go = (from = 0) => {
     location.hash = `#/search${query({ q: field.value.trim(), site: site.value.trim(), lang: lang.value.trim(), since: since.value, from: from || "" })}`;
   };
+  const filters = () => [site.value.trim() && `site:${site.value.trim()}`, lang.value.trim() && `lang:${lang.value.trim()}`, since.value && `since:${since.value}`];
+  let timer = 0, newest = 0;
+  const typing = async () => { // what is typed so far, before the search is sent
+    const mine = ++newest, typed = field.value.trim();
+    if (typed.length < LEAST) return;
+    try {
+      const told = await ask(`/search${query({ q: [...filters(), typed].filter(Boolean).join(" "), limit: PER_PAGE, as_you_type: true })}`);
+      const now = await worldNow();
+      if (mine === newest && results.isConnected) show(results, told.total ? hits(told, 0, go, now) : note("No page has these words yet."));
+    } catch {
+      // a query that is not finished: what was shown stays
+    }
+  };
   show(place, el("h1", {}, "Search"),
-    el("form", { class: "row", role: "search", onsubmit: (event) => { event.preventDefault(); go(); } }, field, site, lang, since, el("button", {}, "Search")), results);
+    el("form", { class: "row", role: "search", onsubmit: (event) => { event.preventDefault(); clearTimeout(timer); newest += 1; go(); } }, field, site, lang, since, el("button", {}, "Search")), results);
+  field.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(typing, WAIT); });
   field.focus();
   if (!words) {
     show(results, note("Type words that stand on a page. Phrases go in quotes, and -word leaves pages out."));
     return;
   }
-  const whole = [words, site.value && `site:${site.value.trim()}`, lang.value && `lang:${lang.value.trim()}`, since.value && `since:${since.value}`].filter(Boolean).join(" ");
+  const whole = [words, ...filters()].filter(Boolean).join(" ");
   try {
     const told = await ask(`/search${query({ q: whole, limit: PER_PAGE, offset: offset || "" })}`);
     show(results, told.total ? hits(told, offset, go, await worldNow()) : note("No page has these words. Fewer words, or another spelling, may find one."));
