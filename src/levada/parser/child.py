@@ -37,7 +37,7 @@ from levada.parser.channel import (
 
 _HELD_BYTES = 256 * 1024  # of answers that wait for others
 _LOAD_SECONDS = 30.0  # of the wall, for importing and making the plug-ins
-_DOCUMENT_MEMORY = 200 * 1024 * 1024  # more than the child has, that reading a document may take
+_DOCUMENT_MEMORY = 160 * 1024 * 1024  # more than the child has, that reading a document may take
 _WAITS = 4  # times its CPU seconds that a page may take of the wall, where plug-ins read it
 _TRIAL = RawPage("http://invalid/", b"<title>ready</title><p>" + b"words and more " * 10_000, "text/html")
 

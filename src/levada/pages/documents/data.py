@@ -89,13 +89,13 @@ def _values(source: str) -> list[Any]:
     """The value of a JSON text, or those of its lines."""
     try:
         return [_loaded(source)]
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         lines = [line for line in source.split("\n") if line.strip()]
         if len(lines) < 2 or not lines[0].lstrip().startswith(("{", "[")):
             raise Unreadable(Reason.DAMAGED, str(error)) from None
     try:
         return [_loaded(line) for line in lines]
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         raise Unreadable(Reason.DAMAGED, str(error)) from None
 
 

@@ -55,15 +55,14 @@ class Package:
             raise Unreadable(Reason.DAMAGED, f"it has no {name}")
         if part.flag_bits & 1:
             raise Unreadable(Reason.ENCRYPTED)
+        self._refuse_bomb(part, part.file_size)  # as it says itself
         unpacked = 0
         try:
             with self._zip.open(part) as stream:
                 while piece := stream.read(_PIECE):
                     unpacked += len(piece)
                     self._left -= len(piece)
-                    is_bomb = unpacked > RATIO_FROM and unpacked > MAX_RATIO * part.compress_size
-                    if self._left < 0 or is_bomb:
-                        raise Unreadable(Reason.UNPACKED_BYTES, f"{name} unpacks to {unpacked:,} bytes and more")
+                    self._refuse_bomb(part, unpacked)
                     yield piece
         except Unreadable:
             raise
@@ -71,6 +70,11 @@ class Package:
             raise Unreadable(Reason.ENCRYPTED) from None
         except _BROKEN as error:
             raise Unreadable(Reason.DAMAGED, f"{name}: {error}") from None
+
+    def _refuse_bomb(self, part: zipfile.ZipInfo, unpacked: int) -> None:
+        is_bomb = unpacked > RATIO_FROM and unpacked > MAX_RATIO * part.compress_size
+        if is_bomb or self._left < 0:
+            raise Unreadable(Reason.UNPACKED_BYTES, f"{part.filename} unpacks to {unpacked:,} bytes and more")
 
     def read(self, name: str) -> bytes:
         return b"".join(self.pieces(name))

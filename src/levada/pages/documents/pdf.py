@@ -20,6 +20,7 @@ MAX_PAGES = 3_000
 MAX_CLAIMED = 100_000  # pages: a tree that says it has more is endless
 _BROKEN_IN_A_ROW = 50  # pages that cannot be loaded
 _MAX_PAGE_TEXT = 1_000_000  # characters
+_COLUMN = 5  # lines of one character in a row that are vertical writing
 _MAX_ADDRESS = 4_000  # bytes
 _MAX_PAGE_LINKS = 500
 _HYPHEN = re.compile("[\ufffe\x02]\r?\n?")  # how pdfium marks a word that goes on in the next line
@@ -101,7 +102,7 @@ def _read_page(document: Any, page: Any, raw: Any, text: DocumentText) -> bool:
     try:
         count = min(raw.FPDFText_CountChars(characters), _MAX_PAGE_TEXT)
         shown = _text_of(characters, count, raw)
-        for line in _HYPHEN.sub("", shown).splitlines():
+        for line in _upright(_HYPHEN.sub("", shown).splitlines()):
             text.add_line(line)
         addresses = list(_addresses(document, page, raw))
         for address in addresses:
@@ -111,6 +112,19 @@ def _read_page(document: Any, page: Any, raw: Any, text: DocumentText) -> bool:
         return bool(shown.strip())
     finally:
         raw.FPDFText_ClosePage(characters)
+
+
+def _upright(lines: list[str]) -> Iterator[str]:
+    """Lines of one character each, as pdfium gives vertical writing, put together."""
+    run: list[str] = []
+    for line in lines:
+        if len(line) == 1 and not line.isascii():
+            run.append(line)
+            continue
+        yield from ["".join(run)] if len(run) >= _COLUMN else run
+        run = []
+        yield line
+    yield from ["".join(run)] if len(run) >= _COLUMN else run
 
 
 def _text_of(characters: Any, count: int, raw: Any) -> str:
@@ -146,7 +160,7 @@ def _language(document: Any, raw: Any) -> str:
 def date_of(text: str) -> float | None:
     """Epoch seconds of a date of a PDF, such as D:20260131120000+01'00'."""
     found = _DATE.match(text.strip())
-    if found is None:
+    if found is None or text.strip()[4:5] == "-":
         return time_of(text)
     year, month, day, hour, minute, second, sign, hours, minutes = (each or "" for each in found.groups())
     zone = f"{sign}{hours}:{minutes or '00'}" if sign else "+00:00"

@@ -76,7 +76,14 @@ OPEN_MEDIA = frozenset(
     ("", "application/octet-stream", "binary/octet-stream", "application/zip", "application/download")
 )
 """Content types that say nothing."""
-_MAIN_PARTS = (("word/document.xml", WORD), ("xl/workbook.xml", SPREADSHEET), ("ppt/presentation.xml", PRESENTATION))
+_MAIN_PARTS = (
+    ("word/document.xml", WORD),
+    ("xl/workbook.xml", SPREADSHEET),
+    ("ppt/presentation.xml", PRESENTATION),
+    ("META-INF/container.xml", EPUB),
+    ("content.xml", OPENDOCUMENT),
+)
+_FIRST_NAME = 30  # bytes before the name of the first part
 _LOOK = 1024
 _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # the files of old office programs, and of encrypted new ones
 _LOCKED = "EncryptedPackage".encode("utf-16-le")
@@ -113,17 +120,20 @@ def is_locked(body: bytes) -> bool:
 
 
 def _zipped_kind(body: bytes) -> str | None:
-    start = body[30:200]  # the first part of these, which is not compressed, says what they are
-    if start.startswith(b"mimetypeapplication/epub+zip"):
-        return EPUB
-    if start.startswith(b"mimetype" + _OPENDOCUMENT.encode()):
-        return OPENDOCUMENT
+    """By the parts that every file of a kind has; of some the first part says the content type."""
     try:
         with zipfile.ZipFile(io.BytesIO(body)) as file:
             names = set(file.namelist())
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
-        return None
+        return _said_kind(body)
     return next((kind for part, kind in _MAIN_PARTS if part in names), None)
+
+
+def _said_kind(body: bytes) -> str | None:
+    """The kind of a broken archive, as far as its beginning says it."""
+    if body.startswith(b"mimetypeapplication/epub+zip", _FIRST_NAME):
+        return EPUB
+    return OPENDOCUMENT if body.startswith(b"mimetype" + _OPENDOCUMENT.encode(), _FIRST_NAME) else None
 
 
 def _ending(url: str) -> str:

@@ -95,7 +95,7 @@ class Statements:
         # One statement, so that both halves show one moment: a follower would miss a change between two statements.
         changed = f"""SELECT {d.document}.seq, coalesce(a.version, 0), {columns} {current}
             LEFT JOIN arrived a ON a.page_id = {d.document_id} WHERE {d.document}.seq > :after"""
-        nothing = ", ".join(["NULL"] * 14)
+        nothing = ", ".join(["NULL"] * 15)
         departed = f"SELECT seq, 0, page_id, url, site, {nothing} FROM departed WHERE seq > :after"
         self.changes = t(d.first_of_union.format(first=changed, second=departed))
         table = d.documents.split()[0]
