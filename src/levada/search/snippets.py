@@ -61,6 +61,8 @@ def excerpt(
     start, end = _window(text, matches, size)
     first = next((match.start for match in matches if match.start >= start), start)
     page = text.count(_PAGE_BREAK, 0, first) + 1 if _PAGE_BREAK in text else 0
+    if page:  # what stands before the first word is of its page, too
+        start = max(start, text.rfind(_PAGE_BREAK, 0, first) + 1)
     pieces: list[tuple[str, bool]] = [(f"p. {page} · ", False)] if page else []
     if start:
         pieces.append(("… ", False))

@@ -18,7 +18,7 @@ from tests.pages.documents import corpus
 
 ENOUGH = 0.95
 _MARKS = re.compile("[\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff\xad]")
-_EAST_ASIAN = re.compile("([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])")
+_BY_CHARACTER = re.compile("([\u0900-\u097f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])")
 _ARABIC = re.compile("[\u0600-\u06ff]")
 
 
@@ -35,9 +35,9 @@ def read(name: str, body: bytes) -> ReadPage:
 
 
 def words(text: str) -> Counter[str]:
-    """Folded words. East Asian text counts by character, for few tools agree about its words; and the letters of an
-    Arabic word in any order, because pdftotext takes its ligatures apart the wrong way round."""
-    plain = _EAST_ASIAN.sub(r" \1 ", _MARKS.sub("", unicodedata.normalize("NFKC", text)))
+    """Folded words. East Asian and Indian text counts by character, for few tools agree about its words; and the
+    letters of an Arabic word in any order, because pdftotext takes its ligatures apart the wrong way round."""
+    plain = _BY_CHARACTER.sub(r" \1 ", _MARKS.sub("", unicodedata.normalize("NFKC", text)))
     found = re.findall(r"\w+", plain.casefold())
     return Counter("".join(sorted(word)) if _ARABIC.search(word) else word for word in found)
 
