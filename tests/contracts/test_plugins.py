@@ -15,6 +15,7 @@ from levada.core.protocols import ChangeFilter, Extractor, Notifier, PageHook, P
 from levada.core.records import ChangeEvent, ReadPage, Request, Response, StoredPage
 from levada.core.subscriptions import Subscription
 from levada.follow.notify.sender import WebhookNotifier
+from levada.pages.documents.recognition import reader_of
 from levada.pages.parse import FeedReader, HtmlReader, SitemapReader, TextReader
 from levada.pages.text import BuiltinExtractor, TrafilaturaExtractor
 from levada.testing import (
@@ -24,6 +25,7 @@ from levada.testing import (
     PageHookContract,
     ReaderContract,
 )
+from tests.pages.documents.hostile import R, book, one_page, paragraphs, relation, show, word, zipped
 
 
 class NoteReader:
@@ -82,6 +84,81 @@ class TestFeedReader(ReaderContract):
 
     def make(self) -> PageReader:
         return FeedReader()
+
+
+class _DocumentReader(ReaderContract):
+    """A built-in reader of documents, by its name."""
+
+    expected = "ferry"
+    name: ClassVar[str]
+
+    def make(self) -> PageReader:
+        return reader_of(self.name)
+
+
+class TestPdfReader(_DocumentReader):
+    name = "pdf"
+    samples: ClassVar = dict.fromkeys(reader_of("pdf").content_types, one_page(show("The ferry leaves at noon.")))
+
+
+class TestWordReader(_DocumentReader):
+    name = "word"
+    samples: ClassVar = dict.fromkeys(reader_of("word").content_types, word(paragraphs("The ferry leaves at noon.")))
+
+
+class TestSpreadsheetReader(_DocumentReader):
+    name = "spreadsheet"
+    samples: ClassVar = dict.fromkeys(
+        reader_of("spreadsheet").content_types,
+        zipped(
+            {
+                "xl/workbook.xml": f'<workbook {R}><sheet name="The ferry" r:id="a"/></workbook>'.encode(),
+                "xl/_rels/workbook.xml.rels": relation("worksheet", "sheet1.xml"),
+                "xl/sheet1.xml": b"<worksheet><row><c><v>12</v></c></row></worksheet>",
+            }
+        ),
+    )
+
+
+class TestPresentationReader(_DocumentReader):
+    name = "presentation"
+    samples: ClassVar = dict.fromkeys(
+        reader_of("presentation").content_types,
+        zipped(
+            {
+                "ppt/presentation.xml": f'<presentation {R}><sldId id="7" r:id="a"/></presentation>'.encode(),
+                "ppt/_rels/presentation.xml.rels": relation("slide", "one.xml"),
+                "ppt/one.xml": b"<sld><p><r><t>The ferry leaves at noon.</t></r></p></sld>",
+            }
+        ),
+    )
+
+
+class TestOpenDocumentReader(_DocumentReader):
+    name = "opendocument"
+    samples: ClassVar = dict.fromkeys(
+        reader_of("opendocument").content_types, zipped({"content.xml": b"<d><p>The ferry leaves at noon.</p></d>"})
+    )
+
+
+class TestEpubReader(_DocumentReader):
+    name = "epub"
+    samples: ClassVar = dict.fromkeys(reader_of("epub").content_types, book(b"<p>The ferry leaves at noon."))
+
+
+class TestCsvReader(_DocumentReader):
+    name = "csv"
+    samples: ClassVar = dict.fromkeys(reader_of("csv").content_types, b"ferry,noon\n")
+
+
+class TestJsonReader(_DocumentReader):
+    name = "json"
+    samples: ClassVar = dict.fromkeys(reader_of("json").content_types, b'{"ferry": "noon"}')
+
+
+class TestXmlTextReader(_DocumentReader):
+    name = "xml"
+    samples: ClassVar = dict.fromkeys(reader_of("xml").content_types, b"<t>The ferry leaves at noon.</t>")
 
 
 class TestBuiltinExtractor(ExtractorContract):

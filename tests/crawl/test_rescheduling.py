@@ -48,6 +48,17 @@ def test_a_lower_ceiling_brings_pages_within_it_and_spreads_them_evenly() -> Non
     assert Rescheduling(store, Settings(), changed(ceiling=HOUR), NOW).run() == 0, "a second time changes nothing"
 
 
+def test_documents_that_wait_for_an_extra_are_due_once_it_is_installed() -> None:
+    store = MemoryStore()
+    store.add(links("a", 2), [], NOW)
+    one, other = store.lease(NOW, 2, 60.0)
+    waits = replace(failed(one, NOW), reason=Reason.NEEDS_EXTRA, next_visit=NOW + DAY)
+    store.commit([waits, replace(failed(other, NOW), reason=Reason.CONTENT_TYPE, next_visit=NOW + DAY)])
+    assert Rescheduling(store, Settings(), Settings(), NOW).run() == 0
+    assert Rescheduling(store, Settings(), Settings(), NOW, reads_more=True).run() == 1
+    assert plans(store, 2) == [0.0, DAY]
+
+
 def test_each_step_is_one_small_part() -> None:
     store = stored(1_200, 30 * DAY)
     rescheduling = Rescheduling(store, Settings(), changed(ceiling=HOUR), NOW)

@@ -257,13 +257,14 @@ def test_five_megabytes_of_noise_behind_a_page_do_not_hide_its_links() -> None:
     [
         (b"", "text/html", Reason.EMPTY),
         (b"<html></html>", "text/html", Reason.EMPTY),
-        (b"%PDF-1.7 ...", "text/html", Reason.CONTENT_TYPE),
+        (b"%PDF-1.7 ...", "text/html", Reason.DAMAGED),
         (b"\x89PNG\r\n", "", Reason.CONTENT_TYPE),
         (b"<p>\x0b\x00</p>", "text/html", Reason.CONTENT_TYPE),
         (b"<p>\x08</p>", "application/octet-stream", Reason.CONTENT_TYPE),
-        (b"{}", "application/json", Reason.CONTENT_TYPE),
+        (b"{}", "application/json", Reason.EMPTY),
         (b"<svg></svg>", "image/svg+xml", Reason.CONTENT_TYPE),
-        (b"<x/>", "application/xml", Reason.CONTENT_TYPE),
+        (b"<x/>", "application/xml", Reason.EMPTY),
+        (b"PK\x03\x04 is no archive", "application/zip", Reason.CONTENT_TYPE),
     ],
 )
 def test_what_is_no_page_says_why(body: bytes, content_type: str, reason: Reason) -> None:

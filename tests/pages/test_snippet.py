@@ -10,9 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.search.query import Words, parse_query
-from levada.search.snippets import Pieces, snippet
+from levada.search.snippets import Pieces, excerpt
 
 FILLER = "Lorem ipsum dolor sit amet. " * 40
+
+
+def snippet(text: str, words: tuple[Words, ...], **size: int) -> Pieces:
+    """The pieces, without the page that they are from."""
+    found = excerpt(text, words, **size)
+    assert (found.page > 0) is ("\f" in text)
+    if found.page:
+        assert found.pieces[0] == (f"p. {found.page} · ", False)
+    return found.pieces[1:] if found.page else found.pieces
 
 
 def marked(text: str, query: str) -> list[str]:
@@ -86,6 +95,14 @@ def test_line_breaks_become_spaces() -> None:
 
 def test_an_empty_text_has_no_pieces() -> None:
     assert snippet("", asked_words("x")) == ()
+
+
+@pytest.mark.parametrize(("query", "page"), [("ferry", 1), ("bridge", 3), ("tower", 4), ("nowhere", 1)])
+def test_a_snippet_of_a_document_with_pages_names_its_page(query: str, page: int) -> None:
+    text = f"The ferry leaves.{FILLER}\f\f{FILLER} The bridge is closed.\fThe tower is open."
+    found = excerpt(text, asked_words(query))
+    assert found.page == page
+    assert plain(found.pieces).startswith(f"p. {page} · ")
 
 
 def test_marks_upon_marks_do_not_hold_up_the_search() -> None:

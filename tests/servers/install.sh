@@ -25,6 +25,7 @@ need tshark tshark
 need nodejs node
 need systemd systemd-analyze
 need chromium chromium chromium-browser google-chrome
+need poppler-utils pdftotext
 
 if [ -z "$missing" ]; then
     exit 0

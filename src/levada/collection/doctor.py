@@ -40,6 +40,7 @@ _EARLIEST, _LATEST = 1_735_689_600.0, 4_102_444_800.0  # 2025, 2100
 _FOR_USERS = {  # what each extra is for
     "parquet": "export --parquet",
     "warc": "export --warc",
+    "documents": "PDF",
     "text": "text of articles without what surrounds it",
     "lab": "lab, simulate, pictures",
     "rabbitmq": "control, work",

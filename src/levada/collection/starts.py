@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
@@ -39,6 +40,9 @@ _ADVICE = {
     Reason.REDIRECTS: "it leads in a circle, or on and on (crawl.max_redirects)",
     Reason.BYTES: "it is larger than fetch.max_bytes",
     Reason.DECODED_BYTES: "it is larger than fetch.max_decoded_bytes",
+    Reason.NEEDS_EXTRA: "it is a PDF: pip install 'levada[documents]', then run the same command again",
+    Reason.ENCRYPTED: "it is a document that asks for a password",
+    Reason.DAMAGED: "it is a document that breaks off, or not what it says it is",
     Reason.HTTP_4XX: "the site does not give it to us",
     Reason.HTTP_5XX: "the site is out of order: run the same command again later",
 }
@@ -67,6 +71,19 @@ class _PlannedBy(msgspec.Struct, frozen=True):
 
     revisit: RevisitSettings
     guard: GuardSettings
+    reads_pdf: bool = False  # not a setting: whether the extra is installed
+
+
+def _reads_pdf() -> bool:
+    return find_spec("pypdfium2") is not None
+
+
+def _read_pdf(folder: DataFolder) -> bool:
+    """Whether the crawl before could read PDFs."""
+    try:
+        return msgspec.json.decode(folder.planned.read_bytes(), type=_PlannedBy).reads_pdf
+    except (OSError, msgspec.MsgspecError):
+        return False
 
 
 def planned_by(folder: DataFolder, settings: Settings) -> Settings:
@@ -87,7 +104,7 @@ def keep_planned_by(folder: DataFolder, settings: Settings) -> None:
 
     A change of settings whose rescheduling was not finished is not noted, so the next crawl does it.
     """
-    content = msgspec.json.format(msgspec.json.encode(_PlannedBy(settings.revisit, settings.guard)))
+    content = msgspec.json.format(msgspec.json.encode(_PlannedBy(settings.revisit, settings.guard, _reads_pdf())))
     with suppress(OSError):
         if folder.planned.read_bytes() == content:
             return
@@ -99,11 +116,12 @@ def keep_planned_by(folder: DataFolder, settings: Settings) -> None:
 
 def reschedule(folder: DataFolder, store: Store, settings: Settings, now: float) -> None:
     """Bring forward what the settings of this crawl want sooner than those by which the visits are planned."""
-    moved = Rescheduling(store, planned_by(folder, settings), settings, now).run()
+    reads_more = _reads_pdf() and not _read_pdf(folder)
+    moved = Rescheduling(store, planned_by(folder, settings), settings, now, reads_more=reads_more).run()
     keep_planned_by(folder, settings)
     if moved:
         log.info(
-            "the settings changed: %s visited sooner than planned",
+            "the settings or extras changed: %s visited sooner than planned",
             "1 page is" if moved == 1 else f"{moved:,} pages are",
         )
 

@@ -51,6 +51,10 @@ class Reason(StrEnum):
     PARSER_DIED = "parser-died"
     QUARANTINED = "quarantined"
     NESTING = "nesting"
+    ENCRYPTED = "encrypted"  # a document that asks for a password
+    DAMAGED = "damaged"  # a document that is not what it says it is, or breaks off
+    UNPACKED_BYTES = "unpacked-bytes"  # a document that unpacks to far more than it holds
+    NEEDS_EXTRA = "needs-extra"  # a document that only `levada[documents]` can read
     # Traps and bounds of a crawl
     SCOPE = "scope"
     DEPTH = "depth"

@@ -229,10 +229,28 @@ class ReadPage(msgspec.Struct, frozen=True, kw_only=True):
     """What a `PageReader` found in a body."""
 
     title: str = ""
-    text: str = ""
+    text: str = ""  # a form feed between two pages, where the document has pages
     links: tuple[str, ...] = ()  # relative to the page's address, or absolute
     language: str = ""  # ISO 639-1; "": it is guessed from the text
     published: float | None = None  # epoch seconds; where the server sends no date, the revisit policy sees this one
+    author: str = ""
+    modified: float | None = None  # epoch seconds; as `published`, and preferred to it
+    pages: int = 0  # how many the document has, if it has any
+    left_out: str = ""  # what of it is not in the text: "2,000 of 5,000 pages"
+
+
+class DocumentFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a document that is no web page says about itself; kept with each version.
+
+    >>> news.page(start).facts is None  # of HTML
+    True
+    """
+
+    author: str = ""
+    published: float | None = None  # epoch seconds
+    modified: float | None = None  # epoch seconds
+    pages: int = 0  # 0: it has no pages
+    left_out: str = ""  # what is not in the text; "": nothing
 
 
 class PluginFailure(msgspec.Struct, frozen=True, array_like=True):
@@ -266,8 +284,9 @@ class ParsedPage(msgspec.Struct, frozen=True, array_like=True):
     noindex: bool = False
     nofollow: bool = False
     reason: Reason | None = None  # why there is no content, if there is none
-    published: float | None = None  # found by a page reader of a plug-in
+    published: float | None = None  # found by a page reader
     plugin_failures: tuple[PluginFailure, ...] = ()
+    facts: DocumentFacts | None = None  # of a document that is no web page
 
 
 class NewVersion(msgspec.Struct, frozen=True):
@@ -284,6 +303,7 @@ class NewVersion(msgspec.Struct, frozen=True):
     distinct_words: int
     similarity: float  # to the version before; 0 for the first
     searchable: bool = True  # False: noindex
+    facts: DocumentFacts | None = None  # of a document that is no web page
 
 
 class VisitResult(msgspec.Struct, frozen=True):
@@ -337,6 +357,7 @@ class Document(msgspec.Struct, frozen=True):
     similarity: float
     searchable: bool
     gone: bool = False
+    facts: DocumentFacts | None = None  # of a document that is no web page
 
 
 class StoredPage(msgspec.Struct, frozen=True):

@@ -38,6 +38,7 @@ class Hit(msgspec.Struct, frozen=True):
     language: str
     changed_at: float
     snippet: tuple[tuple[str, bool], ...] = ()  # pieces of text, and whether each matches the query
+    page: int = 0  # of a PDF or another document with pages: the one that the snippet is from; 0: it has none
 
     @property
     def excerpt(self) -> str:

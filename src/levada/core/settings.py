@@ -99,6 +99,7 @@ class FetchSettings(_Section, frozen=True):
     slots: Annotated[int, Meta(ge=1, le=10_000)] = 64  # exchanges at the same time
     max_bytes: Count = 5 * 1024 * 1024
     max_decoded_bytes: Count = 10 * 1024 * 1024
+    max_document_bytes: Count = 15 * 1024 * 1024  # of a PDF, office file, e-book or data, on the wire and decoded
     max_header_bytes: Count = 64 * 1024
     max_buffered_bytes: Annotated[int, Meta(ge=64 * 1024)] = 128 * 1024 * 1024  # of all exchanges together
     seconds: Positive = 30.0

@@ -398,4 +398,5 @@ def _version(response: Response, parsed: ParsedPage, similarity: float) -> NewVe
         distinct_words=parsed.distinct_words,
         similarity=similarity,
         searchable=not parsed.noindex,
+        facts=parsed.facts,
     )

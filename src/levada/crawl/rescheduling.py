@@ -3,7 +3,7 @@
 A page keeps the next visit that was planned for it. If a limit becomes lower, pages that were planned under the old
 one are moved to a time within the new one: spread over it by the page alone, so that they neither come at once nor
 at another time when this is repeated. If the address guard allows more than before, the pages that it refused are
-due. Nothing is ever put off.
+due; if an extra was installed that reads more documents, so are those that waited for it. Nothing is ever put off.
 """
 
 from __future__ import annotations
@@ -76,19 +76,22 @@ class Rescheduling:
     Repeating it changes nothing, so it may be stopped at any time: run it before the new settings are kept, or again.
     """
 
-    def __init__(self, store: Store, before: Settings, settings: Settings, now: float) -> None:
+    def __init__(
+        self, store: Store, before: Settings, settings: Settings, now: float, *, reads_more: bool = False
+    ) -> None:
         self.moved = 0  # pages
         self._store = store
         self._before = before.revisit
         self._settings = settings.revisit
         self._now = now
         self._guarded = allows_more(before, settings)
+        self._reads_more = reads_more
         self._limited = limits_less(before.revisit, settings.revisit)
         self._after = 0
 
     @property
     def is_needed(self) -> bool:
-        return self._guarded or self._limited
+        return self._guarded or self._reads_more or self._limited
 
     def run(self) -> int:
         """Do it all; returns how many pages were moved."""
@@ -112,6 +115,8 @@ class Rescheduling:
 
     def _sooner(self, page: PageRecord) -> float | None:
         if self._guarded and page.reason is Reason.ADDRESS:
+            return self._now
+        if self._reads_more and page.reason is Reason.NEEDS_EXTRA:
             return self._now
         latest = latest_visit(page, self._before, self._settings, self._now)
         return None if latest is None else brought_within(page, latest, self._now)

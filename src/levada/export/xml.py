@@ -91,7 +91,7 @@ def _text(text: str) -> str:
 
 
 def _valid(text: str) -> str:
-    return _NOT_XML.sub("", text)
+    return _NOT_XML.sub("", text.replace("\f", "\n"))  # between the pages of a document
 
 
 def _finish(draft: Path) -> int:

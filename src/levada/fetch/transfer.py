@@ -22,6 +22,7 @@ import pycurl
 from levada.core.reasons import Reason
 from levada.core.records import Request, Response
 from levada.fetch.guard import AddressGuard
+from levada.pages.documents.recognition import may_be_document
 
 _MIB = 1024 * 1024
 
@@ -31,6 +32,7 @@ class FetchLimits(msgspec.Struct, frozen=True):
 
     max_bytes: int = 10 * _MIB  # of the body on the wire
     max_decoded_bytes: int = 20 * _MIB  # of the body after gzip, br or zstd
+    max_document_bytes: int = 15 * _MIB  # of a PDF, office file, e-book or data, where that is more than these
     max_buffered_bytes: int = 96 * _MIB  # of all bodies under way
     max_header_bytes: int = 64 * 1024
     seconds: float = 30.0  # from dialling to the last byte
@@ -269,10 +271,12 @@ class Transfer:
             self._kept_enough = True
             return _ENOUGH
         # An encoded body may be longer than its bytes on the wire, which `_count_wire` counts.
-        if held > limits.max_bytes and not any(line[:17].lower() == b"content-encoding:" for line in self._head):
-            return self._stop(Reason.BYTES, f"The body exceeds {limits.max_bytes} bytes.")
-        if held > limits.max_decoded_bytes:
-            return self._stop(Reason.DECODED_BYTES, f"The body exceeds {limits.max_decoded_bytes} decoded bytes.")
+        if held > limits.max_bytes and not self._head_value(b"content-encoding:"):
+            most = self._most_of(limits.max_bytes)
+            if held > most:
+                return self._stop(Reason.BYTES, f"The body exceeds {most} bytes.")
+        if held > limits.max_decoded_bytes and held > (most := self._most_of(limits.max_decoded_bytes)):
+            return self._stop(Reason.DECODED_BYTES, f"The body exceeds {most} decoded bytes.")
         if not self._buffer.admits(len(piece), held):
             return self._stop(Reason.BUFFERED_BYTES, "Too many large bodies were under way at once.")
         self._held = held
@@ -281,11 +285,23 @@ class Transfer:
 
     def _count_wire(self, announced: int, received: int, _to_send: int, _sent: int) -> int | None:
         most = self._limits.max_bytes
-        if received <= most and (announced <= most or self.request.keep_bytes is not None):
+        announced = 0 if self.request.keep_bytes is not None else announced
+        if max(received, announced) <= most or self._kept_enough or self._stopped is not None:
             return None
-        if self._kept_enough or self._stopped is not None:
-            return None
-        return self._stop(Reason.BYTES, f"The body exceeds {most} bytes.")
+        if not received and self._head[-1:] not in ([b"\r\n"], [b"\n"]):
+            return None  # its content type may be in a line that has yet to come
+        most = self._most_of(most)
+        return None if max(received, announced) <= most else self._stop(Reason.BYTES, f"The body exceeds {most} bytes.")
+
+    def _most_of(self, limit: int) -> int:
+        """The limit for this body: documents may be larger than pages."""
+        content_type = self._head_value(b"content-type:").decode("latin-1")
+        return max(limit, self._limits.max_document_bytes) if may_be_document(content_type, self.request.url) else limit
+
+    def _head_value(self, name: bytes) -> bytes:
+        """What the last header of this name says, "" if there is none; `name` is in lower case, with its colon."""
+        found = (line[len(name) :].strip() for line in reversed(self._head) if line[: len(name)].lower() == name)
+        return next(found, b"")
 
     def _stop(self, reason: Reason, detail: str) -> int:
         self._stopped = reason, detail

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from functools import partial
 from typing import ClassVar, NamedTuple
@@ -13,10 +14,12 @@ import msgspec
 from levada.core.errors import BadUrl
 from levada.core.hashing import content_digest
 from levada.core.reasons import Reason
-from levada.core.records import DiscoveredBy, PageKind, ParsedPage, RawPage, ReadPage
+from levada.core.records import DiscoveredBy, DocumentFacts, PageKind, ParsedPage, RawPage, ReadPage
 from levada.pages.change import page_digest
 from levada.pages.charset import UNREAD, Decoded, decode, says_utf8
 from levada.pages.compression import pack_content, unpack_text
+from levada.pages.documents.gathering import PAGE_BREAK, Unreadable, title_or_name
+from levada.pages.documents.recognition import XML, document_kind, is_locked, reader_of
 from levada.pages.feeds import Listing, parse_feed, parse_sitemap, pieces_of
 from levada.pages.html import MAX_TITLE, Head, follow_links, read_head, too_deep, tree_of
 from levada.pages.language import NO_WORDS, language_of, profile_of
@@ -45,6 +48,7 @@ class Form(Enum):
     FEED = "feed"
     PLAIN = "plain"
     GZIP = "gzip"  # its content decides
+    DOCUMENT = "document"  # PDF, office files, e-books, data
     OTHER = "other"
 
 
@@ -65,16 +69,27 @@ def form_of(page: RawPage) -> Form:
     if start.startswith(b"\x1f\x8b"):
         return Form.GZIP
     if start.startswith(_MAGIC) or (_is_binary(start, media) and not _may_be_wide(start, page.content_type)):
-        return Form.OTHER
+        return _document_form(page) or Form.OTHER
     if page.kind is PageKind.SITEMAP:
         return _form_of_sitemap(start, media)
     if media in _HTML_TYPES:
         return Form.HTML
     if media.endswith("xml") or media in _XML_TYPES:
-        return _root_form(start) or (Form.FEED if media.endswith(_FEED_TYPES) else Form.OTHER)
+        return _root_form(start) or (Form.FEED if media.endswith(_FEED_TYPES) else _xml_form(media))
+    if (document := _document_form(page)) is not None:
+        return document
     if media in _OPEN_TYPES:
         return _root_form(start) or (Form.HTML if b"<" in start else Form.PLAIN)
     return Form.PLAIN if media.startswith("text/") else Form.OTHER
+
+
+def _document_form(page: RawPage) -> Form | None:
+    return Form.DOCUMENT if page.kind is not PageKind.SITEMAP and document_kind(page) else None
+
+
+def _xml_form(media: str) -> Form:
+    """Pictures and sounds in XML have no text."""
+    return Form.DOCUMENT if media.startswith(("text/", "application/")) else Form.OTHER
 
 
 def _form_of_sitemap(start: bytes, media: str) -> Form:
@@ -121,6 +136,7 @@ class ParseLimits(msgspec.Struct, frozen=True):
     zstd_level: int = 1  # within 2% of the size of level 3, in two thirds of its time
     agent: str = "levada"  # whose robots directives are read
     plugins: ReadingPlugins | None = None  # None: built-ins alone read pages
+    document_cage: Callable[[], AbstractContextManager[None]] = nullcontext  # around the reading of a document
 
 
 def parse_page(page: RawPage, limits: ParseLimits = ParseLimits()) -> ParsedPage:  # noqa: B008 - frozen
@@ -146,13 +162,35 @@ def _parse_with(plugins: ReadingPlugins, page: RawPage, limits: ParseLimits) -> 
     return msgspec.structs.replace(parsed, plugin_failures=failures) if failures else parsed
 
 
+def _parse_document(page: RawPage, limits: ParseLimits) -> ParsedPage:
+    if is_locked(page.body):
+        return ParsedPage(page.kind, reason=Reason.ENCRYPTED)
+    try:
+        with limits.document_cage():
+            read = reader_of(document_kind(page) or XML).read(page.body, page.content_type, page.url)
+            has_content = read.pages or not (read.text.isspace() or not read.text)
+            title = title_or_name(read.title, page.url) if has_content else read.title
+            return _parse_read(page, msgspec.structs.replace(read, title=title), limits)
+    except Unreadable as error:
+        return ParsedPage(page.kind, reason=error.reason)
+    except (ValueError, LookupError, ArithmeticError, RecursionError):  # whatever else a hostile file may be
+        return ParsedPage(page.kind, reason=Reason.DAMAGED)
+
+
 def _parse_read(page: RawPage, read: ReadPage, limits: ParseLimits) -> ParsedPage:
-    text = tidy_lines(read.text.encode("utf-8", "replace"))
+    parts = read.text.split(PAGE_BREAK) if read.pages else [read.text]
+    text = PAGE_BREAK.encode().join([tidy_lines(part.encode("utf-8", "replace")) for part in parts])
     head = Head(title=_storable(" ".join(read.title.split())[:MAX_TITLE]), language=_storable(read.language))
     links = _collector(page, limits)
     links.add_all(map(_storable, read.links))
     parsed = _describe(page, "utf-8", head, text, links, limits)
-    return parsed if read.published is None else msgspec.structs.replace(parsed, published=read.published)
+    author = _storable(" ".join(read.author.split())[:MAX_TITLE])
+    facts = DocumentFacts(author, read.published, read.modified, read.pages, _storable(read.left_out[:MAX_TITLE]))
+    dated = read.published if read.modified is None else read.modified
+    return msgspec.structs.replace(parsed, published=dated, facts=None if facts == _NO_FACTS else facts)
+
+
+_NO_FACTS = DocumentFacts()
 
 
 def _storable(text: str) -> str:
@@ -234,6 +272,8 @@ def _describe(
     page: RawPage, charset: str, head: Head, text: bytes, links: LinkCollector, limits: ParseLimits
 ) -> ParsedPage:
     compared = text if limits.plugins is None else limits.plugins.compared_text(text, page.url)
+    if b"\f" in compared:  # where the pages of a document end is no part of what it says
+        compared = compared.replace(b"\f", b"\n")
     digest = page_digest(compared, head.title, asked=page.noindex, on_page=head.noindex)
     known = digest == page.known_text
     profile = NO_WORDS if known else profile_of(text)  # the stored version has the same
@@ -278,6 +318,7 @@ _BY_FORM: dict[Form, Callable[[RawPage, ParseLimits], ParsedPage]] = {
     Form.SITEMAP: partial(_parse_listing, parse_sitemap, PageKind.SITEMAP, DiscoveredBy.SITEMAP),
     Form.FEED: partial(_parse_listing, parse_feed, PageKind.FEED, DiscoveredBy.FEED),
     Form.GZIP: _parse_packed,
+    Form.DOCUMENT: _parse_document,
     Form.OTHER: lambda page, limits: ParsedPage(page.kind, reason=Reason.CONTENT_TYPE),
 }
 

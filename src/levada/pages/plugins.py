@@ -129,6 +129,9 @@ def _checked_page(read: object) -> ReadPage:
     _checked_text(page.text)
     if len(page.links) > MAX_LINKS:
         raise ValueError(f"{len(page.links):,} links are too many")
-    if page.published is not None and not 0 <= page.published <= MAX_DATE:
-        raise ValueError(f"{page.published} is no date")
+    for date in (page.published, page.modified):
+        if date is not None and not 0 <= date <= MAX_DATE:
+            raise ValueError(f"{date} is no date")
+    if page.pages < 0:
+        raise ValueError(f"{page.pages} is no number of pages")
     return page

@@ -122,6 +122,16 @@ def content_element(html: bytes) -> tuple[LexborNode, Reading] | None:
     return root, reading
 
 
+def whole_text(tree: LexborHTMLParser) -> bytes:
+    """All that is to be read in the body, one paragraph per line: for HTML in which nothing surrounds the content."""
+    body = tree.body
+    if body is None:
+        return b""
+    _drop_unwanted(body, _NO_TEXT)
+    _mark(body)
+    return _text_of(body, with_menus=True)
+
+
 def _best_reading(tree: LexborHTMLParser, html: bytes) -> tuple[Reading, bytes]:
     body = tree.body
     if body is None:

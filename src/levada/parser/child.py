@@ -11,6 +11,9 @@ import resource
 import signal
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from time import perf_counter
 
 import msgspec
@@ -34,6 +37,7 @@ from levada.parser.channel import (
 
 _HELD_BYTES = 256 * 1024  # of answers that wait for others
 _LOAD_SECONDS = 30.0  # of the wall, for importing and making the plug-ins
+_DOCUMENT_MEMORY = 160 * 1024 * 1024  # more than the child has, that reading a document may take
 _WAITS = 4  # times its CPU seconds that a page may take of the wall, where plug-ins read it
 _TRIAL = RawPage("http://invalid/", b"<title>ready</title><p>" + b"words and more " * 10_000, "text/html")
 
@@ -50,7 +54,7 @@ def main(arguments: list[str]) -> None:
         if first is None:
             return
         setup = decode_setup(first)
-        limits = ParseLimits(agent=setup.agent)
+        limits = ParseLimits(agent=setup.agent, document_cage=_document_cage)
         parse_page(_TRIAL, limits)  # a child that cannot read this under its limits is not ready
         try:
             signal.setitimer(signal.ITIMER_REAL, _LOAD_SECONDS)
@@ -93,6 +97,19 @@ def _answer(message: memoryview, page_buffer: SharedPageReader, limits: ParseLim
         signal.setitimer(signal.ITIMER_PROF, 0)
         if limits.plugins is not None:
             signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@contextmanager
+def _document_cage() -> Iterator[None]:
+    """Less memory than for a page of HTML: a small document may unpack to a thousand times its size."""
+    before, most = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    soft = pages * resource.getpagesize() + _DOCUMENT_MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (soft if most == resource.RLIM_INFINITY else min(soft, most), most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (before, most))
 
 
 if __name__ == "__main__":

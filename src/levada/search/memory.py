@@ -22,7 +22,7 @@ from levada.search.query import (
     parse_page_of_hits,
     site_names,
 )
-from levada.search.snippets import snippet
+from levada.search.snippets import excerpt
 from levada.search.stemming import LANGUAGES, same_stem, word_forms, word_stems
 from levada.store.rules import nth_of
 
@@ -172,5 +172,5 @@ def _occur(words: Words, where: list[str]) -> bool:
 
 
 def _hit(document: Document, ask: Ask, score: float) -> Hit:
-    pieces = snippet(document.text, ask.words(), same_stem(document.language))
-    return Hit(document.url, document.site, document.title, score, document.language, document.fetched_at, pieces)
+    found = excerpt(document.text, ask.words(), same_stem(document.language))
+    return Hit(document.url, document.site, document.title, score, document.language, document.fetched_at, *found)

@@ -18,6 +18,12 @@ from levada.search.query import Words
 
 Pieces = tuple[tuple[str, bool], ...]
 
+
+class Excerpt(NamedTuple):
+    pieces: Pieces = ()
+    page: int = 0  # on which the first word in it stands; 0: the text has no pages
+
+
 # Accents, Hebrew and Arabic points, and joiners: they occur within words.
 _MARKS = (
     "\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200d"
@@ -28,6 +34,7 @@ _MOST_MATCHES = 100  # matches of one word
 _BLOCKS = ((0x30, 0x24F), (0x370, 0x52F), (0x620, 0x6FF), (0x1E00, 0x1FFF))
 _UNSPACED = "\u0e00"  # from here on scripts are (nearly) written without spaces
 _SPACES = re.compile(r"\s+")
+_PAGE_BREAK = "\f"  # `levada.pages.documents`
 
 
 class _Match(NamedTuple):
@@ -39,17 +46,26 @@ class _Match(NamedTuple):
 _NOWHERE = _Match(0, 0, 0)
 
 
-def snippet(
+def excerpt(
     text: str,
     words: Sequence[Words],
     is_form: Callable[[str, str], bool] = lambda typed, found: False,
     size: int = 200,
-) -> Pieces:
+) -> Excerpt:
     """About `size` characters of `text` in pieces, with True on the matching words. `is_form(typed, found)` says
-    whether a word of the page is another form of one that was typed."""
+    whether a word of the page is another form of one that was typed.
+
+    Where form feeds separate the pages of a document, the first piece says the page.
+    """
     matches = _matches(text, words, is_form)
     start, end = _window(text, matches, size)
-    pieces: list[tuple[str, bool]] = [("… ", False)] if start else []
+    first = next((match.start for match in matches if match.start >= start), start)
+    page = text.count(_PAGE_BREAK, 0, first) + 1 if _PAGE_BREAK in text else 0
+    if page:  # what stands before the first word is of its page, too
+        start = max(start, text.rfind(_PAGE_BREAK, 0, first) + 1)
+    pieces: list[tuple[str, bool]] = [(f"p. {page} · ", False)] if page else []
+    if start:
+        pieces.append(("… ", False))
     here = start
     for match in matches:
         if here <= match.start and match.end <= end:
@@ -58,7 +74,7 @@ def snippet(
     pieces.append((text[here:end], False))
     if end < len(text):
         pieces.append((" …", False))
-    return tuple((_SPACES.sub(" ", piece), marked) for piece, marked in pieces if piece)
+    return Excerpt(tuple((_SPACES.sub(" ", piece), marked) for piece, marked in pieces if piece), page)
 
 
 def _matches(text: str, words: Sequence[Words], is_form: Callable[[str, str], bool]) -> list[_Match]:

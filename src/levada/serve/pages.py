@@ -44,6 +44,7 @@ class HitFacts(msgspec.Struct, frozen=True):
     score: float
     changed_at: str
     snippet: list[Piece]
+    page: int | None = None  # of a document with pages, the one that the snippet is from
 
 
 class SearchAnswer(msgspec.Struct, frozen=True):
@@ -134,7 +135,8 @@ def _search(view: View, ask: SearchAsk) -> SearchAnswer:
 
 def _hit(hit: Hit) -> HitFacts:
     pieces = [Piece(text, asked) for text, asked in hit.snippet]
-    return HitFacts(hit.url, hit.site, hit.title, hit.language, hit.score, str(iso(hit.changed_at)), pieces)
+    changed_at = str(iso(hit.changed_at))
+    return HitFacts(hit.url, hit.site, hit.title, hit.language, hit.score, changed_at, pieces, hit.page or None)
 
 
 @READING.add("GET", "/page", "What is known of a page", errors=(404,), quick=True)

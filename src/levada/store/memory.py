@@ -586,4 +586,5 @@ def _document_of(page: _Page, number: int) -> Document:
         similarity=version.similarity,
         searchable=version.searchable,
         gone=page.gone,
+        facts=version.facts,
     )

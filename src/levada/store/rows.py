@@ -19,6 +19,7 @@ from levada.core.records import (
     ChangeKind,
     DiscoveredBy,
     Document,
+    DocumentFacts,
     FoundUrl,
     NewVersion,
     OutboxLink,
@@ -69,6 +70,7 @@ _signals = cache(Signals)
 _encode = msgspec.msgpack.Encoder().encode
 _decode_headers = msgspec.msgpack.Decoder(tuple[tuple[str, str], ...]).decode
 _decode_robots = msgspec.msgpack.Decoder(tuple[tuple[str, RobotsRecord], ...]).decode
+_decode_facts = msgspec.msgpack.Decoder(DocumentFacts).decode
 _decode_link = msgspec.msgpack.Decoder(FoundUrl).decode
 
 
@@ -164,21 +166,22 @@ def version_row(page_id: int, number: int, at: float, version: NewVersion) -> Ro
         version.searchable,
         _encode(headers),
         version.content_zstd,
+        None if version.facts is None else _encode(version.facts),
     )
 
 
 def amended_row(page_id: int, number: int, version: NewVersion) -> Row:
-    """The columns title, language, charset, status, words, distinct words, searchable, headers, content; page,
-    number."""
+    """The columns title, language, charset, status, words, distinct words, searchable, headers, content, facts;
+    page, number."""
     row = version_row(page_id, number, 0.0, version)
     return (*row[3:9], *row[10:], page_id, number)
 
 
 def moved_version(row: Row, sketch: bytes) -> MovedVersion:
     """Read number, fetched_at, title, language, charset, status, headers, content, words, distinct words,
-    similarity, searchable."""
+    similarity, searchable, facts."""
     number, fetched_at, title, language, charset, status, headers, content_zstd, *counts = row
-    words, distinct_words, similarity, searchable = counts
+    words, distinct_words, similarity, searchable, facts = counts
     content = NewVersion(
         title=title,
         language=language,
@@ -191,6 +194,7 @@ def moved_version(row: Row, sketch: bytes) -> MovedVersion:
         distinct_words=distinct_words,
         similarity=similarity,
         searchable=bool(searchable),
+        facts=_document_facts(facts),
     )
     return MovedVersion(number, fetched_at, content)
 
@@ -210,7 +214,7 @@ def change_record(row: Row) -> Change:
 def document_record(row: Row, *, whole: bool = True) -> Document:
     """Read the columns of a document, which are in this order in each store; with its body if `whole`."""
     id, url, site, version, title, language, charset, status, fetched_at, met_at, *rest = row
-    words, similarity, searchable, gone, current, headers, content_zstd = rest
+    words, similarity, searchable, gone, current, headers, content_zstd, facts = rest
     try:
         decoded = _decode_headers(headers)
     except msgspec.MsgspecError as error:
@@ -234,7 +238,12 @@ def document_record(row: Row, *, whole: bool = True) -> Document:
         similarity=similarity,
         searchable=bool(searchable),
         gone=bool(gone),
+        facts=_document_facts(facts),
     )
+
+
+def _document_facts(packed: bytes | None) -> DocumentFacts | None:
+    return None if packed is None else _decode_facts(packed)
 
 
 def packed_robots(record: SiteRecord) -> bytes:

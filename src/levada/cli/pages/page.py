@@ -69,7 +69,22 @@ def _facts(document: Document) -> dict[str, object]:
         "checked_at": iso(document.checked_at),
         "bytes": len(document.body),
         "headers": document.headers,
+        **_document_facts(document),
         "text": document.text,
+    }
+
+
+def _document_facts(document: Document) -> dict[str, object]:
+    """What a document says about itself; nothing of a web page."""
+    facts = document.facts
+    if facts is None:
+        return {}
+    return {
+        "author": facts.author,
+        "published": None if facts.published is None else iso(facts.published),
+        "modified": None if facts.modified is None else iso(facts.modified),
+        "pages": facts.pages,
+        "left_out": facts.left_out,
     }
 
 
@@ -85,6 +100,27 @@ def _show(document: Document, now: float) -> None:
     hidden = "" if document.searchable else "; asks for noindex, so that no search finds it"
     language = document.language or "unknown"
     out.print(f"{plural(document.words, 'word')}, language {language}, status {document.status}{hidden}")
-    out.print()
-    for each in paragraphs(document.text):
+    for each in _about(document):
         out.print(each)
+    out.print()
+    for number, each_page in enumerate(document.text.split("\f"), 1):
+        if "\f" in document.text:
+            out.print(f"p. {number}", style="dim")
+        for each in paragraphs(each_page):
+            out.print(each)
+
+
+def _about(document: Document) -> list[str]:
+    """What a document says about itself, and what of it is not in the text."""
+    facts = document.facts
+    if facts is None:
+        return []
+    parts = (
+        f"by {line(facts.author)}" if facts.author else "",
+        plural(facts.pages, "page") if facts.pages else "",
+        f"written {moment(facts.published)}" if facts.published is not None else "",
+        f"modified {moment(facts.modified)}" if facts.modified is not None else "",
+    )
+    said = ", ".join(filter(None, parts))
+    left_out = f"not in the text: {line(facts.left_out)}" if facts.left_out else ""
+    return [each for each in (said, left_out) if each]

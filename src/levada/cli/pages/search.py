@@ -146,5 +146,6 @@ def _facts(hit: Hit) -> dict[str, Any]:
         "score": hit.score,
         "language": hit.language,
         "changed_at": iso(hit.changed_at),
+        "page": hit.page or None,
         "snippet": [{"text": piece, "asked": asked} for piece, asked in hit.snippet],
     }

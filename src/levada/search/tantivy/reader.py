@@ -17,7 +17,7 @@ import tantivy
 
 from levada.core.search_records import Hit, Posting
 from levada.search.query import Ask
-from levada.search.snippets import snippet
+from levada.search.snippets import Excerpt, excerpt
 from levada.search.stemming import LANGUAGES, same_stem
 from levada.search.tantivy.folder import IndexFolder, IndexLinks, damaged, may_write, translated
 from levada.search.tantivy.queries import tantivy_query, term
@@ -246,5 +246,5 @@ class _Hits:
 
 def hit_of(summary: HitSummary, ask: Ask, score: float, text_of: Callable[[str], str] | None) -> Hit:
     """The hit as it is shown; without `text_of`, which gives the main text of a URL, it has no snippet."""
-    pieces = snippet(text_of(summary.url), ask.words(), same_stem(summary.language)) if text_of else ()
-    return Hit(summary.url, summary.site, summary.title, score, summary.language, summary.changed_at, pieces)
+    found = excerpt(text_of(summary.url), ask.words(), same_stem(summary.language)) if text_of else Excerpt()
+    return Hit(summary.url, summary.site, summary.title, score, summary.language, summary.changed_at, *found)

@@ -118,6 +118,7 @@ CREATE TABLE versions (
     searchable boolean NOT NULL,
     headers bytea NOT NULL,
     content_zstd bytea NOT NULL,
+    facts bytea, -- what a document that is no web page says about itself
     PRIMARY KEY (page_id, version)
 );
 ALTER TABLE versions ALTER content_zstd SET STORAGE EXTERNAL;

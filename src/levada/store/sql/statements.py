@@ -14,10 +14,11 @@ _PAGE = """p.id, p.url, s.site, coalesce(v.kind, p.kind), coalesce(v.state, 0), 
     {d.document}.text_digest, {d.document}.sketch, coalesce(v.memory, {d.no_bytes}), coalesce(v.told, 0),
     v.leads_to"""
 _DOCUMENT = """p.id, p.url, s.site, v.version, v.title, v.language, v.charset, v.status, v.fetched_at, h.met_at,
-    v.words, v.similarity, v.searchable, {d.document}.gone, {d.document}.version, v.headers, v.content_zstd"""
+    v.words, v.similarity, v.searchable, {d.document}.gone, {d.document}.version, v.headers, v.content_zstd,
+    v.facts"""
 _SITE = """s.id, s.site, s.admitted, s.pages, s.failures, s.rest_until, s.delay, r.records
     FROM sites s LEFT JOIN robots r ON r.site_id = s.id"""
-_VERSION_MARKS = ", ".join("?" * 13)
+_VERSION_MARKS = ", ".join("?" * 14)
 
 
 class Statements:
@@ -94,7 +95,7 @@ class Statements:
         # One statement, so that both halves show one moment: a follower would miss a change between two statements.
         changed = f"""SELECT {d.document}.seq, coalesce(a.version, 0), {columns} {current}
             LEFT JOIN arrived a ON a.page_id = {d.document_id} WHERE {d.document}.seq > :after"""
-        nothing = ", ".join(["NULL"] * 14)
+        nothing = ", ".join(["NULL"] * 15)
         departed = f"SELECT seq, 0, page_id, url, site, {nothing} FROM departed WHERE seq > :after"
         self.changes = t(d.first_of_union.format(first=changed, second=departed))
         table = d.documents.split()[0]
@@ -183,7 +184,7 @@ class Statements:
         self.insert_version = t(f"INSERT INTO versions VALUES ({_VERSION_MARKS})")
         self.amend_version = t(
             """UPDATE versions SET title = ?, language = ?, charset = ?, status = ?, words = ?, distinct_words = ?,
-            searchable = ?, headers = ?, content_zstd = ? WHERE page_id = ? AND version = ?"""
+            searchable = ?, headers = ?, content_zstd = ?, facts = ? WHERE page_id = ? AND version = ?"""
         )
         self.log_change = t("INSERT INTO happenings VALUES (?, ?, ?, ?, ?, ?)")
         self.tidy_log = t("DELETE FROM happenings WHERE seq <= ?")
@@ -237,7 +238,7 @@ class Statements:
         )
         self.moving_versions = t(
             f"""SELECT page_id, version, fetched_at, title, language, charset, status, headers, content_zstd,
-            words, distinct_words, similarity, searchable FROM versions WHERE {of_pages}
+            words, distinct_words, similarity, searchable, facts FROM versions WHERE {of_pages}
             ORDER BY page_id, version"""
         )
         self.insert_visited = t(

@@ -104,6 +104,7 @@ CREATE TABLE versions (
     searchable INTEGER NOT NULL,
     headers BLOB NOT NULL,
     content_zstd BLOB NOT NULL,
+    facts BLOB, -- what a document that is no web page says about itself
     PRIMARY KEY (page_id, version)
 );
 CREATE TABLE happenings (
