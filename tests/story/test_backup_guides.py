@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from levada.core.errors import StoreError
 from levada.core.folder import DataFolder
 from levada.core.settings import Settings, load_settings
 from levada.demo.child import Web, serving
+from levada.search.tantivy.index import TantivyIndex
 from tests.collection.storage.told import everything
 from tests.small_disk import small_disk
 from tests.store.older_stores import unpack_older
@@ -121,6 +122,9 @@ def test_the_guide_backs_up_during_a_crawl_and_restores_elsewhere(web: Web, tmp_
     assert typed(verify, tmp_path).returncode == 0
     restored = typed(restore, tmp_path)
     assert restored.returncode == 0, restored.stderr
+    assert restored.stdout.splitlines()[-1] == "everything can be searched"
+    with closing(TantivyIndex(tmp_path / "restored" / "index")) as index:
+        assert index.position() > 0
     assert levada("doctor", "--data", "restored", cwd=tmp_path).returncode == 0
     found = typed(search.replace("example", "istanbul"), tmp_path)
     assert found.returncode == 0, found.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from levada.core.errors import StoreError, StoreLocked
@@ -16,6 +17,14 @@ from levada.store.reading import OpenedCollection, open_collection
 
 if TYPE_CHECKING:
     from levada.search.sharded import Counted
+
+
+OnProgress = Callable[[str, int, int], None]
+"""Called with what is done, how much of it, and how much there is."""
+
+
+def no_progress(what: str, done: int, total: int) -> None:
+    """Show nothing."""
 
 
 @contextmanager
@@ -63,17 +72,31 @@ def _counts(shards: Sequence[DataFolder], opened: ExitStack) -> Counted | None:
     return lambda place, word: every[place].frequency(word)
 
 
+def build_index(folder: DataFolder, on_progress: OnProgress = no_progress) -> None:
+    """Make everything that is stored searchable now, and not with the first search or crawl."""
+    with open_collection(folder) as collection, folder.locked():
+        _catch_up(collection, on_progress)
+
+
+def _catch_up(collection: OpenedCollection, on_progress: OnProgress = no_progress) -> None:
+    how = collection.settings.index
+    for shard in reachable_folders(collection.folder, collection.store):
+        with (
+            closing(open_shard_reader(shard)) as store,
+            closing(open_writer(shard, how.heap, how.engine, lambda: collection.settings)) as index,
+        ):
+            catch_up(store, index, how.batch, partial(_tell, on_progress, store.newest_seq()))
+
+
+def _tell(on_progress: OnProgress, newest: int, seq: int) -> None:
+    on_progress("indexing", min(seq, newest), newest)
+
+
 def _catch_up_if_alone(collection: OpenedCollection) -> None:
     """A running crawl keeps its index current by itself, a little behind the documents."""
     try:
         with collection.folder.locked():
-            how = collection.settings.index
-            for shard in reachable_folders(collection.folder, collection.store):
-                with (
-                    closing(open_shard_reader(shard)) as store,
-                    closing(open_writer(shard, how.heap, how.engine, lambda: collection.settings)) as index,
-                ):
-                    catch_up(store, index, how.batch)
+            _catch_up(collection)
     except StoreError as error:
         # Somebody else's collection may be read as it is.
         if not isinstance(error, StoreLocked) and os.access(collection.folder.path, os.W_OK):

@@ -44,6 +44,7 @@ class RestoreReport(msgspec.Struct, frozen=True):
     shards: int
     servers: int  # on how many servers they lie
     aside: str  # where the collection lies that was here before
+    indexed: bool = False  # everything can be searched at once; else the first search or crawl builds the index
 
 
 def restore(
