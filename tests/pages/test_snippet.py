@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -15,9 +16,15 @@ from levada.search.snippets import Pieces, excerpt
 FILLER = "Lorem ipsum dolor sit amet. " * 40
 
 
-def snippet(text: str, words: tuple[Words, ...], **size: int) -> Pieces:
+def never(typed: str, found: str) -> bool:
+    return False
+
+
+def snippet(
+    text: str, words: tuple[Words, ...], is_form: Callable[[str, str], bool] = never, size: int = 200
+) -> Pieces:
     """The pieces, without the page that they are from."""
-    found = excerpt(text, words, **size)
+    found = excerpt(text, words, is_form, size)
     assert (found.page > 0) is ("\f" in text)
     if found.page:
         assert found.pieces[0] == (f"p. {found.page} · ", False)

@@ -11,7 +11,7 @@ from levada.collection.diff import Hunk, diff_of
 from levada.collection.explain import why
 from levada.core.durations import iso
 from levada.core.errors import NotFound, UsageError
-from levada.core.records import VersionInfo
+from levada.core.records import DocumentFacts, VersionInfo
 from levada.core.search_records import Hit, Query
 from levada.serve.access import ASKED_BY
 from levada.serve.operations import Operations
@@ -78,6 +78,14 @@ class PageAnswer(msgspec.Struct, frozen=True):
     visits: int
 
 
+class AboutDocument(msgspec.Struct, frozen=True):
+    author: str
+    published: str | None
+    modified: str | None
+    pages: int  # 0: it has no pages
+    left_out: str  # what is not in the text
+
+
 class TextAnswer(msgspec.Struct, frozen=True):
     url: str
     version: int
@@ -85,6 +93,7 @@ class TextAnswer(msgspec.Struct, frozen=True):
     language: str
     fetched_at: str
     text: str
+    document: AboutDocument | None = None  # of a PDF, office file, e-book or data
 
 
 class VersionFacts(msgspec.Struct, frozen=True):
@@ -168,7 +177,19 @@ def _text(view: View, ask: TextAsk) -> TextAnswer:
     stored = collection.store.document(page.url, ask.version)
     if stored is None:
         raise NotFound(f"no such version of {page.url} is kept")
-    return TextAnswer(page.url, stored.version, stored.title, stored.language, str(iso(stored.fetched_at)), stored.text)
+    return TextAnswer(
+        url=page.url,
+        version=stored.version,
+        title=stored.title,
+        language=stored.language,
+        fetched_at=str(iso(stored.fetched_at)),
+        text=stored.text,
+        document=None if stored.facts is None else _about(stored.facts),
+    )
+
+
+def _about(facts: DocumentFacts) -> AboutDocument:
+    return AboutDocument(facts.author, iso(facts.published), iso(facts.modified), facts.pages, facts.left_out)
 
 
 @READING.add("GET", "/page/versions", "The stored versions of a page", errors=(404,), quick=True)

@@ -81,8 +81,8 @@ def _document_facts(document: Document) -> dict[str, object]:
         return {}
     return {
         "author": facts.author,
-        "published": None if facts.published is None else iso(facts.published),
-        "modified": None if facts.modified is None else iso(facts.modified),
+        "published": iso(facts.published),
+        "modified": iso(facts.modified),
         "pages": facts.pages,
         "left_out": facts.left_out,
     }

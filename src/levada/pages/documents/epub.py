@@ -26,7 +26,7 @@ class EpubReader:
         package = Package(body)
         container = _Container()
         container.read(package.pieces(_CONTAINER))
-        book, text = _Book(), DocumentText()
+        book, text = _Opf(), DocumentText()
         book.read(package.pieces(container.book))
         locked = _locked_parts(package)
         folder = posixpath.dirname(container.book)
@@ -90,7 +90,7 @@ class _Encryption(XmlReader):
             self.parts.add(unquote(attribute(attributes, "URI")))
 
 
-class _Book(Properties):
+class _Opf(Properties):
     """What the book says of itself, its files, and the order in which they are read."""
 
     refuses_types = False  # books of the first edition declare one
