@@ -48,17 +48,18 @@ class Targets:
 
 
 class Hurried(SystemClock):
-    """Time passes by sleeping, and at once."""
+    """Time passes by sleeping: at once, or after the moment that the processes beside this one are given."""
 
-    def __init__(self) -> None:
+    def __init__(self, moment: float = 0.0) -> None:
         self.slept = 0.0
+        self._moment = moment
 
     def now(self) -> float:
         return super().now() + self.slept
 
     async def sleep(self, seconds: float) -> None:
         self.slept += seconds
-        await asyncio.sleep(0)
+        await asyncio.sleep(self._moment)
 
 
 def filled(pages: int) -> MemoryStore:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from levada.cli.app import make_family
-from levada.cli.options import DataOption, JsonOption, print_found, print_json
-from levada.cli.terminal import printer
+from levada.cli.options import DataOption, JsonOption, print_found, print_json, print_result
+from levada.cli.terminal import printer, say
 from levada.core.durations import iso, moment, relative
 from levada.core.words import command_for, line, plural
 
@@ -268,10 +268,7 @@ def remove(name: NameArgument, data: DataOption = _DATA, json: JsonOption = Fals
 
     with levada.open(data, create=False) as collection:
         collection.notifications.remove(name)
-    if json:
-        print_json({"removed": name})
-    else:
-        printer().print(f"{name} is told no more")
+    print_result(json, {"removed": name}, say, f"{name} is told no more")
 
 
 def send_test(name: NameArgument, data: DataOption = _DATA, json: JsonOption = False) -> None:
@@ -288,10 +285,7 @@ def send_test(name: NameArgument, data: DataOption = _DATA, json: JsonOption = F
     with levada.open(data, create=False) as collection:
         target = collection.notifications.get(name).target
         said = collection.notifications.test(name)
-    if json:
-        print_json({"name": name, "answer": said})
-    else:
-        printer().print(f"{target} took the test message: {line(said)}")
+    print_result(json, {"name": name, "answer": said}, say, f"{target} took the test message: {line(said)}")
 
 
 def log(
@@ -324,10 +318,7 @@ _LOG_KEYS = ("message", "subscription", "attempts", "trouble", "changes", "title
 
 
 def _shown(info: NotificationInfo, json: bool) -> None:
-    if json:
-        print_json({"notification": info})
-    else:
-        _show_all([info])
+    print_result(json, {"notification": info}, _show_all, [info])
 
 
 def _show_all(found: Sequence[NotificationInfo]) -> None:

@@ -36,6 +36,11 @@ def printer(file: TextIO | None = None) -> Console:
     return console
 
 
+def say(words: str) -> None:
+    """Print a line on standard output."""
+    printer().print(words)
+
+
 _BETWEEN = 0.1  # seconds between two drawings of a bar
 
 

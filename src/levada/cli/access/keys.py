@@ -12,8 +12,8 @@ import typer
 
 from levada.cli.access.options import AccessOption, accounts_of, by_command_line
 from levada.cli.app import make_family
-from levada.cli.options import DataOption, JsonOption, print_found, print_json, split_names
-from levada.cli.terminal import printer
+from levada.cli.options import DataOption, JsonOption, print_found, print_json, print_result, split_names
+from levada.cli.terminal import printer, say
 from levada.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -135,10 +135,7 @@ def revoke(name: NameArgument, access: AccessOption = None, data: DataOption = _
     """
     with closing(accounts_of(access, data)) as accounts:
         accounts.revoke_key(name, by_command_line())
-    if json:
-        print_json({"revoked": name})
-    else:
-        printer().print(f"the key '{name}' is revoked")
+    print_result(json, {"revoked": name}, say, f"the key '{name}' is revoked")
 
 
 def _show(found: Sequence[KeyInfo]) -> None:

@@ -12,8 +12,8 @@ import typer
 
 from levada.cli.access.options import AccessOption, accounts_of, by_command_line
 from levada.cli.app import make_family
-from levada.cli.options import DataOption, JsonOption, print_found, print_json
-from levada.cli.terminal import printer
+from levada.cli.options import DataOption, JsonOption, print_found, print_json, print_result
+from levada.cli.terminal import printer, say
 from levada.core.errors import UsageError
 from levada.core.words import line
 
@@ -128,7 +128,7 @@ def role(
         user = accounts.set_role(name, role, by_command_line())
         if collection or all_collections:
             user = accounts.set_collections(name, collection or (), by_command_line())
-    _changed(json, user, f"{user.name} is {_article(user.role)} now{_limits(user)}")
+    print_result(json, {"user": user}, say, f"{user.name} is {_article(user.role)} now{_limits(user)}")
 
 
 def password(
@@ -146,7 +146,7 @@ def password(
     with closing(accounts_of(access, data)) as accounts:
         accounts.user(name)
         user = accounts.set_password(name, _password(name), by_command_line())
-    _changed(json, user, f"{user.name} has another password, and must log in again")
+    print_result(json, {"user": user}, say, f"{user.name} has another password, and must log in again")
 
 
 def remove(name: NameArgument, access: AccessOption = None, data: DataOption = _DATA, json: JsonOption = False) -> None:
@@ -160,10 +160,7 @@ def remove(name: NameArgument, access: AccessOption = None, data: DataOption = _
     """
     with closing(accounts_of(access, data)) as accounts:
         accounts.remove_user(name, by_command_line())
-    if json:
-        print_json({"removed": name})
-    else:
-        printer().print(f"{name} is removed, and logged out")
+    print_result(json, {"removed": name}, say, f"{name} is removed, and logged out")
 
 
 def log(
@@ -197,13 +194,6 @@ def _password(name: str) -> str:
     if getpass("Once more: ", sys.stderr) != first:
         raise UsageError("the two passwords differ: try again")
     return first
-
-
-def _changed(json: bool, user: UserInfo, words: str) -> None:
-    if json:
-        print_json({"user": user})
-    else:
-        printer().print(words)
 
 
 def _show_users(found: Sequence[UserInfo]) -> None:
