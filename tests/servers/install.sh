@@ -25,7 +25,7 @@ need tshark tshark
 need nodejs node
 need systemd systemd-analyze
 need chromium chromium chromium-browser google-chrome
-need poppler-utils pdftotext
+need "poppler-utils poppler-data" pdftotext
 
 if [ -z "$missing" ]; then
     exit 0

@@ -13,6 +13,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -38,6 +39,7 @@ from levada.parser.channel import (
 _HELD_BYTES = 256 * 1024  # of answers that wait for others
 _LOAD_SECONDS = 30.0  # of the wall, for importing and making the plug-ins
 _DOCUMENT_MEMORY = 160 * 1024 * 1024  # more than the child has, that reading a document may take
+_DOCUMENT_TIME = 2  # times the CPU seconds of a page: some have a thousand of them
 _WAITS = 4  # times its CPU seconds that a page may take of the wall, where plug-ins read it
 _TRIAL = RawPage("http://invalid/", b"<title>ready</title><p>" + b"words and more " * 10_000, "text/html")
 
@@ -54,7 +56,7 @@ def main(arguments: list[str]) -> None:
         if first is None:
             return
         setup = decode_setup(first)
-        limits = ParseLimits(agent=setup.agent, document_cage=_document_cage)
+        limits = ParseLimits(agent=setup.agent, document_cage=partial(_document_cage, float(cpu_seconds)))
         parse_page(_TRIAL, limits)  # a child that cannot read this under its limits is not ready
         try:
             signal.setitimer(signal.ITIMER_REAL, _LOAD_SECONDS)
@@ -100,8 +102,9 @@ def _answer(message: memoryview, page_buffer: SharedPageReader, limits: ParseLim
 
 
 @contextmanager
-def _document_cage() -> Iterator[None]:
-    """Less memory than for a page of HTML: a small document may unpack to a thousand times its size."""
+def _document_cage(cpu_seconds: float) -> Iterator[None]:
+    """More time than for a page of HTML, and less memory: a small document may unpack to a thousand times its size."""
+    signal.setitimer(signal.ITIMER_PROF, _DOCUMENT_TIME * max(0.001, cpu_seconds))
     before, most = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     soft = pages * resource.getpagesize() + _DOCUMENT_MEMORY

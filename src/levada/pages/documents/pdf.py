@@ -16,7 +16,7 @@ from levada.core.records import ReadPage
 from levada.pages.documents.gathering import DocumentText, TextFull, Unreadable
 from levada.pages.feeds import time_of
 
-MAX_PAGES = 3_000
+MAX_PAGES = 2_000
 MAX_CLAIMED = 100_000  # pages: a tree that says it has more is endless
 _BROKEN_IN_A_ROW = 50  # pages that cannot be loaded
 _MAX_PAGE_TEXT = 1_000_000  # characters
