@@ -135,12 +135,14 @@ def _completed(text: str, now: float) -> str:
     while pieces and _is_unfinished(pieces[-1], now):
         pieces.pop()
     text = text[: pieces[-1].end()] if pieces else ""
-    *before, last = [None, None, *(piece for piece in pieces if not piece["field"])]
+    terms: list[re.Match[str] | None] = [None, None]
+    terms += [piece for piece in pieces if not piece["field"]]
+    last = terms.pop()
     if last is None or not last["word"] or last["minus"]:
         return text
     ending = "*"
-    if len("".join(words(last["word"]))) == 1 and before[-1] is not None and _stands_alone(before[-2:]):
-        ending = f" OR {before[-1][0]}"  # one letter says little: who has it as a word comes first
+    if len("".join(words(last["word"]))) == 1 and terms[-1] is not None and _stands_alone(terms[-2:]):
+        ending = f" OR {terms[-1][0]}"  # one letter says little: who has it as a word comes first
     return f"{text[: last.end()]}{ending}{text[last.end() :]}"
 
 
