@@ -30,6 +30,8 @@ class SiteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The rules of the sites and paths that `match` names; None leaves a key to others."""
 
     match: Annotated[str, Meta(min_length=1, max_length=2_000)]  # a host, and the beginning of a path
+
+    # How its pages are asked for.
     agent: Annotated[str, Meta(min_length=1, max_length=300)] | None = None
     accept_language: Annotated[str, Meta(min_length=1, max_length=300)] | None = None
     headers: dict[str, str] | None = None
