@@ -121,7 +121,7 @@ class Notifications:
 
     def add(self, target: str, **options: Any) -> NotificationInfo:
         """Tell this target of changes from now on; `options` are those of `NotificationOptions`."""
-        return self.info(self.create(target, _asked("add()", options)))
+        return self.info(self.create(target, _checked_options("add()", options)))
 
     def create(self, target: str, asked: NotificationOptions) -> Subscription:
         """Like `add`; returns the subscription itself, whose secret a webhook's owner needs once."""
@@ -146,7 +146,7 @@ class Notifications:
             raise UsageError(f"{fixed[0]} cannot be changed: add another notification and remove this one")
         target = options.pop("target", None) or known.url
         kept = {option: value for option, value in (_options(known) | options).items() if value is not None}
-        fields = _told_of(target, _asked("edit()", kept))
+        fields = _told_of(target, _checked_options("edit()", kept))
         changed = replace(known, **fields)
         if changed.notifier != known.notifier:
             raise UsageError(f"{name} is of the kind {known.notifier}: add another notification for another kind")
@@ -340,7 +340,7 @@ async def _checked(subscription: Subscription, settings: Settings) -> None:
         await sender.close()
 
 
-def _asked(where: str, options: dict[str, Any]) -> NotificationOptions:
+def _checked_options(where: str, options: dict[str, Any]) -> NotificationOptions:
     try:
         return msgspec.convert(options, NotificationOptions, strict=False)
     except msgspec.ValidationError as error:

@@ -41,7 +41,6 @@ _MOST_SESSIONS = 1_000
 _MOST_CLIENTS = 10_000
 _FREE_FAILURES = 5.0
 _SECONDS_PER_FAILURE = 10.0
-_LOOK = 1.0  # seconds between two looks at whether a user was added
 _MINUTE = 60.0
 _ADDRESSES = 10  # how many addresses with the full rate of a key it may have in all
 
@@ -123,13 +122,11 @@ class Access:
         self._rates = _Rates()
         self._sessions: OrderedDict[str, tuple[Role, float]] = OrderedDict()  # of those who entered a token
         self._closed = closed or bool(tokens)
-        self._looked_at = -_LOOK
 
     @property
     def is_closed(self) -> bool:
         """Whether nobody is let in who is not known. A server that was closed once stays so until it ends."""
-        if not self._closed and self.accounts is not None and self._now() - self._looked_at >= _LOOK:
-            self._looked_at = self._now()
+        if not self._closed and self.accounts is not None:
             self._closed = self.accounts.has_users
         return self._closed
 

@@ -19,7 +19,7 @@ _OPTION = re.compile(r"plugins\.[^=]+\.[^.=]+")
 _RULE = re.compile(r"site\.([^=]+)\.([^.=]+)")
 _PASSWORD_OF_URL = re.compile(r"(?<=://)([^:/@\s]*):[^@\s]*(?=@)")
 _PASSWORD_OF_DSN = re.compile(r"(?i)\b((?:password|sslpassword)\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)")
-_SECRET_NAME = re.compile(r"(?i)password|passwd|secret|token|api_?key|credential")
+_SECRET_NAME = re.compile(r"(?i)password|passwd|secret|token|api[_-]?key|credential|authorization|cookie")
 _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 
 
