@@ -26,12 +26,13 @@ from table import show
 from levada.collection.components import learn_from_sample, make_policy
 from levada.core.records import Lease, Outcome, Visit, VisitResult
 from levada.core.settings import Settings
-from levada.freshness.estimates import packed
+from levada.freshness.estimates import Evidence
 from levada.freshness.rates import RATES
 from levada.store.sqlite import SqliteStore
 
 THOUSAND = 1_000
-MEMORY = packed([-0.1 * k for k in range(len(RATES))])
+_EVIDENCE = [-0.1 * k for k in range(len(RATES))]
+MEMORY = Evidence(_EVIDENCE, _EVIDENCE).packed()
 
 
 class Remembered(Crawl):

@@ -28,8 +28,7 @@ from levada.crawl.link_filter import LinkFilter
 from levada.crawl.outcome import PASSING, CanonicalTracker, OutcomeRules
 from levada.crawl.visits import Fetched, Visited, parse_if_new
 from levada.freshness import PageEstimates, Rule, RuleRevisit, Scale
-from levada.freshness.estimates import packed
-from levada.freshness.rates import RATES
+from levada.freshness.estimates import Evidence
 from levada.pages.change import answer_mark
 from levada.pages.parse import ParseLimits, parse_page
 from levada.parser.inline import InlineParser
@@ -56,7 +55,7 @@ def stored(url: str = URL, title: str = "old", *, noindex: bool = False, **facts
             "visits": 1,
             "version": 1,
             "interval": FIRST,
-            "memory": packed([0.0] * len(RATES), [FIRST, 0.0]),
+            "memory": Evidence.none().packed([FIRST, 0.0]),
             "history": (Visit(START, Outcome.FIRST, 0.0),),
             "etag": '"old"',
             "body_digest": answer_mark(body),

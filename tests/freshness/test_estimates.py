@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from levada.core.hashing import drawn
 from levada.core.records import Outcome, PageRecord, Signals
 from levada.freshness import PageEstimates, Scale
-from levada.freshness.estimates import evidence_of, imagined, packed, row_of, write_prior
-from levada.freshness.rates import RATES, chance_unchanged, observe, posterior
+from levada.freshness.estimates import Evidence, imagined, row_of, usual, write_prior
+from levada.freshness.rates import RATES, chance_unchanged, observe, observe_cautiously, posterior
 from levada.freshness.signals import SignalSource
 from tests.freshness.facts import CEILING, DAY, FLOOR, HOUR, a_page, changes_within, policy, visited
 
@@ -67,7 +67,7 @@ def test_a_crawler_that_starts_again_believes_what_it_believed() -> None:
     now = max(page.history[-1].at for page in pages)
     before = revisit.estimates.share(now)
     assert before is not None
-    assert again.share(now) == pytest.approx(before, abs=0.01)
+    assert again.share(now) == pytest.approx(before, abs=0.015)
 
 
 def test_what_is_believed_current_is_current_that_often() -> None:
@@ -97,7 +97,7 @@ def test_a_few_of_many_pages_tell_what_all_are_like() -> None:
     for number in range(1_800):
         visited(revisit, a_page(number, number % 7), now * (number % 2), Outcome.FIRST)
     members = revisit.estimates.members()
-    chances = [chance_unchanged(member.probabilities[: len(RATES)], RATES, now - member.at) for member in members]
+    chances = [chance_unchanged(member.calibrated, RATES, now - member.at) for member in members]
     assert len(chances) == 1_800
     assert revisit.estimates.share(now) == pytest.approx(sum(chances) / 1_800, abs=0.03)
 
@@ -213,11 +213,19 @@ def test_now_and_then_any_page_is_asked_for_whole() -> None:
     assert asked.count(True) == 4
 
 
-@given(st.lists(st.floats(-40, 0), min_size=len(RATES), max_size=len(RATES)), st.lists(st.floats(), max_size=4))
-def test_what_is_kept_of_a_page_comes_back_as_far_as_two_bytes_tell(evidence: list[float], row: list[float]) -> None:
-    memory = packed(evidence, row)
-    assert evidence_of(memory) == pytest.approx(evidence, abs=0.02)
-    assert len(memory) == 2 * len(RATES) + 8 * len(row) <= 64
+some_evidence = st.lists(st.floats(-40, 0), min_size=len(RATES), max_size=len(RATES))
+
+
+@given(some_evidence, st.none() | some_evidence, st.lists(st.floats(), max_size=8))
+def test_what_is_kept_of_a_page_comes_back_as_far_as_two_bytes_tell(
+    plan: list[float], cautious: list[float] | None, row: list[float]
+) -> None:
+    memory = Evidence(plan, plan if cautious is None else cautious).packed(row)
+    again = Evidence.of(memory)
+    assert again.plan == pytest.approx(plan, abs=0.02)
+    assert again.cautious == pytest.approx(plan if cautious is None else cautious, abs=0.02)
+    assert (again.cautious is again.plan) is (cautious is None)
+    assert len(memory) == 2 * len(RATES) + 8 * len(row) + (0 if cautious is None else 2 * len(RATES) + 1)
     kept = row_of(memory, len(row))
     assert kept is not None
     assert len(kept) == len(row)
@@ -229,18 +237,22 @@ def test_what_is_kept_of_a_page_comes_back_as_far_as_two_bytes_tell(evidence: li
     st.floats(0, 1e9),
 )
 def test_a_belief_is_one(visits: list[tuple[float, bool, float, float]], later: float) -> None:
-    evidence, prior, probabilities = [0.0] * len(RATES), imagined(RATES), [0.0] * len(RATES)
+    plan, cautious = [0.0] * len(RATES), [0.0] * len(RATES)
     for elapsed, changed, age, trust in visits:
-        observe(evidence, RATES, elapsed, changed, 0.97, age, trust, 0.3)
-    posterior(evidence, prior, probabilities)
-    assert sum(probabilities) == pytest.approx(1.0)
-    assert all(0.0 <= chance <= 1.0 for chance in probabilities)
-    assert 0.0 <= chance_unchanged(probabilities, RATES, later) <= 1.0 + 1e-12
+        observe(plan, RATES, elapsed, changed, 0.97, age, trust, 0.3)
+        observe_cautiously(cautious, RATES, elapsed, 0.97, age, trust, 0.3)
+    for evidence, prior in (plan, imagined(RATES)), (cautious, usual(RATES)):
+        probabilities = [0.0] * len(RATES)
+        posterior(evidence, prior, probabilities)
+        assert sum(probabilities) == pytest.approx(1.0)
+        assert all(0.0 <= chance <= 1.0 for chance in probabilities)
+        assert 0.0 <= chance_unchanged(probabilities, RATES, later) <= 1.0 + 1e-12
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=len(RATES), max_size=len(RATES)))
 def test_a_prior_is_one_and_rules_nothing_out(sums: list[float]) -> None:
     prior = [0.0] * len(RATES)
-    write_prior(prior, sums, sums, imagined(RATES))
-    assert sum(prior) == pytest.approx(1.0)
-    assert all(chance > 0.0 for chance in prior)
+    for initial in imagined(RATES), usual(RATES):
+        write_prior(prior, sums, sums, initial)
+        assert sum(prior) == pytest.approx(1.0)
+        assert all(chance > 0.0 for chance in prior)

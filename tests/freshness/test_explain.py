@@ -84,7 +84,7 @@ def test_what_cannot_be_spent_is_said() -> None:
 def test_without_a_visit_only_what_never_changes_stays_fresh() -> None:
     estimates = panel([[1] * 8] * 4)
     (point,) = freshness_at_budgets(estimates, [0.0])
-    assert point.fresh == pytest.approx(estimates.sums[0] / 4)
+    assert point.fresh == pytest.approx(sum(member.calibrated[0] for member in estimates.members()) / 4)
 
 
 def test_nothing_known_is_as_fresh_as_can_be() -> None:

@@ -91,7 +91,7 @@ def site_limits(collection: OpenedCollection) -> Callable[[str], float]:
 def estimate_of(collection: OpenedCollection, page: PageRecord, now: float) -> PageEstimate:
     policy = learned_policy(collection)
     policy.limit_site(page.site, site_limits(collection)(page.site))
-    rate = RateEstimate.of(policy.estimates.of(page))
+    rate = RateEstimate.of(policy.estimates.calibrated(page))
     met = page.history[-1].at if page.history else None
     worth_at = policy.visit_after_hint(page, Signals.NOTHING)
     unannounced = policy.estimates.site(page.site).unannounced

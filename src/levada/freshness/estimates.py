@@ -1,14 +1,20 @@
 """Estimates of the change rates, for each page and for all pages together.
 
 The evidence of a page is kept with the page (`PageRecord.memory`): two bytes per rate, 32 with 16 rates, then the
-row of the rule in use. A page sample, all pages while they are few, is in memory with its sums. So any number of
-pages needs the same memory, and a crawler that restarts reads its sample from the store.
+row of the rule in use, then 33 bytes more if its server dates it. A page sample, all pages while they are few, is in
+memory with its sums. So any number of pages needs the same memory, and a crawler that restarts reads its sample from
+the store.
 
 Each page of the sample has a share in the sums of all pages and in those of its site: the probabilities of its
 rates, and the visits per second that it is worth at each price. After a visit, its new share replaces the old one,
 so the cost per visit does not depend on the number of pages. The first part of the sums gives the prior (empirical
 Bayes: the average of the estimates), the second the price at which the pages together need as many visits as the
 budget has.
+
+A plan and a statement need different priors. A plan that takes every rate for as likely visits new pages soon, and so
+learns which ones change; but as a statement that would be false, because most pages of the web change slowly. So each
+page of the sample has two rows of probabilities: one for the plan, and a `calibrated` one for everything that is
+shown, each with a prior of its own.
 
 The functions work on plain rows of floats in place, so that the laboratory can compile them.
 """
@@ -18,32 +24,74 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterable, MutableSequence, Sequence
+from operator import mul
 
 import msgspec
 
 from levada.core.hashing import drawn
 from levada.core.records import Outcome, PageKind, PageRecord, Signals, Visit
-from levada.freshness.rates import RATES, WORST, chance_unchanged, observe, observe_first, posterior
+from levada.freshness.rates import (
+    RATES,
+    WORST,
+    observe,
+    observe_cautiously,
+    observe_first,
+    observe_first_cautiously,
+    posterior,
+)
 from levada.freshness.signals import MANY, SignalSource, is_small, noise, tally, trust, unannounced
 from levada.freshness.value import Scale, profile
 
 _EVIDENCE = struct.Struct(f"<{len(RATES)}e")
 
 
-def packed(evidence: Sequence[float], row: Sequence[float] = ()) -> bytes:
-    return _EVIDENCE.pack(*evidence) + struct.pack(f"<{len(row)}d", *row)
+_CAUTIOUS = b"c"  # after the cautious evidence, at the end of a page's memory
 
 
-def evidence_of(memory: bytes) -> list[float]:
-    """The stored evidence; zeros if there is none or another version of Levada stored it."""
-    if len(memory) < _EVIDENCE.size:
-        return [0.0] * len(RATES)
-    return [max(WORST, min(0.0, value)) for value in _EVIDENCE.unpack_from(memory)]  # in this order also for nan
+class Evidence(msgspec.Struct, eq=False):
+    """What the visits of a page say about each rate: for the plan, and for what is said about the page.
+
+    Both are the same list while no date tells them apart.
+    """
+
+    plan: list[float]
+    cautious: list[float]
+
+    @staticmethod
+    def none() -> Evidence:
+        nothing = [0.0] * len(RATES)
+        return Evidence(nothing, nothing)
+
+    @staticmethod
+    def of(memory: bytes) -> Evidence:
+        """The stored evidence; zeros if there is none or another version of Levada stored it."""
+        if len(memory) < _EVIDENCE.size:
+            return Evidence.none()
+        plan = _evidence_at(memory, 0)
+        return Evidence(plan, _evidence_at(memory, _end(memory)) if _is_cautious(memory) else plan)
+
+    def packed(self, row: Sequence[float] = ()) -> bytes:
+        memory = _EVIDENCE.pack(*self.plan) + struct.pack(f"<{len(row)}d", *row)
+        return memory if self.cautious is self.plan else memory + _EVIDENCE.pack(*self.cautious) + _CAUTIOUS
+
+
+def _evidence_at(memory: bytes, place: int) -> list[float]:
+    found = _EVIDENCE.unpack_from(memory, place)
+    return [max(WORST, min(0.0, value)) for value in found]  # in this order also for nan
+
+
+def _is_cautious(memory: bytes) -> bool:
+    return len(memory) % 8 == 1 and len(memory) > 2 * _EVIDENCE.size  # everything else is in eights
+
+
+def _end(memory: bytes) -> int:
+    """Where the row of a rule ends."""
+    return len(memory) - (_EVIDENCE.size + len(_CAUTIOUS) if _is_cautious(memory) else 0)
 
 
 def row_of(memory: bytes, width: int) -> list[float] | None:
     """The stored row of a rule of this width; None if another rule stored it."""
-    if len(memory) != _EVIDENCE.size + 8 * width:
+    if _end(memory) != _EVIDENCE.size + 8 * width:
         return None
     return list(struct.unpack_from(f"<{width}d", memory, _EVIDENCE.size))
 
@@ -56,8 +104,19 @@ EAGER = 1.25  # planned visits per possible visit: a page is always due, and no 
 
 
 def imagined(rates: Sequence[float]) -> list[float]:
-    """The initial prior: what pages of the web are like before the first visit."""
+    """The initial prior of the plan: every rate is as likely, so that new pages are soon visited again."""
     return [0.3, *(0.7 / (len(rates) - 1) for _ in rates[1:])]
+
+
+# Before any visit: a third of the pages never change, the others most likely once in some twenty days, give or take a
+# factor of ten. So one visit is not enough to show that a page changes every few minutes.
+_NEVER, _USUAL, _TENFOLD = 0.35, 1 / (20 * 86400.0), 2.3
+
+
+def usual(rates: Sequence[float]) -> list[float]:
+    """The initial prior of what is said about a page: what pages of the web are like before the first visit."""
+    weights = [math.exp(-0.5 * (math.log(rate / _USUAL) / _TENFOLD) ** 2) for rate in rates[1:]]
+    return [_NEVER, *((1.0 - _NEVER) * weight / sum(weights) for weight in weights)]
 
 
 def write_prior(
@@ -131,8 +190,9 @@ def price_for(sums: Sequence[float], kinds: int, prices: Sequence[float], visits
 
 
 _ANOTHER_EVERY = 2  # visits: after this many, another page of the sample is weighed again, in turn
+_ROUNDS = 10  # through the sample at the start: then the prior and the estimates agree within a point
 _NEW_ALIKE = 16  # new pages of a site that share one computation
-_FEW = 500  # pages whose average is within a per cent of that of all
+_STEPS = 32  # of elapsed time per doubling, in the table of chances
 _FRESHLY_MADE = 60.0  # seconds: a younger page was generated for the request, and its date says nothing
 _COMPARED = (Outcome.FIRST, Outcome.UNCHANGED, Outcome.CHANGED)
 
@@ -141,6 +201,7 @@ class SiteSums(msgspec.Struct, eq=False):
     """The sums over the sample's pages of one site."""
 
     sums: list[float]
+    calibrated: list[float]
     counts: list[int] = msgspec.field(default_factory=lambda: [0] * MANY)
     members: int = 0
     unannounced: float = 1.0  # the share of changes without a hint
@@ -160,7 +221,9 @@ class Member(msgspec.Struct, eq=False):
     place: int
     probabilities: list[float]
     share: list[float]
-    evidence: Sequence[float] = ()
+    calibrated: list[float]  # what is said about the page
+    counted: bool = False  # whether `calibrated` is in the sums
+    evidence: Evidence = msgspec.field(default_factory=Evidence.none)
     counts: list[int] = msgspec.field(default_factory=lambda: [0] * MANY)
     at: float = 0.0
     hinted: float = 0.0  # the probability that it changed since, by a hint
@@ -175,9 +238,12 @@ class PageEstimates:
         self.one_in = 1
         self._size = size
         self._imagined = imagined(scale.rates)
+        self._usual = usual(scale.rates)
         self.kinds = len(scale.rates)
         self._width = self.kinds + len(scale.prices)
         self.sums = [0.0] * self._width
+        self._calibrated = [0.0] * self.kinds  # the sums of what is said about pages
+        self._unchanged: dict[int, list[float]] = {}  # by the step of the elapsed time, for each rate
         self._sites: dict[str, SiteSums] = {}
         self._members: dict[int, Member] = {}
         self._ring: list[int] = []
@@ -190,7 +256,10 @@ class PageEstimates:
 
     def site(self, site: str) -> SiteSums:
         """The sums of a site; empty ones if the sample has no page of it."""
-        return self._sites.get(site) or SiteSums([0.0] * self._width)
+        return self._sites.get(site) or self._no_pages()
+
+    def _no_pages(self) -> SiteSums:
+        return SiteSums([0.0] * self._width, [0.0] * self.kinds)
 
     def members(self) -> Iterable[Member]:
         return self._members.values()
@@ -204,15 +273,21 @@ class PageEstimates:
         return trust(site.counts if site and site.members else tally(page.history), signal_source)
 
     def of(self, page: PageRecord) -> list[float]:
-        """The probability of each rate for this page."""
+        """The probability of each rate for the plan of this page."""
         probabilities = [0.0] * self.kinds
-        posterior(evidence_of(page.memory), self._prior(page.site), probabilities)
+        posterior(Evidence.of(page.memory).plan, self._prior(page.site), probabilities)
         return probabilities
 
-    def seen(self, page: PageRecord, visit: Visit, modified: float | None) -> tuple[list[float], list[float]]:
-        """Add a visit; returns the evidence of the page and the probability of each rate."""
+    def calibrated(self, page: PageRecord) -> list[float]:
+        """The probability of each rate, as it is said about this page."""
+        probabilities = [0.0] * self.kinds
+        posterior(Evidence.of(page.memory).cautious, self._calibrated_prior(self.site(page.site)), probabilities)
+        return probabilities
+
+    def seen(self, page: PageRecord, visit: Visit, modified: float | None) -> tuple[Evidence, list[float]]:
+        """Add a visit; returns the evidence of the page and the probability of each rate for its plan."""
         evidence = self._evidence(page, visit, modified)
-        is_blank = not page.history and not any(evidence)
+        is_blank = not page.history and not any(evidence.plan)
         if page.kind is PageKind.PAGE and drawn(page.id, self.one_in):
             probabilities = (
                 self._add_member(page, visit, evidence) if is_blank else self._weigh_member(page, visit, evidence)
@@ -221,7 +296,7 @@ class PageEstimates:
             probabilities = self._like_last_new(page.site)
         else:
             probabilities = [0.0] * self.kinds
-            posterior(evidence, self._prior(page.site), probabilities)
+            posterior(evidence.plan, self._prior(page.site), probabilities)
         if page.visits % _ANOTHER_EVERY:
             self._weigh_another()
         return evidence, probabilities
@@ -232,11 +307,12 @@ class PageEstimates:
         for page in pages:
             compared = [visit for visit in page.history if visit.outcome in _COMPARED]
             if compared and drawn(page.id, self.one_in):
-                self._weigh_member(page, compared[-1], evidence_of(page.memory), before=compared[:-1])
+                self._weigh_member(page, compared[-1], Evidence.of(page.memory), before=compared[:-1])
                 if page.told:
                     self.hinted(page, page.told)
         for _ in self._ring[:]:
             self._weigh_another()
+        self._settle()
 
     def forget(self, page: PageRecord) -> None:
         member = self._members.pop(page.id, None)
@@ -246,14 +322,24 @@ class PageEstimates:
     def share(self, now: float) -> float | None:
         if not self._ring:
             return None
-        rates, kinds = self.scale.rates, self.kinds
-        pages = self._few()
         current = 0.0
-        for member in map(self._members.__getitem__, pages):
+        for member in self._members.values():
             silence = 1.0 if member.hinted else member.site.unannounced
-            elapsed = silence * max(0.0, now - member.at)
-            current += (1.0 - member.hinted) * chance_unchanged(member.probabilities[:kinds], rates, elapsed)
-        return current / len(pages)
+            unchanged = self._chances(silence * (now - member.at))
+            current += (1.0 - member.hinted) * sum(map(mul, unchanged, member.calibrated))
+        return current / len(self._ring)
+
+    def _chances(self, elapsed: float) -> list[float]:
+        """For each rate, the probability that a page has not changed for these seconds, rounded to two per cent.
+
+        The share is needed once a second, and pages are many: so each row is computed once.
+        """
+        step = round(_STEPS * math.log2(elapsed)) if elapsed > 1.0 else 0
+        row = self._unchanged.get(step)
+        if row is None:
+            elapsed = 2.0 ** (step / _STEPS) if step else 0.0
+            row = self._unchanged[step] = [math.exp(-rate * elapsed) for rate in self.scale.rates]
+        return row
 
     def hinted(self, page: PageRecord, signals: Signals) -> float:
         """Take a hint; returns the probability that the page changed since its last visit."""
@@ -265,33 +351,37 @@ class PageEstimates:
             member.hinted = hinted
         return hinted
 
-    def _few(self) -> list[int]:
-        """The sample or a part of it: their average is needed several times a second."""
-        one_in = self.one_in
-        while len(self._ring) * self.one_in > _FEW * one_in:
-            one_in *= 2
-        return [page_id for page_id in self._ring if drawn(page_id, one_in)] or self._ring
-
-    def _evidence(self, page: PageRecord, visit: Visit, modified: float | None) -> list[float]:
+    def _evidence(self, page: PageRecord, visit: Visit, modified: float | None) -> Evidence:
         rates = self.scale.rates
         age = -1.0 if modified is None or modified > visit.at else visit.at - modified
         before = next((each for each in reversed(page.history) if each.outcome in _COMPARED), None)
+        dated = self.trust(page, SignalSource.DATE)
         if visit.outcome is Outcome.FIRST or before is None or not page.memory:
-            evidence = [0.0] * self.kinds
+            evidence = Evidence.none()
             if age >= _FRESHLY_MADE:
-                observe_first(evidence, rates, age, self.trust(page, SignalSource.DATE))
+                evidence.cautious = list(evidence.plan)
+                observe_first(evidence.plan, rates, age, dated)
+                observe_first_cautiously(evidence.cautious, rates, age, dated)
             return evidence
-        evidence, dated = evidence_of(page.memory), self.trust(page, SignalSource.DATE)
+        evidence = Evidence.of(page.memory)
+        changed = visit.outcome is Outcome.CHANGED
         elapsed = max(1.0, visit.at - before.at)  # even if the clock was put back
-        if visit.said & Signals.EARLY and visit.outcome is Outcome.CHANGED:
+        if visit.said & Signals.EARLY and changed:
             # The visit came because the page had changed: once in this time, not at least once.
             age, dated = elapsed, 1.0
         blur = noise(self.site(page.site).counts) if is_small(visit) else 0.0
-        observe(evidence, rates, elapsed, visit.outcome is Outcome.CHANGED, KEEP, age, dated, blur)
+        if changed and 0.0 <= age <= elapsed:
+            cautious = list(evidence.cautious)
+            observe_cautiously(cautious, rates, elapsed, KEEP, age, dated, blur)
+            observe(evidence.plan, rates, elapsed, changed, KEEP, age, dated, blur)
+            return Evidence(evidence.plan, cautious)
+        if evidence.cautious is not evidence.plan:
+            observe(evidence.cautious, rates, elapsed, changed, KEEP, age, dated, blur)
+        observe(evidence.plan, rates, elapsed, changed, KEEP, age, dated, blur)
         return evidence
 
     def _weigh_member(
-        self, page: PageRecord, visit: Visit, evidence: Sequence[float], before: Sequence[Visit] | None = None
+        self, page: PageRecord, visit: Visit, evidence: Evidence, before: Sequence[Visit] | None = None
     ) -> list[float]:
         member = self._members.get(page.id) or self._join(page)
         member.evidence = evidence
@@ -306,7 +396,7 @@ class PageEstimates:
             self._thin_out()
         return member.probabilities
 
-    def _add_member(self, page: PageRecord, visit: Visit, evidence: Sequence[float]) -> list[float]:
+    def _add_member(self, page: PageRecord, visit: Visit, evidence: Evidence) -> list[float]:
         """Add a page without evidence: it is like the last such page of its site."""
         if page.id in self._members:
             return self._weigh_member(page, visit, evidence)
@@ -319,6 +409,7 @@ class PageEstimates:
             return probabilities
         member.evidence, member.at = evidence, visit.at
         member.probabilities = list(self._like_last_new(page.site))
+        member.calibrated = self._calibrated_prior(site)
         for place in range(self.kinds, self._width):
             demand = member.share[place] = member.probabilities[place]
             self.sums[place] += demand
@@ -342,7 +433,7 @@ class PageEstimates:
         prior = [0.0] * self.kinds
         write_prior(prior, self.sums, member.site.sums, self._imagined)
         weigh(
-            member.evidence,
+            member.evidence.plan,
             prior,
             scale.intervals,
             scale.worths,
@@ -354,6 +445,38 @@ class PageEstimates:
             self.sums,
             member.site.sums,
         )
+        self._calibrate(member)
+
+    def _calibrate(self, member: Member) -> None:
+        """Write what is said about a page; a page without evidence adds nothing to the prior."""
+        self._leave(member)
+        row = member.calibrated
+        posterior(member.evidence.cautious, self._calibrated_prior(member.site), row)
+        member.counted = any(member.evidence.cautious)
+        if member.counted:
+            everywhere, here = self._calibrated, member.site.calibrated
+            for k, chance in enumerate(row):
+                everywhere[k] += chance
+                here[k] += chance
+
+    def _leave(self, member: Member) -> None:
+        if member.counted:
+            everywhere, here = self._calibrated, member.site.calibrated
+            for k, chance in enumerate(member.calibrated):
+                everywhere[k] -= chance
+                here[k] -= chance
+            member.counted = False
+
+    def _calibrated_prior(self, site: SiteSums) -> list[float]:
+        prior = [0.0] * self.kinds
+        write_prior(prior, self._calibrated, site.calibrated, self._usual)
+        return prior
+
+    def _settle(self) -> None:
+        """Let the calibrated prior and the rows agree, as they come to do during a crawl."""
+        for _ in range(_ROUNDS):
+            for member in self._members.values():
+                self._calibrate(member)
 
     def _prior(self, site: str) -> list[float]:
         prior = [0.0] * self.kinds
@@ -363,10 +486,10 @@ class PageEstimates:
     def _join(self, page: PageRecord) -> Member:
         site = self._sites.get(page.site)
         if site is None:
-            site = self._sites[page.site] = SiteSums([0.0] * self._width)
+            site = self._sites[page.site] = self._no_pages()
         site.members += 1
         width, importance = self._width, self.importance(page.url)
-        member = Member(site, importance, len(self._ring), [0.0] * width, [0.0] * width)
+        member = Member(site, importance, len(self._ring), [0.0] * width, [0.0] * width, [0.0] * self.kinds)
         self._members[page.id] = member
         self._ring.append(page.id)
         return member
@@ -374,6 +497,7 @@ class PageEstimates:
     def _drop(self, member: Member) -> None:
         """Remove a page from the sums and the ring; the last of the ring takes its place."""
         withdraw(member.share, self.sums, member.site.sums)
+        self._leave(member)
         member.site.count([0] * MANY, member.counts)
         member.site.members -= 1
         last = self._ring.pop()

@@ -125,8 +125,8 @@ def _by_site(estimates: PageEstimates) -> dict[int, _Curve]:
     for member in estimates.members():
         curve = curves.setdefault(id(member.site), _Curve(prices))
         curve.weight += member.importance
-        curve.fresh[0] += member.importance * member.probabilities[0]  # only what never changes
-        fresh = [mean_at(member.probabilities, len(scale.rates), scale.fresh, n) for n in range(len(intervals))]
+        curve.fresh[0] += member.importance * member.calibrated[0]  # only what never changes
+        fresh = [mean_at(member.calibrated, len(scale.rates), scale.fresh, n) for n in range(len(intervals))]
         for place in range(1, 1 + prices):
             visits = member.probabilities[-place]  # after the probabilities, from the lowest price to the highest
             silent = member.site.unannounced / visits  # an announced change is visited soon, so the copy stays fresh

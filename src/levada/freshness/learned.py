@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import inf
 
 from levada.core.records import Outcome, PageKind, PageRecord, Plan, Signals, Visit
-from levada.freshness.estimates import EAGER, PageEstimates, packed, price_for
+from levada.freshness.estimates import EAGER, PageEstimates, price_for
 from levada.freshness.signals import SignalSource
 from levada.freshness.value import interval_at
 
@@ -49,7 +49,7 @@ class LearnedRevisit:
         self._spent_elsewhere += (elsewhere - self._spent_elsewhere) / _RECENT
         evidence, probabilities = self.estimates.seen(page, visit, modified)
         self._plans_left -= 1
-        return Plan(self._interval(page, probabilities, 0.0), packed(evidence))
+        return Plan(self._interval(page, probabilities, 0.0), evidence.packed())
 
     def visit_after_hint(self, page: PageRecord, said: Signals) -> float | None:
         if not page.history:

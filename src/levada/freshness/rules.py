@@ -21,7 +21,7 @@ from levada.core.errors import UsageError
 from levada.core.plugins import GROUPS, Containment, find
 from levada.core.protocols import Estimates, RevisitPolicy
 from levada.core.records import Outcome, PageRecord, Plan, Signals, Visit
-from levada.freshness.estimates import PageEstimates, packed, row_of
+from levada.freshness.estimates import PageEstimates, row_of
 
 T = TypeVar("T")
 
@@ -110,7 +110,7 @@ class RuleRevisit:
             row, outcome = [0.0] * self.rule.width, int(Outcome.FIRST)
         elapsed = max(0.0, visit.at - page.history[-1].at) if page.history else 0.0
         interval = self.rule.step(row, self.rule.parameters, elapsed, outcome)
-        return Plan(interval, packed(evidence, row))
+        return Plan(interval, evidence.packed(row))
 
     def visit_after_hint(self, page: PageRecord, said: Signals) -> float | None:
         return None
