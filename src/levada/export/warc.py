@@ -12,6 +12,7 @@ from http import HTTPStatus
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
 from levada import __version__
@@ -27,6 +28,7 @@ _INFO = {
 }
 _WIRE = frozenset({"content-length", "content-encoding", "transfer-encoding", "connection", "keep-alive", "trailer"})
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_ASCII = "".join(map(chr, range(0x20, 0x7F)))
 _BREAKS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]+")
 
 
@@ -76,5 +78,6 @@ def _headers(document: Document) -> list[tuple[str, str]]:
     for name, value in document.headers:
         if _TOKEN.fullmatch(name):
             one_line = _BREAKS.sub(" ", value).encode("latin-1", "replace").decode("latin-1").strip()
+            one_line = quote(one_line, safe=_ASCII)  # warcio does so, but fails on some
             kept.append((f"x-levada-original-{name}" if name.lower() in _WIRE else name, one_line))
     return [*kept, ("content-length", str(len(document.body)))]
