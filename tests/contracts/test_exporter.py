@@ -23,6 +23,25 @@ class TestJsonLines(ExporterContract):
         return [msgspec.json.decode(line)["url"] for line in path.read_bytes().splitlines()]
 
 
+class TestMarkdownInJsonLines(TestJsonLines):
+    def make(self) -> Exporter:
+        return load("levada.exporters", "jsonl-markdown")  # type: ignore[no-any-return]
+
+
+class TestMarkdown(ExporterContract):
+    @pytest.fixture(autouse=True, params=["out.md", "out"])
+    def _named(self, request: pytest.FixtureRequest) -> None:
+        self.name: str = request.param
+
+    def make(self) -> Exporter:
+        return load("levada.exporters", "markdown")  # type: ignore[no-any-return]
+
+    def urls(self, path: Path) -> list[str]:
+        files = sorted(path.glob("*/*.md")) if path.is_dir() else [path]
+        heads = [line for file in files for line in file.read_text().split("\n") if line.startswith("url: ")]
+        return [msgspec.json.decode(line.removeprefix("url: ")) for line in heads]
+
+
 class TestParquet(ExporterContract):
     def make(self) -> Exporter:
         return load("levada.exporters", "parquet")  # type: ignore[no-any-return]

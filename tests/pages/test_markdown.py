@@ -61,6 +61,42 @@ def written(body: str, title: str = "", head: str = "") -> str:
         ("<figure><p>x</p><figcaption>said</figcaption></figure>", "x\n\n*said*"),
         ("text <div>block</div> more <span>words</span>", "text\n\nblock\n\nmore words"),
         ("<script>alert(1)</script><style>p{}</style><p>a<!-- b --></p>", "a"),
+        ('<h2 id="a">A<a class="headerlink" href="#a">¶</a></h2><h3><a href="#b">#</a> B</h3>', "## A\n\n### B"),
+        (
+            "<dl><dt>T<dd><p>a</p><pre>x\n  y</pre><dd>b<dt>U<dd>c</dl>",
+            "- **T**: a\n\n  ```\n  x\n    y\n  ```\n\n  b\n\n- **U**: c",
+        ),
+        ("<dl><dt>T<dd>a<dl><dt>in<dd>b</dl></dl>", "- **T**: a\n  - **in**: b"),
+        ("<dl><div><dt>T</dt><dd>a</dd></div></dl>", "- **T**: a"),
+        ('<dl><dt class="sig">f(<em>a</em>, *)<a href="#f">¶</a><dd>g</dl>', "- `f(a, *)`: g"),
+        ("<ul><li>a</li><ul><li>b</li></ul></ul>", "- a\n  - b"),
+        (
+            "<table><tr><th>A<th>B<tr><td rowspan=2>1<td>2<tr><td>3<tr><td colspan=2>4</table>",
+            "| A | B |\n| --- | --- |\n| 1 | 2 |\n| 1 | 3 |\n| 4 |  |",
+        ),
+        (
+            "<table><thead><tr><th rowspan=2>A<th colspan=2>B<tr><th>c<th>d</thead><tr><td>1<td>2<td>3</table>",
+            "| A | B c | B d |\n| --- | --- | --- |\n| 1 | 2 | 3 |",
+        ),
+        (
+            "<table><tr><th>A<th>B<tr><td><p>1</p><p>2</p><td><pre>x | y\nz</pre></table>",
+            "| A | B |\n| --- | --- |\n| 1<br>2 | `x \\| y`<br>`z` |",
+        ),
+        ('<div class="highlight-python3"><div class="highlight"><pre>x</pre></div></div>', "```python\nx\n```"),
+        ('<pre class="sourceCode c"><code>x</code></pre>', "```c\nx\n```"),
+        ('<div class="language-none"><pre data-lang="Rust">x</pre></div>', "```rust\nx\n```"),
+        (
+            '<table><tr><td class="linenos"><pre>1</pre><td><pre><span class="lineno">1</span>x</pre></table>',
+            "```\nx\n```",
+        ),
+        ("<pre>x<button>Copy</button></pre>", "```\nx\n```"),
+        ("<p>10<sup>-3</sup> 1<sup>st</sup></p>", "10^-3 1st"),
+        ('<p>so <math display="block" alttext="a_1"></math> <math><mi>x</mi></math></p>', "so $$a_1$$"),
+        ("<ul><li><input type=checkbox checked> a<li><input type=checkbox> b</ul>", "- [x] a\n- [ ] b"),
+        (
+            '<img src="data:image/gif;base64,R0" data-src="/late.png" alt="late">',
+            "![late](https://example.org/late.png)",
+        ),
     ],
 )
 def test_an_element_becomes(html: str, markdown: str) -> None:

@@ -63,6 +63,9 @@ def test_a_page_its_versions_and_what_changed(api: TestClient) -> None:
     assert ["".join(piece for piece, _ in line["pieces"]) for line in changed] == ["Kadıköy 08:15", "Kadıköy 08:30"]
     text = api.get(f"{V1}/page/text", params={"url": VAPUR, "version": 1}).json()["text"]
     assert "Kadıköy 08:15" in text
+    markdown = api.get(f"{V1}/page/markdown", params={"url": VAPUR, "version": 1}).json()
+    assert (markdown["version"], markdown["markdown"][:2]) == (1, "# ")
+    assert "Kadıköy 08:15" in markdown["markdown"]
 
 
 @pytest.mark.parametrize("asked", [{"before": 3, "after": 2}, {"after": 9}, {"before": 3}])

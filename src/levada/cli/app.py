@@ -120,7 +120,7 @@ COMMANDS = {
         "trends": ("pages.trends", "Shows the terms that pages gained lately, and more often than before."),
         "export": (
             "pages.export",
-            "Writes the stored pages, in one of four formats or that of a plug-in, whatever their number.",
+            "Writes the stored pages, in one of five formats or that of a plug-in, whatever their number.",
         ),
     },
     "Keep it": {

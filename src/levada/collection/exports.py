@@ -15,10 +15,11 @@ from levada.core.plugins import find, is_builtin, load
 from levada.core.protocols import Exporter
 from levada.core.records import Document
 from levada.pages.urls import canonical, site_of
+from levada.parser.converting import MarkdownConverter
 from levada.store.reading import OpenedCollection
 
 _EXPORTERS = "levada.exporters"
-_SUFFIXES = {".jsonl": "jsonl", ".parquet": "parquet", ".warc": "warc"}
+_SUFFIXES = {".jsonl": "jsonl", ".md": "markdown", ".parquet": "parquet", ".warc": "warc"}
 
 
 class ExportReport(msgspec.Struct, frozen=True):
@@ -51,6 +52,12 @@ def stored_pages(
                 yield document
 
     return read()
+
+
+def as_markdown(collection: OpenedCollection, document: Document) -> str:
+    """The main content of a document as Markdown, read in a child with limits."""
+    with MarkdownConverter(collection.settings.parse) as converter:
+        return converter.markdown(document)
 
 
 def format_named(path: Path, named: str | None) -> str:
@@ -99,7 +106,9 @@ def export_pages(
 
     stream = counted()
     try:
-        written = exporter.export(stream, path, ExportContext(force=force, stdout=stdout))
+        with MarkdownConverter(collection.settings.parse) as converter:  # starts its child when it is first asked
+            context = ExportContext(force=force, stdout=stdout, markdown=converter.markdown)
+            written = exporter.export(stream, path, context)
     except (LevadaError, BrokenPipeError):
         raise
     except Exception as error:

@@ -107,9 +107,9 @@ class CollectionReader:
         >>> news.markdown(start).startswith("#")
         True
         """
-        from levada.parser.converting import markdown_document
+        from levada.collection.exports import as_markdown
 
-        return markdown_document(self.page(url, version), self._reader().settings.parse)
+        return as_markdown(self._reader(), self.page(url, version))
 
     def versions(self, url: str) -> list[VersionInfo]:
         """The stored versions of a page, newest first.
@@ -322,8 +322,8 @@ class CollectionReader:
         stdout: BinaryIO | None = None,
         on_progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> ExportReport:
-        """Write the stored pages to a file, in the format of its suffix or `format`: jsonl, parquet, warc,
-        xml (a folder), or that of a plug-in.
+        """Write the stored pages to a file, in the format of its suffix or `format`: jsonl, markdown (a folder unless
+        it ends in .md), jsonl-markdown, parquet, warc, xml (a folder), or that of a plug-in.
 
         `stdout` is written to instead of a new file; `on_progress` is told how many pages were read, and of how many.
 

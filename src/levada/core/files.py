@@ -15,9 +15,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from levada.core.errors import LevadaError, StoreFull, StoreLocked, UsageError
+
+if TYPE_CHECKING:
+    from levada.core.records import Document
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -131,7 +134,7 @@ class CountingOutput:
 
 
 class ExportContext:
-    """How an exporter opens its output: a file that appears when it is whole, or standard output.
+    """How an exporter opens its output, a file that appears when it is whole or standard output, and what it may ask.
 
     ```python
     with ExportContext().open(Path("pages.txt")) as file:
@@ -139,10 +142,23 @@ class ExportContext:
     ```
     """
 
-    def __init__(self, *, force: bool = False, stdout: BinaryIO | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        force: bool = False,
+        stdout: BinaryIO | None = None,
+        markdown: Callable[[Document], str] = lambda document: document.text,
+    ) -> None:
         self.force = force
         """Whether what is there already may be replaced."""
+        self.markdown = markdown
+        """The main content of a document as Markdown; outside an export, its text."""
         self._stdout = stdout
+
+    @property
+    def is_piped(self) -> bool:
+        """Whether the output is standard output."""
+        return self._stdout is not None
 
     @contextmanager
     def open(self, out: Path) -> Iterator[CountingOutput]:

@@ -123,6 +123,8 @@ GROUPS: dict[str, Group] = {
         ("suffix", "export"),
         {
             "jsonl": "levada.export.rows:JsonlExporter",
+            "jsonl-markdown": "levada.export.markdown:MarkdownJsonExporter",
+            "markdown": "levada.export.markdown:MarkdownExporter",
             "parquet": "levada.export.parquet:ParquetExporter",
             "warc": "levada.export.warc:WarcExporter",
             "xml": "levada.export.xml:XmlExporter",

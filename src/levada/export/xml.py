@@ -9,23 +9,20 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
-from hashlib import blake2b
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO
 from xml.sax.saxutils import escape, quoteattr
 
-from levada.core.errors import UsageError
-from levada.core.files import ExportContext, draft_of, export_failure
+from levada.core.files import ExportContext, export_failure
 from levada.core.records import Document
+from levada.export.folders import readable_name, whole_folder
 
 OPEN_FILES = 64
 _HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<site name='
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_UNSAFE = re.compile(r"[^a-z0-9.\-]")
 
 
 class XmlExporter:
@@ -35,7 +32,7 @@ class XmlExporter:
 
     def export(self, documents: Iterable[Document], out: Path, context: ExportContext) -> int:
         try:
-            with _whole_folder(out, context.force) as draft:
+            with whole_folder(out, _is_ours, force=context.force) as draft:
                 with closing(_SiteFiles(draft)) as files:
                     for document in documents:
                         files.append(document)
@@ -46,10 +43,7 @@ class XmlExporter:
 
 def file_name(site: str) -> str:
     """A file name that stays in the folder and that no other site has."""
-    safe = _UNSAFE.sub("_", site[:80]).lstrip(".") or "_"
-    if safe == site:
-        return f"{safe}.xml"
-    return f"{safe}-{blake2b(site.encode('utf-8', 'replace'), digest_size=6).hexdigest()}.xml"
+    return f"{readable_name(site)}.xml"
 
 
 class _SiteFiles:
@@ -105,36 +99,6 @@ def _finish(draft: Path) -> int:
                 os.fsync(file.fileno())
                 written += file.tell()
     return written
-
-
-@contextmanager
-def _whole_folder(folder: Path, force: bool) -> Iterator[Path]:
-    """A draft folder that becomes `folder` if the block succeeds, and is removed otherwise."""
-    folder = folder.absolute()
-    _refuse_existing(folder, force)
-    draft = draft_of(folder)
-    draft.mkdir(parents=True)
-    try:
-        yield draft
-        old = draft_of(folder, "old")
-        if folder.exists():
-            folder.rename(old)
-        draft.rename(folder)
-        shutil.rmtree(old, ignore_errors=True)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-def _refuse_existing(folder: Path, force: bool) -> None:
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise UsageError(f"{folder} is not a folder: name one for the XML files")
-    names = list(folder.iterdir())
-    if names and not force:
-        raise UsageError(f"{folder} is not empty: name another folder, or add --force to replace an earlier export")
-    if not all(_is_ours(each) for each in names):
-        raise UsageError(f"{folder} contains more than an earlier export: name another folder")
 
 
 def _is_ours(path: Path) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, takewhile, zip_longest
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -32,11 +33,12 @@ _CONTAINERS = frozenset(_CONTAINER_TAGS.split())
 _OTHER_BLOCK_TAGS = "blockquote dl dt dd figcaption hr li ol p pre summary table ul"
 _BLOCKS = _CONTAINERS | _HEADINGS.keys() | frozenset(_OTHER_BLOCK_TAGS.split())
 _BLOCKS_IN = ",".join(sorted(_HEADINGS)) + ",p,div,ul,ol,table,pre,blockquote,section,article,figure"
-_ROUGH_CELL = "h1,h2,h3,h4,h5,h6,ul,ol,pre,table,blockquote,p+p"
-_NO_CONTENT_TAGS = "head script style template title svg math iframe object select textarea -comment"
+_LAYOUT_CELL = "h1,h2,h3,h4,h5,h6,table,blockquote"  # no table of values has these
+_ROUGH_CELL = "ul,ol,pre,p+p"  # one with headings may
+_NO_CONTENT_TAGS = "head script style template title svg iframe object select textarea -comment"
 _NOT_SHOWN = frozenset(_NO_CONTENT_TAGS.split())
 _AROUND = {"em": "*", "i": "*", "cite": "*", "strong": "**", "b": "**", "del": "~~", "s": "~~", "strike": "~~"}
-_CODE = frozenset(("code", "kbd", "samp", "tt"))
+_ALONE = frozenset(("br", "img", "math", "input", "code", "kbd", "samp", "tt"))
 _SPACES = re.compile(r"[ \t\n\r\f\v\xa0\u2000-\u200a\u202f\u3000]+")
 _INVISIBLE = dict.fromkeys(map(ord, "\xad\u200b\u2060\ufeff\x1e\x1f"), "")
 _SIGNS = re.compile(r"[\\`*\[\]<]|(?<![^\W_])_|_(?![^\W_])|~~|&(?=#?\w+;)")
@@ -44,7 +46,25 @@ _AT_START = re.compile(
     r"^(?:(#{1,6}(?=\s|$)|[-+](?=\s|$)|>|=+\s*$|-+\s*$|~{3,})|(\d{1,9})([.)])(?=\s|$))", re.MULTILINE
 )
 _TICKS = re.compile(r"`+")
-_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight-source|brush:)[-\s]?([A-Za-z0-9+#._-]{1,30})")
+_LANGUAGE = re.compile(
+    r"(?:^|\s)(?:(?:language|lang|highlight-source|highlight)-|(?:brush:|hljs|sourceCode)\s+)([A-Za-z0-9+#._-]{1,30})"
+)
+_LANGUAGE_AROUND = re.compile(r"(?:^|\s)(?:language|highlight-source|highlight)-([A-Za-z0-9+#._-]{1,30})")
+_LOOK_AROUND = 3  # elements around a listing that may name its language
+_NO_LANGUAGE_NAMES = "none default text txt plain plaintext nohighlight notranslate source unknown"
+_NO_LANGUAGE = frozenset(_NO_LANGUAGE_NAMES.split())
+_LANGUAGE_NAMES = {"python3": "python", "ipython3": "python", "ipython": "python", "pycon3": "pycon"}
+# Marks and frames that the makers of documentation set around content: links to a heading from itself, line numbers,
+# the second form of a formula, "previous" and "next".
+_LEFT_OUT_CLASSES = """
+    headerlink header-anchor heading-anchor anchor-link anchorjs-link hash-link linenos lineno linenumber blob-num
+    hljs-ln-numbers katex-html mwe-math-fallback-image-inline mwe-math-fallback-image-display navheader navfooter
+    mw-editsection
+"""
+_LEFT_OUT = frozenset(_LEFT_OUT_CLASSES.split())
+_TO_ITSELF = frozenset("¶§#🔗∞")
+_POWER = re.compile(r"[-−+]?(?:\d{1,4}|[nk])")
+_NO_PROSE = re.compile(r"```|>|\||#{1,6} |- |\d+\. |---$")
 _IN_URL = {ord(sign): f"%{ord(sign):02X}" for sign in "()<> \\"}
 _BREAK = "\x1e"
 
@@ -132,7 +152,7 @@ class _Writer:
         run: list[LexborNode] = []  # of elements within a line
         for child in node.iter(include_text=True):
             tag = child.tag or ""
-            if tag in _NOT_SHOWN:
+            if tag in _NOT_SHOWN or _is_left_out(child):
                 continue
             if tag in _BLOCKS or (tag not in ("-text", "img", "br") and _holds_blocks(child)):
                 found += self._lines(run, depth)
@@ -167,14 +187,10 @@ class _Writer:
         tag = node.tag or ""
         if tag == "-text":
             return escaped(_one_space(node.text(deep=False)))
-        if tag in _NOT_SHOWN:
+        if tag in _NOT_SHOWN or _is_left_out(node):
             return ""
-        if tag == "br":
-            return _BREAK
-        if tag == "img":
-            return self._picture(node)
-        if tag in _CODE:
-            return _code(node.text())
+        if tag in _ALONE:
+            return self._alone(node, tag)
         if depth > _DEEPEST:
             return escaped(_one_space(node.text()))
         inner = "".join(self._inline(child, depth + 1) for child in node.iter(include_text=True))
@@ -182,7 +198,21 @@ class _Writer:
             return self._link(node, inner)
         if tag == "q":
             return f'"{inner}"'
+        if tag == "sup" and _POWER.fullmatch(inner):
+            return f"^{inner}"
         return _around(inner, _AROUND[tag]) if tag in _AROUND else inner
+
+    def _alone(self, node: LexborNode, tag: str) -> str:
+        """An element whose inside is not read as text within a line."""
+        if tag == "br":
+            return _BREAK
+        if tag == "img":
+            return self._picture(node)
+        if tag == "math":
+            return _formula(node)
+        if tag == "input":
+            return _box(node)
+        return _code(_text_in(node))
 
     def _link(self, node: LexborNode, inner: str) -> str:
         url = self._url(node, "href")
@@ -194,7 +224,7 @@ class _Writer:
 
     def _picture(self, node: LexborNode) -> str:
         said = escaped(_one_space(_attribute(node, "alt")).strip())
-        url = self._url(node, "src") if said else ""
+        url = (self._url(node, "src") or self._url(node, "data-src")) if said else ""
         return f"![{said}]({url})" if url else said
 
     def _url(self, node: LexborNode, name: str) -> str:
@@ -218,34 +248,53 @@ class _Writer:
         return [f"{'#' * _HEADINGS[node.tag or 'h1']} {text}"] if text else []
 
     def _list(self, node: LexborNode, depth: int) -> list[str]:
-        items = [child for child in node.iter() if child.tag not in _NOT_SHOWN]
+        items = [child for child in node.iter() if child.tag not in _NOT_SHOWN and not _is_left_out(child)]
         if not items or (self._without_menus and is_menu([_with_links_marked([item]) for item in items])):
             return []
         number = _number(_attribute(node, "start"), 1) if node.tag == "ol" else 0
-        written, is_tight = list[str](), True
+        written, is_tight, inside = list[str](), True, ""
         for item in items:
             blocks = self.blocks(item, depth) if item.tag == "li" else self._block(item, item.tag or "", depth)
             if not blocks:
                 continue
+            if item.tag in ("ul", "ol") and written:  # it stands beside the item that it belongs into
+                written[-1] += "\n" + _indented("\n".join(blocks), inside, inside)
+                continue
             marker = f"{number + len(written)}. " if node.tag == "ol" else "- "
             tight = all(_is_list(block) for block in blocks[1:])
             is_tight = is_tight and tight
-            written.append(_indented(("\n" if tight else "\n\n").join(blocks), marker, " " * len(marker)))
+            inside = " " * len(marker)
+            written.append(_indented(("\n" if tight else "\n\n").join(blocks), marker, inside))
         return [("\n" if is_tight else "\n\n").join(written)] if written else []
 
     def _definitions(self, node: LexborNode, depth: int) -> list[str]:
-        written: list[str] = []
-        for child in node.css("dt,dd"):
-            text = " ".join(self.blocks(child, depth)).replace("\n", " ")
-            if not text:
-                continue
+        """An item per term: what is said of it in its line, or below, if that is more than a paragraph."""
+        items, is_tight = list[list[str]](), True
+        for child in _terms_of(node):
             if child.tag == "dt":
-                written.append(f"- {_around(text, '**')}")
-            elif written:
-                written[-1] += f"{':' if written[-1].endswith('**') else ';'} {text}"
-            else:
-                written.append(f"- {text}")
-        return ["\n".join(written)] if written else []
+                if term := self._term(child, depth):
+                    items.append([term])
+                continue
+            blocks = self.blocks(child, depth)
+            if not blocks:
+                continue
+            if not items:
+                items.append([])
+            item = items[-1]
+            if not _NO_PROSE.match(blocks[0]) and len(item) < 2:
+                first = " ".join(blocks[0].split())
+                begun = item[0] if item else ""
+                between = "" if not begun else ": " if begun.endswith(("**", "`")) else "; "
+                item[:1], blocks = [f"{begun}{between}{first}"], blocks[1:]
+            item += blocks
+            is_tight = is_tight and all(_is_list(block) for block in item[1:])
+        between = "\n" if is_tight else "\n\n"
+        return [between.join(_indented(between.join(item), "- ", "  ") for item in items)] if items else []
+
+    def _term(self, node: LexborNode, depth: int) -> str:
+        if "sig" in _attribute(node, "class").split():
+            return _code(_text_in(node))
+        return _around(" ".join(" ".join(self.blocks(node, depth)).split()), "**")
 
     def _quotation(self, node: LexborNode, depth: int) -> list[str]:
         text = "\n\n".join(self.blocks(node, depth))
@@ -259,28 +308,52 @@ class _Writer:
         return [f"{fence}{_language_of(node)}\n{text.rstrip()}\n{fence}"]
 
     def _table(self, node: LexborNode, depth: int) -> list[str]:
-        rows = list(_rows_of(node))
-        cells = [[cell for cell in row.iter() if cell.tag in ("td", "th")][:_MOST_COLUMNS] for row in rows[:_MOST_ROWS]]
-        cells = [row for row in cells if row]
-        if max(map(len, cells), default=0) < 2 or any(cell.css_first(_ROUGH_CELL) for row in cells for cell in row):
-            return [block for row in cells for cell in row for block in self.blocks(cell, depth)]  # it is a layout
+        rows = [_cells_of(row) for row in islice(_rows_of(node), _MOST_ROWS)]
+        rows = [row for row in rows if row]
+        if _is_layout(node, rows):
+            return [block for row in rows for cell in row for block in self.blocks(cell, depth)]
         caption = next((child for child in node.iter() if child.tag == "caption"), None)
         before = self.blocks(caption, depth) if caption is not None else []
-        lines = [self._row(row, depth) for row in cells]
+        in_head = list(takewhile(_is_in_head, rows)) or ([rows[0]] if all(each.tag == "th" for each in rows[0]) else [])
+        head = _joined(self._grid(in_head, depth, repeat=len(in_head) > 1))
+        body = self._grid(rows[len(in_head) :], depth, repeat=False)
+        lines = [head, *body]
         if not any(cell for line in lines for cell in line):
             return before
         width = min(_MOST_COLUMNS, max(map(len, lines)))
-        has_head = all(cell.tag == "th" for cell in cells[0]) or _is_in_head(cells[0][0])
-        head, *body = lines if has_head else [[], *lines]
         table = [_table_line(head, width), _table_line(["---"] * width, width)]
         return [*before, "\n".join(table + [_table_line(line, width) for line in body])]
 
-    def _row(self, cells: Sequence[LexborNode], depth: int) -> list[str]:
-        line: list[str] = []
-        for cell in cells:
-            text = " ".join(self.blocks(cell, depth)).replace("  \n", " ").replace("\n", " ")
-            line += [text.replace("|", "\\|"), *[""] * (_number(_attribute(cell, "colspan"), 1) - 1)]
-        return line[:_MOST_COLUMNS]
+    def _grid(self, rows: Sequence[Sequence[LexborNode]], depth: int, *, repeat: bool) -> list[list[str]]:
+        """The texts of the cells in their columns. A cell over several rows is in each; over several columns, in the
+        first, or with `repeat` in each."""
+        grid: list[list[str]] = []
+        below: dict[int, tuple[int, str]] = {}  # by column: in how many more rows, and what
+        for row in rows:
+            line: list[str] = []
+            for cell in row:
+                _continue_cells(line, below)
+                if len(line) >= _MOST_COLUMNS:
+                    break
+                text = self._cell(cell, depth)
+                wide = min(_number(_attribute(cell, "colspan"), 1), _MOST_COLUMNS - len(line))
+                high = _number(_attribute(cell, "rowspan"), 1)
+                shown = [text] * wide if repeat else [text, *[""] * (wide - 1)]
+                if high > 1:
+                    below |= {len(line) + at: (high - 1, each) for at, each in enumerate(shown)}
+                line += shown
+            _continue_cells(line, below)
+            grid.append(line)
+        return grid
+
+    def _cell(self, cell: LexborNode, depth: int) -> str:
+        blocks: list[str] = []
+        for block in self.blocks(cell, depth):
+            if block.startswith("```"):
+                blocks += [_code(each) for each in block.split("\n")[1:-1] if each.strip()]
+            else:
+                blocks += [" ".join(each.split()) for each in block.replace("  \n", " ").split("\n")]
+        return "<br>".join(filter(None, blocks)).replace("|", "\\|")
 
 
 def _holds_blocks(node: LexborNode) -> bool:
@@ -327,22 +400,80 @@ def _code(text: str) -> str:
 
 def _written(node: LexborNode) -> str:
     """The text as it is written, with the breaks of `br`."""
-    if node.css_first("br") is None:
-        return node.text().translate(_INVISIBLE).replace("\r\n", "\n")
-    parts = [
-        "\n" if each.tag == "br" else each.text(deep=False)
-        for each in node.traverse(include_text=True)
-        if each.tag in ("br", "-text")
-    ]
-    return "".join(parts).translate(_INVISIBLE).replace("\r\n", "\n")
+    return _text_in(node).translate(_INVISIBLE).replace("\r\n", "\n")
+
+
+def _text_in(node: LexborNode) -> str:
+    """The text in an element, without what is not shown or left out."""
+    parts: list[str] = []
+    waiting = list(node.iter(include_text=True))[::-1]
+    while waiting:
+        each = waiting.pop()
+        if each.tag == "-text":
+            parts.append(each.text(deep=False))
+        elif each.tag == "br":
+            parts.append("\n")
+        elif each.tag not in _NOT_SHOWN and not _is_left_out(each):
+            waiting += list(each.iter(include_text=True))[::-1]
+    return "".join(parts)
+
+
+def _is_left_out(node: LexborNode) -> bool:
+    """Whether it is a mark or a frame around content."""
+    written = node.attributes.get("class")
+    if written and not _LEFT_OUT.isdisjoint(written.split()):
+        return True
+    return node.tag == "a" and _attribute(node, "href").startswith("#") and node.text().strip() in _TO_ITSELF
 
 
 def _language_of(node: LexborNode) -> str:
-    parent = node.parent
-    for each in (node.css_first("code"), node, parent):
-        if each is not None and (found := _LANGUAGE.search(_attribute(each, "class"))):
-            return found[1].lower()
+    for each in (node.css_first("code"), node):
+        if each is not None:
+            named = _attribute(each, "data-lang") or _attribute(each, "data-language")
+            if name := _language(named) or _language_in(_LANGUAGE, each):
+                return name
+    around = node.parent
+    for _ in range(_LOOK_AROUND):
+        if around is None or around.tag == "body":
+            break
+        if name := _language_in(_LANGUAGE_AROUND, around):
+            return name
+        around = around.parent
     return ""
+
+
+def _language_in(pattern: re.Pattern[str], node: LexborNode) -> str:
+    found = pattern.search(_attribute(node, "class"))
+    return _language(found[1]) if found else ""
+
+
+def _language(name: str) -> str:
+    name = name.strip().lower()
+    if name in _NO_LANGUAGE or not re.fullmatch(r"[a-z0-9+#._-]{1,30}", name):
+        return ""
+    return _LANGUAGE_NAMES.get(name, name)
+
+
+def _formula(node: LexborNode) -> str:
+    """A formula as TeX, if the page has that beside its form for the eye."""
+    noted = node.css_first('annotation[encoding="application/x-tex"]')
+    tex = " ".join((_attribute(node, "alttext") if noted is None else noted.text()).split())
+    if not tex or "$" in tex:
+        return ""
+    sign = "$$" if _attribute(node, "display") == "block" else "$"
+    return f"{sign}{tex}{sign}"
+
+
+def _box(node: LexborNode) -> str:
+    """The box of an item of a list of tasks."""
+    if _attribute(node, "type").lower() != "checkbox" or not _is_in_item(node):
+        return ""
+    return "[x] " if "checked" in node.attributes else "[ ] "
+
+
+def _is_in_item(node: LexborNode) -> bool:
+    parent = node.parent
+    return parent is not None and (parent.tag == "li" or (parent.parent is not None and parent.parent.tag == "li"))
 
 
 def _linked_block(block: str, url: str) -> str:
@@ -371,9 +502,47 @@ def _rows_of(table: LexborNode) -> Iterator[LexborNode]:
             yield from (row for row in child.iter() if row.tag == "tr")
 
 
-def _is_in_head(cell: LexborNode) -> bool:
-    row = cell.parent
-    return row is not None and row.parent is not None and row.parent.tag == "thead"
+def _cells_of(row: LexborNode) -> list[LexborNode]:
+    return [cell for cell in row.iter() if cell.tag in ("td", "th") and not _is_left_out(cell)][:_MOST_COLUMNS]
+
+
+def _is_layout(table: LexborNode, rows: Sequence[Sequence[LexborNode]]) -> bool:
+    """Whether the table only puts things beside each other."""
+    if max(map(len, rows), default=0) < 2 or _attribute(table, "role") == "presentation":
+        return True
+    if any(cell.css_first(_LAYOUT_CELL) is not None for row in rows for cell in row):
+        return True
+    has_heads = any(cell.tag == "th" for row in rows for cell in row)
+    return not has_heads and any(cell.css_first(_ROUGH_CELL) is not None for row in rows for cell in row)
+
+
+def _is_in_head(row: Sequence[LexborNode]) -> bool:
+    of_cell = row[0].parent
+    return of_cell is not None and of_cell.parent is not None and of_cell.parent.tag == "thead"
+
+
+def _continue_cells(line: list[str], below: dict[int, tuple[int, str]]) -> None:
+    """Add the cells of rows above that reach into this row here."""
+    while len(line) in below:
+        left, text = below.pop(len(line))
+        if left > 1:
+            below[len(line)] = (left - 1, text)
+        line.append(text)
+
+
+def _joined(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of headings as one: each column's texts, one below the other."""
+    columns = zip_longest(*rows, fillvalue="")
+    return [" ".join(filter(None, dict.fromkeys(column))) for column in columns]
+
+
+def _terms_of(node: LexborNode) -> Iterator[LexborNode]:
+    """The terms of this list and what is said of them, also where they are grouped."""
+    for child in node.iter():
+        if child.tag in ("dt", "dd"):
+            yield child
+        elif child.tag == "div":
+            yield from (each for each in child.iter() if each.tag in ("dt", "dd"))
 
 
 def _table_line(cells: Sequence[str], width: int) -> str:

@@ -69,6 +69,7 @@ _NO_TEXT_TAGS = """
     dialog
 """
 _NO_TEXT = frozenset(_NO_TEXT_TAGS.split())
+_FORMULAS = frozenset(("math",))  # which Markdown can write
 _FRAME = _NO_TEXT | frozenset(("nav", "aside", "menu", "footer"))
 _SCREEN = _NO_TEXT | frozenset(("nav", "menu", "footer"))  # if nothing is left without the frame
 _PLACEHOLDER = 25  # bytes: an element with less and no heading may wait for a script
@@ -116,7 +117,7 @@ def content_element(html: bytes) -> tuple[LexborNode, Reading] | None:
     root = _own_root(tree) if reading.in_own_root else tree.body
     if root is None:
         return None
-    _drop_unwanted(root, reading.unwanted)
+    _drop_unwanted(root, reading.unwanted, kept=_FORMULAS)
     if reading.is_trimmed:
         drop_boilerplate(root)
     return root, reading
@@ -208,9 +209,10 @@ def _own_root(tree: LexborHTMLParser) -> LexborNode | None:
     return articles[0] if articles[0].css_first("h1") is not None or not tree.tags("h1") else None
 
 
-def _drop_unwanted(root: LexborNode, unwanted: frozenset[str]) -> None:
+def _drop_unwanted(root: LexborNode, unwanted: frozenset[str], kept: frozenset[str] = frozenset()) -> None:
+    tags = unwanted - kept
     for node in list(root.traverse()):
-        if node.tag in unwanted and not (node.tag == "button" and _is_heading(node)):
+        if node.tag in tags and not (node.tag == "button" and _is_heading(node)):
             node.decompose(False)
     if unwanted is _FRAME:
         _drop_frame(root)

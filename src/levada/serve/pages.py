@@ -9,9 +9,10 @@ import msgspec
 from levada.collection.addresses import known_page, spellings
 from levada.collection.diff import Hunk, diff_of
 from levada.collection.explain import why
+from levada.collection.exports import as_markdown
 from levada.core.durations import iso
 from levada.core.errors import NotFound, UsageError
-from levada.core.records import DocumentFacts, VersionInfo
+from levada.core.records import Document, DocumentFacts, VersionInfo
 from levada.core.search_records import Hit, Query
 from levada.serve.access import ASKED_BY
 from levada.serve.operations import Operations
@@ -96,6 +97,15 @@ class TextAnswer(msgspec.Struct, frozen=True):
     document: AboutDocument | None = None  # of a PDF, office file, e-book or data
 
 
+class MarkdownAnswer(msgspec.Struct, frozen=True):
+    url: str
+    version: int
+    title: str
+    language: str
+    fetched_at: str
+    markdown: str  # headings, lists, tables, code and absolute links of the main content
+
+
 class VersionFacts(msgspec.Struct, frozen=True):
     version: int
     fetched_at: str
@@ -172,19 +182,37 @@ def _page(view: View, ask: PageAsk) -> PageAnswer:
 
 @READING.add("GET", "/page/text", "The main text of a page, now or in an earlier version", errors=(404,), quick=True)
 def _text(view: View, ask: TextAsk) -> TextAnswer:
-    collection = view.collection()
-    page = known_page(collection, spellings(ask.url))
-    stored = collection.store.document(page.url, ask.version)
-    if stored is None:
-        raise NotFound(f"no such version of {page.url} is kept")
+    stored = _stored(view, ask)
     return TextAnswer(
-        url=page.url,
+        url=stored.url,
         version=stored.version,
         title=stored.title,
         language=stored.language,
         fetched_at=str(iso(stored.fetched_at)),
         text=stored.text,
         document=None if stored.facts is None else _about(stored.facts),
+    )
+
+
+def _stored(view: View, ask: TextAsk) -> Document:
+    collection = view.collection()
+    page = known_page(collection, spellings(ask.url))
+    stored = collection.store.document(page.url, ask.version)
+    if stored is None:
+        raise NotFound(f"no such version of {page.url} is kept")
+    return stored
+
+
+@READING.add("GET", "/page/markdown", "The main content of a page as Markdown", errors=(404,))
+def _markdown(view: View, ask: TextAsk) -> MarkdownAnswer:
+    stored = _stored(view, ask)
+    return MarkdownAnswer(
+        url=stored.url,
+        version=stored.version,
+        title=stored.title,
+        language=stored.language,
+        fetched_at=str(iso(stored.fetched_at)),
+        markdown=as_markdown(view.collection(), stored),
     )
 
 

@@ -13,9 +13,19 @@ from levada.cli.terminal import progress_bar
 from levada.core.errors import UsageError
 from levada.core.words import plural, size
 
+_FLAGS = {"jsonl-markdown": "--jsonl --markdown"}
+_READABLE = frozenset(("jsonl", "jsonl-markdown", "markdown"))
+
 
 def export(
     jsonl: Annotated[bool, typer.Option("--jsonl", help="One JSON object per line and page.")] = False,
+    markdown: Annotated[
+        bool,
+        typer.Option(
+            "--markdown",
+            help="Markdown, in one file, or a file per page if FILE ends in /; with --jsonl, a field of each object.",
+        ),
+    ] = False,
     parquet: Annotated[bool, typer.Option("--parquet", help="A Parquet table.")] = False,
     warc: Annotated[bool, typer.Option("--warc", help="WARC 1.1; compressed if FILE ends in .gz.")] = False,
     xml: Annotated[Path | None, typer.Option(metavar="DIR", help="One XML file per site: id, title, content.")] = None,
@@ -27,7 +37,7 @@ def export(
     data: DataOption = Path("levada-data"),
     json: JsonOption = False,
 ) -> None:
-    """Writes the stored pages, in one of four formats or that of a plug-in, whatever their number.
+    """Writes the stored pages, in one of five formats or that of a plug-in, whatever their number.
 
     `fetched_at` says when the stored version was fetched, `checked_at` when a visit last met it, `changed_at` when
     the page was first seen to be as it is. A file appears under its name only when it is whole.
@@ -37,13 +47,18 @@ def export(
     ```
     levada export --jsonl | head -n 1
     levada export --jsonl --site example.org --since 7d --out week.jsonl
+    levada export --markdown --site docs.example.org --out docs.md
+    levada export --markdown --out notes/
+    levada export --jsonl --markdown --out pages.jsonl
     levada export --parquet --out pages.parquet
     levada export --warc --out pages.warc.gz
     levada export --xml pages/
     levada export --format jsonl --out pages.jsonl
     ```
     """
-    form = _format(format, {"jsonl": jsonl, "parquet": parquet, "warc": warc, "xml": xml is not None})
+    both = jsonl and markdown
+    flags = {"jsonl": jsonl and not both, "markdown": markdown and not both, "jsonl-markdown": both}
+    form = _format(format, {**flags, "parquet": parquet, "warc": warc, "xml": xml is not None})
     if xml is not None:
         _check_folder(xml, out)
     elif not format or out == STDOUT:
@@ -51,6 +66,8 @@ def export(
     import levada
 
     target = str(xml) if xml is not None else out
+    if form == "markdown" and out != STDOUT and not out.endswith((".md", "/")) and not Path(out).is_dir():
+        raise UsageError(f"--markdown --out {out}: end the name in .md for one file, or in / for a file per page")
     with levada.open(data, create=False) as collection, progress_bar(lines=False) as show:
         done = collection.export(
             target,
@@ -69,11 +86,13 @@ def export(
 
 
 def _format(named: str, flags: dict[str, bool]) -> str:
-    chosen = [f"--{flag}" for flag, wanted in flags.items() if wanted] + [f"--format {named}"] * bool(named)
+    chosen = [_FLAGS.get(name, f"--{name}") for name, wanted in flags.items() if wanted]
+    chosen += [f"--format {named}"] * bool(named)
     if len(chosen) != 1:
         given = " and ".join(chosen) or "none"
-        raise UsageError(f"name one format: --jsonl, --parquet, --warc, --xml DIR or --format NAME (given: {given})")
-    return named or chosen[0].removeprefix("--")
+        known = "--jsonl, --markdown, --parquet, --warc, --xml DIR or --format NAME"
+        raise UsageError(f"name one format: {known} (given: {given})")
+    return named or next(name for name, wanted in flags.items() if wanted)
 
 
 def _check_folder(folder: Path, out: str) -> None:
@@ -90,5 +109,5 @@ def _check_file(form: str, out: str, json: bool) -> None:
         return
     if json:
         raise UsageError("--json reports on a file: name one with --out FILE (for pages as JSON: --jsonl alone)")
-    if form != "jsonl" and sys.stdout.isatty():
+    if form not in _READABLE and sys.stdout.isatty():
         raise UsageError(f"--{form} is not for reading on a terminal: name a file with --out FILE")
