@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from levada.collection.exports import ExportReport
     from levada.collection.forgetting.run import ForgetReport
     from levada.collection.notifications import NotificationInfo, Notifications
+    from levada.collection.site_rules.reports import RuleReport, SiteReport
     from levada.collection.storage.backup import BackupReport
     from levada.collection.storage.named import NamedCollection
     from levada.collection.storage.restore import RestoreReport
@@ -85,11 +86,13 @@ __all__ = [
     "Refused",
     "Report",
     "RestoreReport",
+    "RuleReport",
     "SettingChange",
     "SettingValue",
     "Settings",
     "SettingsError",
     "SiteRecord",
+    "SiteReport",
     "Source",
     "StoreError",
     "StoreLocked",
@@ -117,6 +120,7 @@ _MODULES = {
     "levada.collection.events": ("CheckResult", "PageEvent", "PageOutcome"),
     "levada.collection.forgetting.run": ("ForgetReport",),
     "levada.collection.explain": ("Forecast", "Why"),
+    "levada.collection.site_rules.reports": ("RuleReport", "SiteReport"),
     "levada.collection.exports": ("ExportReport",),
     "levada.collection.storage.named": ("NamedCollection",),
     "levada.collection.notifications": ("NotificationInfo", "Notifications"),

@@ -128,8 +128,8 @@ def test_a_closed_collection_says_so_whatever_is_asked(news: levada.Collection, 
 
 
 def test_rules_that_are_none_are_named(news: levada.Collection, web: Web) -> None:
-    with pytest.raises(levada.UsageError, match="no rule 'depth': known: scope, sitemaps, max_depth"):
-        news.add(web.start[0], depth=3)
+    with pytest.raises(levada.UsageError, match="no rule 'deep': known: scope, sitemaps, max_depth"):
+        news.add(web.start[0], deep=3)
     with pytest.raises(levada.SettingsError, match=r'crawl\.scope must be "sites" or "any", not "host"'):
         news.add(web.start[0], scope="host")
     assert news.settings.crawl.scope == "sites"

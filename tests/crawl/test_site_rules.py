@@ -23,6 +23,29 @@ def test_the_headers_of_a_rule_go_with_every_request_of_its_pages() -> None:
     assert (found[f"{SITE}/docs/"], found[f"{SITE}/other"]) == ("docs", None)
 
 
+def test_links_that_a_rule_keeps_out_never_reach_the_frontier() -> None:
+    pages = {
+        f"{SITE}/": page("Front", "/docs/", "/docs/a.pdf", "/news"),
+        f"{SITE}/docs/": page("Docs", "/docs/b", "/news/2"),
+        f"{SITE}/docs/b": page("B"),
+    }
+    world = World(
+        pages, '[crawl]\nsitemaps = false\n[[site]]\nmatch = "a.example"\ninclude = ["/docs/*"]\nexclude = ["*.pdf"]\n'
+    )
+    report = world.crawl(f"{SITE}/")
+    assert {url for url in agents(world) if "robots" not in url} == set(pages)
+    assert report.refused == {"rule": 3}
+
+
+def test_with_depth_0_only_the_start_is_visited_and_no_sitemap() -> None:
+    world = World(
+        {f"{SITE}/a": page("A", "/b"), f"{SITE}/sitemap.xml": page("Map", "/c")},
+        '[[site]]\nmatch = "a.example"\ndepth = 0\n',
+    )
+    world.crawl(f"{SITE}/a")
+    assert [url for url in agents(world) if "robots" not in url] == [f"{SITE}/a"]
+
+
 def test_a_changed_rule_holds_from_the_next_request_on() -> None:
     world = World({f"{SITE}/": page("Front")}, "[crawl]\nsitemaps = false\n[revisit]\nfirst = 60\nfloor = 60\n")
     world.live = changing = Changing(world)

@@ -76,6 +76,14 @@ COMMANDS = {
             "run.crawl",
             "Crawls from the URLs given, stores every page, and revisits it when that is worth it.",
         ),
+        "add": (
+            "run.add",
+            "Adds addresses to crawl, and says what of their sites belongs to the collection.",
+        ),
+        "sites": (
+            "sites",
+            "Shows each site with its pages, its rule and what that keeps out, and changes the rules.",
+        ),
         "check": ("run.check", "Visits pages now, whatever their plans say, and shows what changed on them."),
         "serve": ("run.serve", "Serves the dashboard and the API, of one collection or of several."),
         "mcp": (

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from levada.collection.events import CheckResult, PageEvent
     from levada.collection.forgetting.run import ForgetReport
     from levada.collection.notifications import Notifications
+    from levada.collection.site_rules.reports import RuleReport, SiteReport
     from levada.collection.storage.backup import BackupReport
     from levada.core.configuration.kept import SettingChange
     from levada.core.configuration.layers import SettingValue
@@ -115,24 +116,33 @@ class Collection(CollectionReader):
     def add(self, *urls: str, **rules: Any) -> int:
         """Add start URLs and admit their sites; returns how many URLs were new.
 
-        `rules` are settings of the section [crawl] (`scope`, `max_depth`, `max_pages_per_site`...), stored with the
-        collection. A dropped site is admitted again. A running crawl picks up the URLs within a second, but the
-        rules cannot change while it runs.
+        `rules` are keys of `[[site]]` for the sites of these URLs (`include`, `exclude`, `folders`, `depth`...), or of
+        the section [crawl] (`scope`, `max_depth`...); both are stored with the collection. A dropped site is admitted
+        again. A running crawl picks up the URLs and the rules of their sites within a second, but those of [crawl]
+        cannot change here while it runs.
 
-        >>> news.add(start, scope="sites", max_depth=5)
+        >>> news.add(start, exclude=["*.pdf", "/archive/*"], max_depth=5)
         0
         """
         self._must_be_open()
+        from levada.collection.site_rules.changes import notes_on_starts, rules_for_starts
         from levada.collection.starts import seeds
+        from levada.core.site_rules.section import RULE_TYPES
 
         found, known = seeds(urls), CrawlSettings.__struct_fields__
-        if wrong := next((name for name in rules if name not in known), None):
-            raise UsageError(f"add() has no rule {wrong!r}: known: {', '.join(known)}")
-        settings = self.settings.replace({f"crawl.{name}": value for name, value in rules.items()})
+        if wrong := next((name for name in rules if name not in known and name not in RULE_TYPES), None):
+            raise UsageError(f"add() has no rule {wrong!r}: known: {', '.join((*known, *RULE_TYPES))}")
+        of_sites = {name: value for name, value in rules.items() if name in RULE_TYPES}
+        of_crawl = {f"crawl.{name}": value for name, value in rules.items() if name not in RULE_TYPES}
+        changes = rules_for_starts(self.settings, found, of_sites)
+        notes_on_starts(self.settings.replace(changes), found)
+        if changes:
+            self.change_settings(changes)
+        settings = self.settings.replace(of_crawl)
         try:
-            return self._add(found, settings if rules or self._settings else None)
+            return self._add(found, settings if of_crawl or self._settings else None)
         except StoreLocked:
-            if rules or not self._folder.exists():
+            if of_crawl or not self._folder.exists():
                 raise
             self._view().submit(AddSeeds(tuple(each.url for each in found)))
             return sum(self._reader().store.page(each.url) is None for each in found)
@@ -155,6 +165,50 @@ class Collection(CollectionReader):
         open_commands(self._folder, settings).close()  # a budget that was commanded ends if the settings name another
         self._folder.save_settings(settings)
         self._settings = None
+
+    def rules(self) -> list[RuleReport]:
+        """The rules of sites: the `[[site]]` tables, and how many sites each matches.
+
+        >>> news.rules()
+        []
+        """
+        from levada.collection.site_rules.reports import rule_reports
+
+        return rule_reports(self._reader())
+
+    def set_rule(self, match: str, **keys: Any) -> list[SettingChange]:
+        """Set keys of the rule for a site, or for a part of it; None ends a key. Returns what changed.
+
+        `match` and the keys are those of `[[site]]`. A running crawl takes them up within a second.
+
+        >>> for change in news.set_rule(start, exclude=["*.pdf"]):
+        ...     print(change.value)
+        ['*.pdf']
+        """
+        from levada.collection.site_rules.changes import rule_changes
+
+        return self.change_settings(rule_changes(match, keys))
+
+    def remove_rule(self, match: str) -> list[SettingChange]:
+        """End the rule for a site, or for a part of it. Returns what changed.
+
+        >>> news.remove_rule("nowhere.example")
+        Traceback (most recent call last):
+        levada.core.errors.UsageError: no rule has match = 'nowhere.example': there is none
+        """
+        from levada.collection.site_rules.changes import removal
+
+        return self.change_settings(removal(self.settings, match))
+
+    def site_reports(self, *sites: str) -> list[SiteReport]:
+        """Each site, or those named: its pages, the rules that hold for it, and what they keep out.
+
+        >>> news.site_reports()[0].links_kept_out
+        0
+        """
+        from levada.collection.site_rules.reports import site_reports
+
+        return site_reports(self._reader(), sites)
 
     # Crawling
 

@@ -40,6 +40,7 @@ def compiled(pattern: str, *, ignore_case: bool = False) -> Any:
         return re2.compile(f"(?m:{pattern})".encode(), options)
     except re2.error as error:
         said = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
+        said = said.replace(f"(?m:{pattern})", pattern)
         why = next((ours for theirs, ours in _WHY.items() if said.startswith(theirs)), said)
         raise ValueError(f"{msgspec.json.encode(pattern[:200]).decode()} is no regular expression: {why}") from None
 

@@ -57,6 +57,7 @@ class Reason(StrEnum):
     NEEDS_EXTRA = "needs-extra"  # a document that only `levada[documents]` can read
     # Traps and bounds of a crawl
     SCOPE = "scope"
+    RULE = "rule"  # a rule of the site keeps it out
     DEPTH = "depth"
     SITE_FULL = "site-full"
     REPEATING_PATH = "repeating-path"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from os import PathLike
@@ -32,6 +32,7 @@ Name = Annotated[str, Meta(min_length=1)]  # of a plug-in, built in or installed
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 _MOST_CHARACTERS = 10_000_000  # of a settings file: whatever is longer is something else
 _PAIR = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9.]+):[0-9]{1,5}")
+_TABLE = re.compile(r"site\[(\d+)\]")
 _RENAMED = {  # old keys that are still read, for one version, by section
     "parse": {"kills": "max_kills"},
     "politeness": {
@@ -265,7 +266,9 @@ class Settings(_Section, frozen=True):
         rules = {name: value for name, value in values.items() if name.startswith("site.")}
         sections: dict[str, Any] = msgspec.to_builtins(self)
         if rules:
-            sections["site"] = nested_values(values_of(self) | check_rules(rules))["site"]
+            others = {name: value for name, value in values_of(self).items() if name not in rules}
+            given = {name: value for name, value in rules.items() if value is not None}
+            sections["site"] = nested_values(others | check_rules(given)).get("site", [])
         for name, value in values.items():
             if name in rules:
                 continue
@@ -319,7 +322,7 @@ def convert_settings(values: dict[str, Any], where: str) -> Settings:
     if renamed:
         log.warning("%s: old keys, read until the next version: %s", where, ", ".join(renamed))
     _refuse_unknown(values, where)
-    with _told_of(where):
+    with _told_of(where, values.get("site", ())):
         settings = msgspec.convert(values, Settings, strict=True)
         check_names(settings)
     return settings
@@ -334,7 +337,7 @@ def checked_values(values: dict[str, Any], where: str, *, names: bool = True) ->
     if renamed and names:
         log.warning("%s: old keys, read until the next version: %s", where, ", ".join(renamed))
     _refuse_unknown(values, where)
-    with _told_of(where):
+    with _told_of(where, values.get("site", ())):
         sections = msgspec.convert(values, _alone(), strict=True)
         if names:
             check_names(sections)
@@ -407,11 +410,14 @@ def values_of(settings: Settings) -> dict[str, Any]:
 
 
 @contextmanager
-def _told_of(where: str) -> Iterator[None]:
+def _told_of(where: str, tables: Sequence[dict[str, Any]] = ()) -> Iterator[None]:
     try:
         yield
     except msgspec.ValidationError as error:
-        raise SettingsError(f"{where}: {_readable(str(error))}" if where else _readable(str(error))) from None
+        said = _readable(str(error))
+        if tables and (found := _TABLE.match(said)):
+            said = f'[[site]] "{tables[int(found[1])].get("match", "")}"{said[found.end() :]}'
+        raise SettingsError(f"{where}: {said}" if where else said) from None
     except PluginError as error:
         raise SettingsError(f"{where}: {error}" if where else str(error)) from None
 

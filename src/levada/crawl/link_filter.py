@@ -28,6 +28,10 @@ _URGENCY = {
 }
 
 
+FAR = 1 << 30
+"""The depth of a page of which nobody knows how many links lead to it."""
+
+
 def priority(how: DiscoveredBy, depth: int, kind: PageKind = PageKind.PAGE) -> int:
     """The lowest goes first: front pages, then lists of pages, then the near before the far."""
     if kind is not PageKind.PAGE:
@@ -108,6 +112,8 @@ class LinkFilter:
             return Reason.NOFOLLOW
         if not self._in_scope(link, page):
             return Reason.SCOPE
+        if self.rules and self._keeps_out(link, page):
+            return Reason.RULE
         if link.how is DiscoveredBy.REDIRECT and page.hops >= self._settings.max_redirects:
             return Reason.REDIRECTS
         if self._closes(link.url):  # saves a place in the frontier and a turn of the site
@@ -120,6 +126,14 @@ class LinkFilter:
         # A start URL that redirects (to https, to www) takes its scope along.
         return link.how is DiscoveredBy.REDIRECT and page.how is DiscoveredBy.SEED
 
+    def _keeps_out(self, link: Link, page: PageRecord) -> bool:
+        """Whether a rule of its site keeps this link out."""
+        is_start = link.how is DiscoveredBy.REDIRECT and page.how is DiscoveredBy.SEED
+        is_listed = link.how is DiscoveredBy.SITEMAP and page.how is not DiscoveredBy.SEED
+        depth = FAR if is_listed else self._depth(link, page)  # a sitemap does not say how far its pages are away
+        is_sitemap = link.kind is PageKind.SITEMAP
+        return bool(self.rules.kept_out(link.url, depth, named=is_start, sitemap=is_sitemap))
+
     def _depth(self, link: Link, page: PageRecord) -> int:
         return page.depth if link.how in (DiscoveredBy.REDIRECT, DiscoveredBy.CANONICAL) else page.depth + 1
 
@@ -129,10 +143,10 @@ class LinkFilter:
         leads_on = redirect and page.how is DiscoveredBy.SEED
         if leads_on:
             self.admitted.add(site)
-        if site != page.site and site not in self._fronts:
+        depth = self._depth(link, page)
+        if site != page.site and site not in self._fronts and not self.rules.kept_out(front_page(link.url), depth):
             yield FoundUrl(front_page(link.url), site, how=DiscoveredBy.FRONT, admit=leads_on)
         kind = page.kind if redirect else link.kind
-        depth = self._depth(link, page)
         how = DiscoveredBy.SEED if leads_on else link.how
         hops = page.hops + 1 if redirect else 0
         yield FoundUrl(link.url, site, kind, how, depth, hops, priority(how, depth, kind), admit=leads_on)

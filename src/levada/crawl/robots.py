@@ -18,7 +18,7 @@ from levada.core.protocols import Clock, Fetcher
 from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, FoundUrl, PageKind, Request, Response, RobotsRecord
 from levada.core.settings import PolitenessSettings
-from levada.crawl.link_filter import LinkFilter, priority
+from levada.crawl.link_filter import FAR, LinkFilter, priority
 from levada.crawl.sites import SiteCache, largest
 from levada.pages.robots import RobotsRules
 from levada.pages.urls import canonical, origin_of, scheme_of, site_of
@@ -43,7 +43,7 @@ def named_sitemaps(origin: str, rules: RobotsRules, link_filter: LinkFilter) -> 
     return [
         FoundUrl(url, site_of(url), PageKind.SITEMAP, DiscoveredBy.SITEMAP, priority=urgency)
         for url in urls
-        if link_filter.goes_to(site_of(url))
+        if link_filter.goes_to(site_of(url)) and not link_filter.rules.kept_out(url, FAR, sitemap=True)
     ]
 
 

@@ -110,6 +110,8 @@ def _number(name: str, text: str, kind: type[int] | type[float]) -> Any:
 def _list(name: str, text: str) -> Any:
     if text.lstrip().startswith("["):
         return _toml(name, text, 'a list such as ["a", "b"]')
+    if text.lstrip().startswith("re:"):  # a regular expression may have commas
+        return [text.strip()]
     return [_unquoted(each) for each in text.split(",") if each.strip()]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from levada.core.site_rules.extent import Extent, extent_of, path_of
 from levada.core.site_rules.section import RULE_TYPES, SiteSettings
 from levada.core.site_rules.visit import NO_RULE, RequestRule, VisitRule
 
@@ -21,6 +22,8 @@ class SiteRule(msgspec.Struct, frozen=True):
     keys: SiteSettings | None = None  # None: no table matches
     matches: tuple[str, ...] = ()  # of the tables, the most specific first
     visit: VisitRule = NO_RULE
+    sources: dict[str, str] = {}  # of each key: the match of its table
+    extent: Extent | None = None  # None: every address
 
 
 _NO_RULE = SiteRule()
@@ -55,9 +58,26 @@ class SiteRules:
         """The rule of a whole site, without those of single paths."""
         return self._tree(site).whole if self._tables else _NO_RULE
 
+    def matches_of_site(self, site: str) -> tuple[str, ...]:
+        """The matches of all tables that concern this site or a path of it, the most specific first."""
+        fitting = [table.match for table in self._tables if fits_site(table.match, site)]
+        return tuple(sorted(fitting, key=lambda match: (_rank(_split(match)[0]), -len(match))))
+
     def visit_rule(self, url: str) -> VisitRule:
         """What goes with a visit of this URL."""
         return self.rule_for(url).visit if self._tables else NO_RULE
+
+    def kept_out(self, url: str, depth: int, *, named: bool = False, sitemap: bool = False) -> str:
+        """The key of the rules that keeps a canonical URL out, at so many links from a start; "" if none does.
+
+        `named`: a user named it as a start. A sitemap is no page: only `exclude` and `depth` concern it.
+        """
+        extent = self.rule_for(url).extent
+        if extent is None:
+            return ""
+        if extent.depth is not None and depth > extent.depth and not named:
+            return "depth"
+        return extent.keeps_out(path_of(url), named=named or sitemap)
 
     def _tree(self, site: str) -> _Tree:
         tree = self._by_site.get(site)
@@ -96,6 +116,11 @@ def _split(match: str) -> tuple[str, str]:
     return host, path
 
 
+def fits_site(match: str, site: str) -> bool:
+    """Whether this match is for a site, or for a path of it."""
+    return _fits(_split(match)[0], site)
+
+
 def _fits(host: str, site: str) -> bool:
     return host in ("*", site) or (host.startswith("*.") and site.endswith(host[1:]) and len(site) >= len(host))
 
@@ -114,13 +139,16 @@ def _combined(tables: Sequence[SiteSettings]) -> SiteRule:
     if not tables:
         return _NO_RULE
     values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
     for table in tables:
         for key in RULE_TYPES:
             if key not in values and (value := getattr(table, key)) is not None:
-                values[key] = value
+                values[key], sources[key] = value, table.match
     keys = SiteSettings(match=tables[0].match, **values)
     request = _request_rule(keys)
-    return SiteRule(keys, tuple(table.match for table in tables), VisitRule(request) if request else NO_RULE)
+    matches = tuple(table.match for table in tables)
+    visit = VisitRule(request) if request else NO_RULE
+    return SiteRule(keys, matches, visit, sources, extent_of(keys))
 
 
 def _request_rule(keys: SiteSettings) -> RequestRule | None:

@@ -12,11 +12,14 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from levada.core.site_rules.paths import check_patterns
+
 _Seconds = Annotated[float, Meta(gt=0, le=1e10)]
 _SecondsOrNone = Annotated[float, Meta(ge=0, le=1e10)]
 _Count = Annotated[int, Meta(ge=1)]
 _CountOrNone = Annotated[int, Meta(ge=0)]
 _Texts = tuple[Annotated[str, Meta(min_length=1, max_length=2_000)], ...]
+_Patterns = Annotated[_Texts, Meta(max_length=200)]
 _HOST = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?(?::[0-9]{1,5})?|\[[0-9a-f:.]+\](?::[0-9]{1,5})?|\*")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _OWN_HEADERS = {  # what else sets them
@@ -31,6 +34,12 @@ class SiteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     match: Annotated[str, Meta(min_length=1, max_length=2_000)]  # a host, and the beginning of a path
 
+    # Which of its pages are crawled.
+    include: _Patterns | None = None
+    exclude: _Patterns | None = None
+    folders: _Texts | None = None
+    depth: _CountOrNone | None = None
+
     # How its pages are asked for.
     agent: Annotated[str, Meta(min_length=1, max_length=300)] | None = None
     accept_language: Annotated[str, Meta(min_length=1, max_length=300)] | None = None
@@ -38,6 +47,7 @@ class SiteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "match", tidy_match(self.match))
+        self._check_extent()
         for name, text in (("agent", self.agent), ("accept_language", self.accept_language)):
             if text is not None:
                 _check_line(name, text)
@@ -49,6 +59,13 @@ class SiteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             if name.lower() in _NEVER:
                 raise ValueError(f"headers: {name} is set by the fetcher: leave it out")
             _check_line(f"headers: {name}", text)
+
+    def _check_extent(self) -> None:
+        check_patterns("include", self.include)
+        check_patterns("exclude", self.exclude)
+        for folder in self.folders or ():
+            if not (folder.startswith("/") and folder.endswith("/")) or any(mark in folder for mark in "*?#"):
+                raise ValueError(f'folders takes paths such as "/docs/", not {folder[:100]!r}')
 
 
 def _check_line(name: str, text: str) -> None:

@@ -1,0 +1,151 @@
+"""`levada sites`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from levada.cli.options import DataOption, JsonOption, print_json
+from levada.core.errors import NotFound, UsageError
+from levada.core.words import line, plural
+
+if TYPE_CHECKING:
+    from levada.collection.site_rules.reports import RuleReport, SiteReport
+    from levada.core.configuration.kept import SettingChange
+
+_SET, _UNSET = "set", "unset"
+
+
+def sites(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SITE|set MATCH KEY=VALUE|unset MATCH [KEY]]...",
+            help="Which sites to show, or which rule to change; default: show all.",
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="At most N sites, those with the most pages.")] = 50,
+    data: DataOption = Path("levada-data"),
+    json: JsonOption = False,
+) -> None:
+    """Shows each site with its pages, its rule and what that keeps out, and changes the rules.
+
+    MATCH is a host, '*.example.org' or '*', and may have the beginning of a path. The keys are those of `[[site]]` in
+    docs/settings.md; a list is written a,b or ["a", "b"]. A running crawl takes a changed rule up within a second.
+
+    Examples:
+
+    ```
+    levada sites
+    levada sites example.org --json
+    levada sites set example.org 'exclude=*.pdf,/archive/*' depth=3
+    levada sites set example.org/docs/ accept_language=tr
+    levada sites unset example.org depth
+    levada sites unset example.org
+    ```
+    """
+    asked = list(words or ())
+    if asked[:1] in ([_SET], [_UNSET]):
+        _change(data, asked[0], asked[1:], json)
+    else:
+        _show(data, asked, limit, json)
+
+
+def _show(data: Path, names: Sequence[str], limit: int, json: bool) -> None:
+    import levada
+
+    with levada.open(data, create=False) as collection:
+        rules, reports = collection.rules(), collection.site_reports(*names)
+    if unknown := set(map(str.lower, names)) - {report.site for report in reports}:
+        raise NotFound(f"no site {line(min(unknown))} is known in {data}")
+    largest = sorted(reports, key=lambda report: (-report.pages, report.site))
+    shown = largest if names else largest[:limit]
+    if json:
+        print_json({"sites": shown, "more": len(reports) - len(shown), "rules": rules})
+        return
+    _print_sites(shown, len(reports) - len(shown), limit)
+    _print_rules(rules)
+
+
+def _print_sites(shown: Sequence[SiteReport], more: int, limit: int) -> None:
+    from rich.text import Text
+
+    from levada.cli.terminal import printer
+
+    out = printer()
+    width = max((len(each.site) for each in shown), default=0)
+    for each in shown:
+        state = "  dropped" if each.dropped else "" if each.admitted else "  linked"
+        out.print(
+            Text.assemble((f"{line(each.site):<{width}}", "bold"), f"  {plural(each.pages, 'page')}", (state, "dim"))
+        )
+        if each.matches:
+            out.print(Text(f"  rule of {', '.join(each.matches)}: {line(rule_words(each.keys))}", "cyan"))
+        if each.links_kept_out:
+            links = f"{plural(each.links_kept_out, 'link')} kept out, such as {line(each.example)}"
+            out.print(Text(f"  {links}", "dim"))
+    if not shown:
+        out.print("No site is known yet: add one with 'levada add URL'.")
+    if more:
+        out.print(Text(f"and {plural(more, 'site')} more: --limit {limit + more} shows all", "dim"))
+
+
+def _print_rules(rules: Sequence[RuleReport]) -> None:
+    from rich.text import Text
+
+    from levada.cli.terminal import printer
+
+    for rule in rules:
+        if rule.note:
+            printer().print(
+                Text(f"the rule of {line(rule.match)} {rule.note}: {line(rule_words(rule.keys))}", "yellow")
+            )
+
+
+def rule_words(keys: Mapping[str, Any]) -> str:
+    """The keys of a rule as they stand in a levada.toml, on one line."""
+    from levada.core.configuration.values import shown
+
+    return ", ".join(f"{key} = {shown(value)}" for key, value in keys.items()) or "no keys for the whole site"
+
+
+def _change(data: Path, verb: str, words: Sequence[str], json: bool) -> None:
+    import levada
+    from levada.collection.site_rules.changes import removal, rule_changes
+    from levada.core.configuration.values import parse_value
+
+    if not words or (verb == _SET and len(words) < 2):
+        example = "example.org depth=2" if verb == _SET else "example.org"
+        raise UsageError(f"name what it is for, as in: levada sites {verb} {example}")
+    match, *rest = words
+    keys: dict[str, Any] = {}
+    for word in rest if verb == _SET else ():
+        key, equals, text = word.partition("=")
+        if not equals:
+            raise UsageError(f"{word[:100]} needs a value, as in: levada sites set {match} {word[:100]}=VALUE")
+        rule_changes(match, {key: None})
+        keys[key] = parse_value(f"site.{match}.{key}", text)
+    with levada.open(data, create=False) as collection:
+        changes = rule_changes(match, keys) if verb == _SET else removal(collection.settings, match, rest)
+        done = collection.change_settings(changes, by="levada sites")
+        crawling = collection.live() is not None
+        rules = collection.rules()
+    if json:
+        print_json({"changes": done, "crawling": crawling, "rules": rules})
+        return
+    for each in done:
+        print(_said(each), "; the running crawl takes it up within a second" if crawling else "", sep="")
+    if not done:
+        print("nothing changed: the rule says so already")
+    _print_rules([rule for rule in rules if any(each.key.startswith(f"site.{rule.match}.") for each in done)])
+
+
+def _said(change: SettingChange) -> str:
+    from levada.core.configuration.values import shown
+
+    match, _, key = change.key.removeprefix("site.").rpartition(".")
+    before = "" if change.before is None else f"{shown(change.before)} -> "
+    return f"{match}: {key} = {before}{shown(change.value)}"

@@ -1,0 +1,1 @@
+"""Rules of sites in a collection: changing them, and what they keep out."""

@@ -1,0 +1,105 @@
+"""`levada sites` and `levada add`: rules of sites, made, shown and changed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import levada
+from tests.cli.collection import FRONT, build, command
+
+sites, add = command("sites"), command("add")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    build(tmp_path / "levada-data")
+    return tmp_path
+
+
+def test_an_address_is_added_with_a_rule_of_its_site(here: Path) -> None:
+    told = add("https://docs.example/intro", "--include", "/docs/*", "--exclude", "*.pdf", "--depth", "2")
+    assert told.out.splitlines() == [
+        'docs.example: include = ["/docs/*"], exclude = ["*.pdf"], depth = 2',
+        "1 address added; 'levada crawl' begins there",
+    ]
+    assert "https://docs.example/intro is outside include of the rule of docs.example" in told.said
+    add("docs.example/blog/x", "--include", "/blog/*", "--scope", "folder", "--rule", "accept_language=tr")
+    with levada.open("levada-data") as news:
+        (rule,) = news.rules()
+    assert rule.keys == {
+        "include": ["/docs/*", "/blog/*"],
+        "exclude": ["*.pdf"],
+        "folders": ["/blog/"],
+        "depth": 2,
+        "accept_language": "tr",
+    }
+    add("docs.example/blog/x", "--scope", "site")
+    with levada.open("levada-data") as news:
+        assert "folders" not in news.rules()[0].keys
+
+
+def test_a_new_collection_begins_with_its_first_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    answer = add("https://example.org/p", "--depth", "0", "--data", tmp_path / "new", "--json")
+    told = json.loads(answer.out)
+    assert (told["added"], told["crawling"], told["notes"]) == (1, False, [])
+    assert told["rules"] == [{"match": "example.org", "keys": {"depth": 0}, "sites": 1, "note": ""}]
+
+
+def test_every_site_is_shown_with_its_rule_and_what_that_keeps_out(here: Path) -> None:
+    sites("set", "example.org", "exclude=/x/*,*.pdf", "headers={Cookie = 'secret'}")
+    sites("set", "nowhere.test/a/", "accept_language=tr")
+    shown = sites().out
+    assert re.search(r"example.org +7 pages", shown)
+    assert 'rule of example.org: exclude = ["/x/*", "*.pdf"], headers = {"Cookie" = "****"}' in shown
+    assert 'the rule of nowhere.test/a/ matches no site that is known: accept_language = "tr"' in shown
+    told = json.loads(sites("example.org", "--json").out)
+    assert [(each["site"], each["pages"], each["matches"]) for each in told["sites"]] == [
+        ("example.org", 7, ["example.org"])
+    ]
+    assert "secret" not in json.dumps(told)
+    assert json.loads(sites("--limit", "1", "--json").out)["more"] == 2
+
+
+def test_a_rule_is_changed_key_by_key_and_ended(here: Path) -> None:
+    assert sites("set", "example.org", "exclude=re:a{1,2}", "depth=3").out.splitlines() == [
+        "example.org: depth = 3",
+        'example.org: exclude = ["re:a{1,2}"]',
+    ]
+    assert sites("set", "example.org", "depth=3").out == "nothing changed: the rule says so already\n"
+    assert sites("unset", "example.org", "depth").out == "example.org: depth = 3 -> none\n"
+    told = json.loads(sites("unset", "Example.org", "--json").out)
+    assert (told["rules"], len(told["changes"])) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("set", "example.org", "include=re:("), 2, '[[site]] "example.org": include: '),
+        (("set", "example.org", "delya=1"), 2, "a rule has no key 'delya'"),
+        (("set", "example.org", "depth"), 2, "levada sites set example.org depth=VALUE"),
+        (("set", "example.org"), 2, "levada sites set example.org depth=2"),
+        (("set", "exa mple.org", "depth=1"), 2, "match takes a host and the beginning of a path"),
+        (("unset", "example.net"), 2, "no rule has match = 'example.net'"),
+        (("example.net",), 3, "no site example.net is known"),
+        (("--data", "nowhere"), 3, "there is no collection in nowhere"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(here: Path, words: tuple[str, ...], code: int, says: str) -> None:
+    told = sites(*words)
+    assert told.code == code
+    assert says in told.said
+
+
+def test_a_rule_that_excludes_its_own_start_is_refused_before_anything_is_kept(here: Path) -> None:
+    told = add(FRONT, "--exclude", "/*")
+    assert told.code == 2
+    assert f"the rule of example.org excludes {FRONT} itself" in told.said
+    with levada.open("levada-data") as news:
+        assert news.rules() == []
