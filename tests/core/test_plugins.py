@@ -25,7 +25,7 @@ from levada.core.plugins import GROUPS, Containment, failures, find, installed, 
 from levada.core.reasons import Reason
 from levada.core.records import Outcome, Request
 from levada.core.settings import parse_settings
-from levada.fetch import ContainedFetcher, FetchLimits
+from levada.fetch import ContainedFetcher, CredentialFetcher, FetchLimits
 from levada.freshness import ContainedPolicy
 from levada.grouping import KeyedHash, MurmurHash, grouping_named
 from levada.stages import Controller, StageSample, live_rule
@@ -310,7 +310,8 @@ def test_a_broken_fetcher_is_a_failed_visit(how: str) -> None:
 def test_the_settings_choose_a_fetcher() -> None:
     async def story() -> None:
         fetcher = make_fetcher(parse_settings('[fetch]\nfetcher = "broken"', "x"))
-        assert isinstance(fetcher, ContainedFetcher)
+        assert isinstance(fetcher, CredentialFetcher)  # which adds credentials to what any fetcher sends
+        assert isinstance(fetcher.inner, ContainedFetcher)
         await fetcher.close()
 
     asyncio.run(story())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from levada.core.configuration.following import SettingsFollower
 from levada.core.configuration.layers import Source, file_given, flags_given, resolve
-from levada.core.configuration.values import MASK, check_values, parse_value
+from levada.core.configuration.values import check_values, parse_value
 from levada.core.errors import SettingsError
 from levada.core.folder import DataFolder
 from levada.core.settings import Settings, parse_settings
@@ -160,8 +160,55 @@ def test_a_typed_value_of_a_rule_has_the_type_of_its_key() -> None:
     assert parse_value("site.a.test.headers", '{ X = "1" }') == {"X": "1"}
 
 
-def test_a_header_with_the_name_of_a_secret_is_masked(folder: DataFolder) -> None:
-    folder.change_settings({"site.a.test.headers": {"X-Api-Key": "hushhush", "X-Other": "shown"}}, "a user")
-    told = folder.configuration().report()["site.a.test.headers"].value
-    assert told == {"X-Api-Key": MASK, "X-Other": "shown"}
-    assert (folder.path / "settings.json").stat().st_mode & 0o077 == 0
+def test_the_place_of_a_secret_is_shown(folder: DataFolder) -> None:
+    told = {"X-Api-Key": "env:API_KEY", "X-Other": "shown"}
+    folder.change_settings({"site.a.test.headers": told, "site.a.test.password": "file:/run/secrets/a"}, "a user")
+    found = folder.configuration().report()
+    assert found["site.a.test.headers"].value == told
+    assert found["site.a.test.password"].value == "file:/run/secrets/a"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('password = "HUSH"', 'write "env:NAME", "file:/path" or "keyring:service/name"'),
+        ('bearer = "HUSH"', "takes the place of a secret, not the secret itself"),
+        ('bearer = "env:HUSH-HUSH"', 'takes the name of a variable, as in "env:BLOG_PASSWORD"'),
+        ('password = "file:HUSH"', "takes a whole path"),
+        ('password = "keyring:HUSH"', "takes a service and a name"),
+        ('headers = { Authorization = "Bearer HUSH" }', "Authorization sounds like a secret"),
+        ('headers = { Cookie = "session=HUSH" }', '"text:..." if it is none'),
+        ('headers = { X-Api-Key = "HUSH" }', "X-Api-Key sounds like a secret"),
+        ('bearer = "env:A"\npassword = "env:B"', "either a bearer token, or a user and a password"),
+        ('user = "a:HUSH"', "a user name has no colon"),
+    ],
+)
+def test_a_secret_in_a_rule_is_refused_without_being_repeated(text: str, said: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        parse_settings(f'[[site]]\nmatch = "a.test"\n{text}', "a test")
+    assert said in str(raised.value)
+    assert "HUSH" not in str(raised.value)
+
+
+@pytest.mark.parametrize("match", ["*", "*.a.test"])
+@pytest.mark.parametrize("text", ['password = "env:A"', 'user = "me"', 'headers = { X-A = "env:A" }'])
+def test_credentials_are_of_one_site(match: str, text: str) -> None:
+    with pytest.raises(SettingsError, match="goes to one site only"):
+        parse_settings(f'[[site]]\nmatch = "{match}"\n{text}', "a test")
+
+
+def test_of_a_token_and_a_password_the_more_specific_one_goes() -> None:
+    rules = SiteRules(
+        [
+            SiteSettings(match="a.test", user="me", password="env:A"),
+            SiteSettings(match="a.test/api/", bearer="env:B"),
+            SiteSettings(match="a.test/api/old/", password="env:C"),
+        ]
+    )
+    found = [rules.visit_rule(f"https://a.test/{path}").request for path in ("", "api/", "api/old/")]
+    sent = [each.credentials for each in found if each is not None and each.credentials is not None]
+    assert [(each.user, each.password, each.bearer) for each in sent] == [
+        ("me", "env:A", ""),
+        ("", "", "env:B"),
+        ("me", "env:C", ""),
+    ]

@@ -40,6 +40,11 @@ class Authority:
             context.set_alpn_protocols(protocols)
         return context
 
+    def files(self, *names: str) -> Path:
+        """A file with key and certificate, for a server or a client of another program."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        return self._bundle(key, self._sign(_named(names[0]), key, list(names)))
+
     def _sign(
         self,
         subject: x509.Name,

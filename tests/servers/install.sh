@@ -22,6 +22,7 @@ need postgresql /usr/lib/postgresql/*/bin/initdb
 need redis-server redis-server
 need mariadb-server mariadbd /usr/sbin/mariadbd
 need tshark tshark
+need nginx-light nginx /usr/sbin/nginx
 need nodejs node
 need systemd systemd-analyze
 need chromium chromium chromium-browser google-chrome

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
 from tests.house.tree import HOUSE, fenced
 
-__all__ = ["guide_commands", "typed"]
+__all__ = ["guide_commands", "guide_settings", "typed"]
 
 
 def guide_commands(name: str) -> list[str]:
@@ -18,6 +20,12 @@ def guide_commands(name: str) -> list[str]:
     found = next(fenced(HOUSE / "docs" / "guides" / f"{name}.md")).strip().splitlines()
     assert 1 <= len(found) <= 5
     return found
+
+
+def guide_settings(name: str) -> list[str]:
+    """Its settings files, each without the indentation of the list that it stands in."""
+    text = (HOUSE / "docs" / "guides" / f"{name}.md").read_text(encoding="utf-8")
+    return [textwrap.dedent(block) for block in re.findall(r"^ *```toml\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)]
 
 
 def typed(command: str, cwd: Path, instead: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:

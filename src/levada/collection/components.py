@@ -106,7 +106,7 @@ def make_hooks(settings: Settings) -> PageHooks | None:
 
 def make_fetcher(settings: Settings) -> Fetcher:
     from levada import __version__
-    from levada.fetch import ContainedFetcher, FetchLimits
+    from levada.fetch import ContainedFetcher, CredentialFetcher, FetchLimits
     from levada.fetch.guard import AddressGuard
 
     fetch, polite = settings.fetch, settings.politeness
@@ -123,7 +123,9 @@ def make_fetcher(settings: Settings) -> Fetcher:
         connections=2 * fetch.slots,
         http2=fetch.http2,
     )
-    return made if is_builtin("levada.fetchers", fetch.fetcher) else ContainedFetcher(fetch.fetcher, made, limits)
+    if not is_builtin("levada.fetchers", fetch.fetcher):
+        made = ContainedFetcher(fetch.fetcher, made, limits)
+    return CredentialFetcher(made)
 
 
 class ReplaceableFetcher:

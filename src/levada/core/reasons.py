@@ -26,6 +26,9 @@ class Reason(StrEnum):
     ROBOTS_UNREACHABLE = "robots-unreachable"
     NOFOLLOW = "nofollow"
     NOINDEX = "noindex"
+    # What the rules of a site say about the way in
+    CREDENTIALS = "credentials"  # a secret or certificate cannot be read, or would go over plain http
+    LOGIN_FAILED = "login-failed"  # the site does not accept what was sent
     # Limits of one fetch
     BYTES = "bytes"
     BUFFERED_BYTES = "buffered-bytes"  # of all exchanges together

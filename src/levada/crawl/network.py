@@ -14,13 +14,14 @@ from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
-from levada.core.records import PageRecord, Request, Signals
+from levada.core.records import PageRecord, Signals
+from levada.core.site_rules.rules import NO_RULES, SiteRules
 from levada.crawl.commits import CrawlPorts
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.outage import UNREACHED, OutageRule
 from levada.crawl.politeness import PolitenessQueue
 from levada.crawl.sites import SiteCache
-from levada.crawl.visits import Fetched
+from levada.crawl.visits import Fetched, request_for
 from levada.pages.urls import origin_of, site_of
 
 log = logging.getLogger(__name__)
@@ -50,6 +51,7 @@ class NetworkWatch:
         ask_robots_anew: Callable[[str], None],
         on_down: Callable[[], Awaitable[None]],
         on_change: Callable[[], None],
+        rules: Callable[[], SiteRules] = lambda: NO_RULES,
     ) -> None:
         self._ports = ports
         self._executor = executor
@@ -60,6 +62,7 @@ class NetworkWatch:
         self._ask_robots_anew = ask_robots_anew
         self._on_down = on_down
         self._on_change = on_change
+        self._rules = rules
         self._rule = OutageRule()
         self._charged: OrderedDict[int, PageRecord] = OrderedDict()  # failed since something was reached last
         self._unreached: set[str] = set()  # sites, since then
@@ -165,7 +168,9 @@ class NetworkWatch:
 
     async def _answers(self, origin: str) -> bool:
         try:
-            response = await self._ports.fetcher.fetch(Request(f"{origin}/robots.txt", keep_bytes=1))
+            url = f"{origin}/robots.txt"
+            request = request_for(url, self._rules().visit_rule(url).request, keep_bytes=1)
+            response = await self._ports.fetcher.fetch(request)
         except Exception:
             log.exception("probing %s", origin)
             return False

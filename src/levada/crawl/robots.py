@@ -16,10 +16,12 @@ import msgspec
 from levada.core.errors import BadUrl
 from levada.core.protocols import Clock, Fetcher
 from levada.core.reasons import Reason
-from levada.core.records import DiscoveredBy, FoundUrl, PageKind, Request, Response, RobotsRecord
+from levada.core.records import DiscoveredBy, FoundUrl, PageKind, Response, RobotsRecord
 from levada.core.settings import PolitenessSettings
+from levada.core.site_rules.rules import NO_RULES, SiteRules
 from levada.crawl.link_filter import FAR, LinkFilter, priority
-from levada.crawl.sites import SiteCache, largest
+from levada.crawl.sites import SHUT_OUT, SiteCache, largest
+from levada.crawl.visits import request_for
 from levada.pages.robots import RobotsRules
 from levada.pages.urls import canonical, origin_of, scheme_of, site_of
 
@@ -28,7 +30,7 @@ _MAX_SITEMAPS = 50
 _REDIRECTS_FOLLOWED = 5
 _MOST_ALLOWED = 20_000  # URLs, about 4 MB
 # These reasons say more to a person than that robots.txt could not be read.
-_SPECIFIC = (Reason.DNS, Reason.CONNECT, Reason.TLS, Reason.ADDRESS)
+_SPECIFIC = (Reason.DNS, Reason.CONNECT, Reason.TLS, Reason.ADDRESS, Reason.CREDENTIALS, Reason.LOGIN_FAILED)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _UNENCODED = (("Accept-Encoding", "identity"),)
 
@@ -78,6 +80,7 @@ class RobotsCache:
     clock: Clock
     settings: PolitenessSettings
     on_news: Callable[[str, RobotsRules], Awaitable[None]]
+    rules: Callable[[], SiteRules] = lambda: NO_RULES
     most_kept: int = 2_000
 
     def __post_init__(self) -> None:
@@ -187,16 +190,18 @@ class RobotsCache:
 
     async def _ask(self, url: str) -> Response:
         """Fetch; once more without an encoding if the body is not encoded as its header says."""
-        response = await self.fetcher.fetch(Request(url, keep_bytes=ROBOTS_BYTES))
+        rule = self.rules().visit_rule(url).request
+        response = await self.fetcher.fetch(request_for(url, rule, keep_bytes=ROBOTS_BYTES))
         is_undecoded = response.reason is Reason.PROTOCOL and response.header("content-encoding") is not None
         if not is_undecoded or not 200 <= response.status < 300:
             return response
-        plain = await self.fetcher.fetch(Request(url, _UNENCODED, keep_bytes=ROBOTS_BYTES))
+        plain = await self.fetcher.fetch(request_for(url, rule, _UNENCODED, ROBOTS_BYTES))
         return plain if _is_text(plain.body) else response
 
     def _record(self, response: Response) -> RobotsRecord:
         now = self.clock.now()
         is_absent = 400 <= response.status < 500 and response.status != 429  # even if its body failed
+        is_absent = is_absent and response.reason not in SHUT_OUT
         if not is_absent and (response.reason is not None or not 200 <= response.status < 400):
             trouble = response.reason if response.reason in _SPECIFIC else Reason.ROBOTS_UNREACHABLE
             return RobotsRecord("", now, now + self.settings.robots_retry, trouble)

@@ -175,7 +175,9 @@ class Scheduler:
             settings.crawl, admitted, lambda url: self._robots.closes(url), rules=SiteRules(settings.site)
         )
         self._sites = SiteCache(ports.sites, executor, settings.politeness, self.link_filter.admitted)
-        self._robots = RobotsCache(ports.fetcher, self._sites, self._clock, settings.politeness, self._read_robots)
+        self._robots = RobotsCache(
+            ports.fetcher, self._sites, self._clock, settings.politeness, self._read_robots, lambda: self.rules
+        )
         self._more_there = True  # the last lease call returned pages: another may return more
         self._news = asyncio.Event()
         self._checks = CheckStep(
@@ -198,6 +200,7 @@ class Scheduler:
             due_again=lambda: progress.started if once else self._clock.now(),
             ask_robots_anew=self._robots.ask_anew,
             on_down=self._release_waiting,
+            rules=lambda: self.rules,
             on_change=self._news.set,
         )
         self._execute = CommandStep(
@@ -281,7 +284,7 @@ class Scheduler:
         self._checks.delay = delay
         self._sites.settings = now.politeness
         self._robots.settings_changed(now.politeness)
-        if now.guard != before.guard:
+        if (now.guard, now.site) != (before.guard, before.site):
             self._robots.forget_troubles()
         self.link_filter.settings_changed(now.crawl, SiteRules(now.site))
         self._transport.settings_changed(now)

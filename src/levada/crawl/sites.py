@@ -67,10 +67,13 @@ def _readable(record: SiteRecord) -> tuple[tuple[str, RobotsRecord], ...]:
 
 
 _NO_ANSWER = {Reason.DNS, Reason.CONNECT, Reason.TLS, Reason.PROTOCOL, Reason.SECONDS, Reason.MIN_RATE}
-SITE_TROUBLE = frozenset({*_NO_ANSWER, Reason.ROBOTS_UNREACHABLE})
+SHUT_OUT = frozenset({Reason.CREDENTIALS, Reason.LOGIN_FAILED})
+"""Those that keep a crawl out of a site: it rests at once, because another attempt may lock an account."""
+
+SITE_TROUBLE = frozenset({*_NO_ANSWER, *SHUT_OUT, Reason.ROBOTS_UNREACHABLE})
 """The reasons that say something about a site and not only about a page."""
 
-SITE_AWAY = frozenset({Reason.DNS, Reason.CONNECT, Reason.ROBOTS_UNREACHABLE})
+SITE_AWAY = frozenset({Reason.DNS, Reason.CONNECT, Reason.ROBOTS_UNREACHABLE, *SHUT_OUT})
 """Those for which a page is due again as soon as its site works again: they never concern one page alone."""
 
 
@@ -135,12 +138,12 @@ class SiteCache:
         await self._save(msgspec.structs.replace(record, failures=0))
         return record.failures >= self.settings.backoff_after
 
-    async def failed(self, site: str, now: float) -> float | None:
-        """Count a failure; returns the end of the backoff, if there is one."""
+    async def failed(self, site: str, now: float, *, at_once: bool = False) -> float | None:
+        """Count a failure; returns the end of the backoff, if there is one. `at_once`: there is."""
         record = await self.get(site)
         if record.rest_until > now:
             return record.rest_until  # the request began before the backoff: it says nothing new
-        failures = record.failures + 1
+        failures = max(record.failures + 1, self.settings.backoff_after if at_once else 0)
         if failures < self.settings.backoff_after:
             self._keep(msgspec.structs.replace(record, failures=failures))
             return None
@@ -196,7 +199,9 @@ class SiteCache:
                 await self.back_off(site, now + wait)
                 return SiteHealth(Backoff(now + wait, was_asked_for=True))
         if trouble in SITE_TROUBLE or (response is not None and (response.status >= 500 or response.status == 429)):
-            until = await self.failed(site, now)
+            # One page may ask for more than the others: only what keeps the crawl out of all of them is final.
+            at_once = trouble in SHUT_OUT and (response is None or not response.status)
+            until = await self.failed(site, now, at_once=at_once)
             return SiteHealth(None if until is None else Backoff(until, was_asked_for=False))
         recovered = response is not None and response.status > 0 and await self.answered(site)
         return SiteHealth(recovered=recovered)

@@ -89,7 +89,7 @@ class Visitor:
             conditions = _conditions(page)
             if conditions and self._policy.wants_full_fetch(page):
                 conditions = ()
-            response = await self._fetcher.fetch(_request(page.url, conditions, rule.request))
+            response = await self._fetcher.fetch(request_for(page.url, rule.request, conditions))
             return Fetched(lease, self._clock.now(), response)
         except StoreError:
             raise
@@ -108,8 +108,13 @@ class Visitor:
             return Visited(Fetched(fetched.lease, fetched.at, refused=Reason.INTERNAL))
 
 
-def _request(url: str, conditions: tuple[tuple[str, str], ...], rule: RequestRule | None) -> Request:
-    return Request(url, conditions) if rule is None else Request(url, (*rule.headers, *conditions), rule=rule)
+def request_for(
+    url: str, rule: RequestRule | None, headers: tuple[tuple[str, str], ...] = (), keep_bytes: int | None = None
+) -> Request:
+    """The request for a URL by its rule."""
+    if rule is None:
+        return Request(url, headers, keep_bytes)
+    return Request(url, (*rule.headers, *headers), keep_bytes, rule=rule)
 
 
 def _conditions(page: PageRecord) -> tuple[tuple[str, str], ...]:

@@ -11,6 +11,7 @@ from levada.collection.commands import change_settings, commanded_budget
 from levada.core.configuration.following import takes_effect_at_once
 from levada.core.configuration.layers import SettingValue
 from levada.core.errors import UsageError
+from levada.core.site_rules.credentials import reads_machine
 from levada.serve.operations import Nothing, Operations, facts_of
 from levada.serve.view import View
 
@@ -60,6 +61,13 @@ def _settings(view: View, _ask: Nothing) -> SettingsAnswer:
     return SettingsAnswer([_facts(each) for each in report.values()], commanded_budget(view.folder))
 
 
+def _is_closed(key: str, value: Any) -> bool:
+    section, _, rest = key.partition(".")
+    if section == "site":
+        return reads_machine(rest.rpartition(".")[2], value)
+    return key in _CLOSED or section in _CLOSED
+
+
 def _facts(value: SettingValue) -> SettingFacts:
     given = {"source": value.source.value, "where": PurePath(value.where).name if value.where else ""}
     return facts_of(SettingFacts, value, **given, at_once=takes_effect_at_once(value.key))
@@ -69,7 +77,7 @@ def _facts(value: SettingValue) -> SettingFacts:
     "PUT", "/settings", "Change settings: the collection keeps them, a running crawl takes them up", errors=(404,)
 )
 def _change(view: View, ask: SettingsAsk) -> ChangedSettingsAnswer:
-    if closed := [key for key in ask.values if key in _CLOSED or key.partition(".")[0] in _CLOSED]:
+    if closed := [key for key, value in ask.values.items() if _is_closed(key, value)]:
         raise UsageError(f"{closed[0]} does not change over the API: use 'levada settings set' on the machine")
     changes = change_settings(view.folder, ask.values, "the API")
     facts = [facts_of(SettingChangeFacts, each, at_once=takes_effect_at_once(each.key)) for each in changes]

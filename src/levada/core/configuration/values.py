@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_args, get_origin
 import msgspec
 
 from levada.core.errors import SettingsError
+from levada.core.secrets import is_reference
 from levada.core.settings import Settings, checked_values
 from levada.core.site_rules.section import RULE_TYPES, tidy_match
 from levada.core.suggestions import near_names
@@ -171,6 +172,8 @@ def masked(name: str, value: Any) -> Any:
         return {key: masked(f"{name}.{key}", each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [masked(name, each) for each in value]
+    if name.startswith("site.") and isinstance(value, str) and is_reference(value):
+        return value  # it says where a secret lies
     if name.startswith(("plugins.", "site.")) and value and _SECRET_NAME.search(name.rpartition(".")[2]):
         return MASK
     if isinstance(value, str):

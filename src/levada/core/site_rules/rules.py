@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from levada.core.site_rules.credentials import credentials_of, overridden_ways, plain_headers
 from levada.core.site_rules.extent import Extent, extent_of, path_of
 from levada.core.site_rules.section import RULE_TYPES, SiteSettings
 from levada.core.site_rules.visit import NO_RULE, RequestRule, VisitRule
@@ -98,10 +99,10 @@ class _Tree:
         own = [(_split(table.match), table) for table in tables]
         fitting = [(_rank(host), path, table) for (host, path), table in own if _fits(host, site)]
         paths = sorted({path for _, path, _ in fitting if path}, key=len, reverse=True)
-        self.whole = _combined([table for *_, table in sorted(fitting, key=_order) if not _split(table.match)[1]])
+        fitting.sort(key=_order)
+        self.whole = _combined([table for _, path, table in fitting if not path], site)
         self._by_path = [
-            (path, _combined([table for _, start, table in sorted(fitting, key=_order) if path.startswith(start)]))
-            for path in paths
+            (path, _combined([table for _, start, table in fitting if path.startswith(start)], site)) for path in paths
         ]
 
     def rule_for(self, path: str) -> SiteRule:
@@ -135,7 +136,7 @@ def _order(fitting: tuple[int, str, SiteSettings]) -> tuple[int, int]:
     return rank, -len(path)
 
 
-def _combined(tables: Sequence[SiteSettings]) -> SiteRule:
+def _combined(tables: Sequence[SiteSettings], site: str) -> SiteRule:
     if not tables:
         return _NO_RULE
     values: dict[str, Any] = {}
@@ -144,20 +145,24 @@ def _combined(tables: Sequence[SiteSettings]) -> SiteRule:
         for key in RULE_TYPES:
             if key not in values and (value := getattr(table, key)) is not None:
                 values[key], sources[key] = value, table.match
+    for key in overridden_ways(tables):
+        values.pop(key, None)
+        sources.pop(key, None)
     keys = SiteSettings(match=tables[0].match, **values)
-    request = _request_rule(keys)
+    request = _request_rule(keys, site)
     matches = tuple(table.match for table in tables)
     visit = VisitRule(request) if request else NO_RULE
     return SiteRule(keys, matches, visit, sources, extent_of(keys))
 
 
-def _request_rule(keys: SiteSettings) -> RequestRule | None:
-    headers = list((keys.headers or {}).items())
+def _request_rule(keys: SiteSettings, site: str) -> RequestRule | None:
+    headers = plain_headers(keys)
     if keys.agent is not None:
         headers.append(("User-Agent", keys.agent))
     if keys.accept_language is not None:
         headers.append(("Accept-Language", keys.accept_language))
-    return RequestRule(tuple(headers)) if headers else None
+    credentials = credentials_of(keys, site)
+    return RequestRule(tuple(headers), credentials) if headers or credentials else None
 
 
 NO_RULES = SiteRules()

@@ -12,12 +12,14 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from levada.core.site_rules.credentials import check_credentials
 from levada.core.site_rules.paths import check_patterns
 
 _Seconds = Annotated[float, Meta(gt=0, le=1e10)]
 _SecondsOrNone = Annotated[float, Meta(ge=0, le=1e10)]
 _Count = Annotated[int, Meta(ge=1)]
 _CountOrNone = Annotated[int, Meta(ge=0)]
+_Reference = Annotated[str, Meta(min_length=1, max_length=1_000)]
 _Texts = tuple[Annotated[str, Meta(min_length=1, max_length=2_000)], ...]
 _Patterns = Annotated[_Texts, Meta(max_length=200)]
 _HOST = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?(?::[0-9]{1,5})?|\[[0-9a-f:.]+\](?::[0-9]{1,5})?|\*")
@@ -45,6 +47,12 @@ class SiteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     accept_language: Annotated[str, Meta(min_length=1, max_length=300)] | None = None
     headers: dict[str, str] | None = None
 
+    # What it asks for at the door.
+    user: Annotated[str, Meta(min_length=1, max_length=300)] | None = None
+    password: _Reference | None = None
+    bearer: _Reference | None = None
+    plain_http: bool | None = None
+
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "match", tidy_match(self.match))
         self._check_extent()
@@ -59,6 +67,7 @@ class SiteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             if name.lower() in _NEVER:
                 raise ValueError(f"headers: {name} is set by the fetcher: leave it out")
             _check_line(f"headers: {name}", text)
+        check_credentials(self)
 
     def _check_extent(self) -> None:
         check_patterns("include", self.include)

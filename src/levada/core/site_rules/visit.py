@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import msgspec
 
+from levada.core.site_rules.credentials import Credentials
+
 
 class RequestRule(msgspec.Struct, frozen=True, array_like=True):
     """How a page is asked for. `headers` are among the headers of the request already, so every fetcher sends them."""
 
     headers: tuple[tuple[str, str], ...] = ()
+    credentials: Credentials | None = None  # with references, which the fetcher resolves
 
 
 class ReadingRule(msgspec.Struct, frozen=True, array_like=True):
