@@ -49,6 +49,7 @@ class Reason(StrEnum):
     # What came back
     CONTENT_TYPE = "content-type"
     EMPTY = "empty"
+    NO_MATCH = "no-match"  # nothing of what the site's rule selects is on the page
     PARSE_SECONDS = "parse-seconds"
     PARSE_MEMORY = "parse-memory"
     PARSER_DIED = "parser-died"

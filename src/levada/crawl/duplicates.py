@@ -8,7 +8,7 @@ same batch waits for the next one: then its original is stored, or not. Workers 
 kept apart by the store (`VisitResult.is_original`).
 
 Duplicates are those of one site: a page of another site may show the same text for good reasons, or to push the
-original out.
+original out. Of a page of which a rule selects or ignores parts, equal parts do not make a duplicate.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from levada.core.records import PageKind, PageText, VisitResult
 from levada.core.settings import CrawlSettings
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.outcome import OutcomeRules
-from levada.pages.change import is_noindex, text_part
+from levada.pages.change import compares_part, is_noindex, shows_part, text_part
 from levada.pages.urls import NearDuplicateRuns, TrapLimits
 
 _FEW_WORDS = 20  # pages with fewer words are alike by nature
@@ -81,7 +81,7 @@ class DuplicateStep:
 
     def _after_near_runs(self, result: VisitResult, runs: NearDuplicateRuns) -> VisitResult:
         version = result.version
-        if version is None or not version.sketch:
+        if version is None or not version.sketch or shows_part(result.text_digest):
             return result
         reason = runs.observe(result.lease.page.url, version.sketch)
         decided = self._rules.in_near_run(result) if reason else result
@@ -99,5 +99,7 @@ def _hidden(result: VisitResult) -> bool:
 def _compared_text(result: VisitResult) -> PageText | None:
     """The text by which a new page may be a copy of another."""
     if not _is_new(result) or result.version is None or result.version.words < _FEW_WORDS:
+        return None
+    if compares_part(result.text_digest):
         return None
     return PageText(result.lease.page.site, text_part(result.text_digest))

@@ -37,7 +37,7 @@ from levada.crawl.change_hints import hints_of, signals_of
 from levada.crawl.link_filter import LinkFilter
 from levada.crawl.sites import SITE_TROUBLE, doubling, http_date, retry_after
 from levada.crawl.visits import Visited
-from levada.pages.change import is_noindex, judge, shows_the_same
+from levada.pages.change import is_noindex, judge, shows_the_same, with_mark_pending
 from levada.pages.urls import canonical
 
 
@@ -214,7 +214,8 @@ class OutcomeRules:
         page = lease.page
         if page.reason not in _KILLS:  # other failures do not count
             page = replace(page, failures=0)
-        if page.failures + 1 < self._settings.parse.max_kills:
+        ruled = self._link_filter.rules.visit_rule(page.url).reading is not None  # then the rule may be what takes long
+        if ruled or page.failures + 1 < self._settings.parse.max_kills:
             return self.trouble(replace(lease, page=page), at, how)
         return VisitResult(
             lease,
@@ -287,13 +288,15 @@ class OutcomeRules:
             return self._unchanged(lease, at, response, digest, etag, modified)
         if parsed.reason is Reason.PARSE_MEMORY:
             return self._killed_parser(lease, at, parsed.reason)
-        if parsed.reason is not None and not (parsed.links or parsed.marked):
+        if parsed.reason not in (None, Reason.NO_MATCH) and not (parsed.links or parsed.marked):
             result = self.trouble(lease, at, parsed.reason)
             return replace(result, refused=(*result.refused, *parsed.refused))
         if target := self._copy_of(page, parsed, at, rival):
             if not _is_live(rival):
                 self.canonicals.set_aside(page, target)
             return self._elsewhere(lease, at, Reason.DUPLICATE, target, DiscoveredBy.CANONICAL)
+        if parsed.reason is Reason.NO_MATCH:
+            return self._unmatched(lease, at, response, parsed, digest)
         return self._read(lease, at, response, parsed, digest)
 
     def _copy_of(self, page: PageRecord, parsed: ParsedPage, at: float, rival: PageRecord | None) -> str | None:
@@ -314,7 +317,25 @@ class OutcomeRules:
         visit = Visit(at, Outcome.UNCHANGED, said=signals_of(page, response, at))
         result = self._planned(lease, visit, etag, modified, digest)
         reason = Reason.NOINDEX if is_noindex(page.text_digest) else None
+        if page.reason is Reason.NO_MATCH:  # the same bytes have no more of what is selected
+            reason = Reason.NO_MATCH
         return replace(result, kind=page.kind, reason=reason, text_digest=page.text_digest)
+
+    def _unmatched(self, lease: Lease, at: float, response: Response, parsed: ParsedPage, digest: bytes) -> VisitResult:
+        """Nothing of what the rule selects is on the page: its links are followed, and the stored version stays."""
+        page = lease.page
+        found, refused = self._link_filter.select(page, parsed.links, parsed.marked, at, parsed.nofollow)
+        outcome = Outcome.UNCHANGED if page.text_digest else Outcome.FIRST
+        visit = Visit(at, outcome, 1.0 if page.text_digest else 0.0, signals_of(page, response, at))
+        etag, modified = response.header("etag"), response.header("last-modified")
+        return replace(
+            self._planned(lease, visit, etag, modified, digest, parsed.published),
+            kind=parsed.kind,
+            reason=Reason.NO_MATCH,
+            text_digest=with_mark_pending(page.text_digest, parsed.text_digest),
+            found=tuple(found),
+            refused=(*parsed.refused, *refused, Refusal(page.url, page.site, Reason.NO_MATCH)),
+        )
 
     def _read(self, lease: Lease, at: float, response: Response, parsed: ParsedPage, digest: bytes) -> VisitResult:
         page = lease.page

@@ -2,7 +2,7 @@
 
 The request for a stored page is conditional, so that "unchanged" costs no body; now and then, and if a site has
 answered 304 wrongly, the whole page is fetched. Bytes that are stored are not parsed again, unless the noindex of
-the answer's headers differs.
+the answer's headers differs, or the rule by which the site's pages are read: then the whole page is fetched.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from levada.core.protocols import Clock, Fetcher, Parser, RevisitPolicy
 from levada.core.reasons import Reason
 from levada.core.records import Lease, PageKind, PageRecord, ParsedPage, RawPage, Request, Response
 from levada.core.site_rules.visit import NO_RULE, ReadingRule, RequestRule, VisitRule
-from levada.pages.change import answer_mark, was_noindex
+from levada.pages.change import answer_mark, is_read_by, was_noindex
 from levada.pages.robots import header_directives
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,9 @@ async def parse_if_new(fetched: Fetched, parser: Parser, agent: str, rule: Readi
     # X-Robots-Tag says for any file what the robots meta says for a page.
     asked = header_directives(response.headers, agent)
     noindex = not asked.isdisjoint(("noindex", "none"))
-    may_ask_anew = page.kind is PageKind.PAGE and noindex != was_noindex(page.text_digest)
+    may_ask_anew = page.kind is PageKind.PAGE and (
+        noindex != was_noindex(page.text_digest) or not is_read_by(page.text_digest, rule)
+    )
     if digest == page.body_digest and not may_ask_anew:
         return Visited(fetched, digest)
     kind = response.header("content-type") or ""
@@ -86,7 +88,7 @@ class Visitor:
         """Fetch the page by its rule, conditionally if it is stored."""
         page = lease.page
         try:
-            conditions = _conditions(page)
+            conditions = _conditions(page, rule.reading)
             if conditions and self._policy.wants_full_fetch(page):
                 conditions = ()
             response = await self._fetcher.fetch(request_for(page.url, rule.request, conditions))
@@ -117,9 +119,10 @@ def request_for(
     return Request(url, (*rule.headers, *headers), keep_bytes, rule=rule)
 
 
-def _conditions(page: PageRecord) -> tuple[tuple[str, str], ...]:
+def _conditions(page: PageRecord, rule: ReadingRule | None) -> tuple[tuple[str, str], ...]:
     conditions = []
-    if page.body_digest is not None:  # only for a stored page
+    is_read = page.kind is not PageKind.PAGE or is_read_by(page.text_digest, rule)
+    if page.body_digest is not None and is_read:  # only for a stored page that is read as before
         if page.etag:
             conditions.append(("If-None-Match", page.etag))
         if page.last_modified:

@@ -6,6 +6,9 @@ page, so a forger could only hide a change of his own page. Then the main text d
 lines, so white space alone is no change. A page with only a new title, or a new noindex, has not changed but is
 stored again; therefore the digest of a page includes both.
 
+The rule by which a page is read (`levada.pages.parts`) leaves its mark in the digest: text that another rule selects
+is no change of the page.
+
 Similarity is estimated from sketches: Broder, On the resemblance and containment of documents (1997). The 128 bytes
 per page give a standard error of at most 0.09, and less near 0 and 1.
 """
@@ -13,14 +16,17 @@ per page give a standard error of at most 0.09, and less near 0 and 1.
 from __future__ import annotations
 
 from collections.abc import Set
+from functools import lru_cache
 from struct import pack, unpack
 from typing import NamedTuple
 from zlib import crc32
 
+import msgspec
 from xxhash import xxh3_128_digest
 
 from levada.core.hashing import content_digest
 from levada.core.records import Outcome, PageRecord, ParsedPage
+from levada.core.site_rules.visit import ReadingRule
 
 SKETCH_SIZE = 32
 _CANDIDATES = 3 * SKETCH_SIZE // 2
@@ -67,6 +73,8 @@ def _read(packed: bytes) -> frozenset[int]:
 
 NOT_MODIFIED = 304
 _TEXT = 16  # bytes of the digest that stand for the text
+_MARK = 21  # where the mark of the rule begins
+_SELECTS, _IGNORES, _PENDING = 1, 2, 4  # the first byte of a mark; pending: what is stored was read by another rule
 _BY_NOBODY, _BY_ANSWER, _BY_PAGE = b"\0", b"\1", b"\2"  # the byte after them
 
 
@@ -80,10 +88,55 @@ def answer_mark(body: bytes) -> bytes:
     return xxh3_128_digest(body)
 
 
-def page_digest(text: bytes, title: str, *, asked: bool, on_page: bool) -> bytes:
-    """The digest of the text, who asks for noindex (`asked`: the answer's headers), and a checksum of the title."""
+def page_digest(text: bytes, title: str, *, asked: bool, on_page: bool, rule: ReadingRule | None = None) -> bytes:
+    """The digest of the text, who asks for noindex (`asked`: the answer's headers), a checksum of the title, and the
+    mark of the rule by which the page is read."""
     noindex = _BY_ANSWER if asked else _BY_PAGE if on_page else _BY_NOBODY
-    return content_digest(text) + noindex + crc32(title.encode("utf-8", "replace")).to_bytes(4, "big")
+    mark = rule_mark(rule)
+    text_digest = content_digest(mark + text if mark else text)
+    return text_digest + noindex + crc32(title.encode("utf-8", "replace")).to_bytes(4, "big") + mark
+
+
+@lru_cache(maxsize=1_000)
+def _mark_of(rule: ReadingRule) -> bytes:
+    kind = (_SELECTS if rule.select else 0) | (_IGNORES if rule.ignore else 0)
+    return bytes((kind,)) + content_digest(msgspec.msgpack.encode(rule))[:7]
+
+
+def rule_mark(rule: ReadingRule | None) -> bytes:
+    """Eight bytes that stand for a rule; none for none."""
+    return b"" if rule is None else _mark_of(rule)
+
+
+def is_read_by(digest: bytes | None, rule: ReadingRule | None) -> bool:
+    """Whether the last answer was read by this rule, whatever it found."""
+    mark = (digest or b"")[_MARK:]
+    return (mark and bytes((mark[0] & ~_PENDING,)) + mark[1:]) == rule_mark(rule)
+
+
+def with_mark_pending(digest: bytes | None, read: bytes) -> bytes:
+    """The digest of a stored page on which a new rule found nothing: what it finds there later is no change."""
+    if not digest:
+        return read
+    mark, new = digest[_MARK:], read[_MARK:]
+    if not new or mark[1:] == new[1:]:
+        return digest
+    return digest[:_MARK] + bytes((new[0] | _PENDING,)) + new[1:]
+
+
+def is_other_reading(one: bytes | None, other: bytes | None) -> bool:
+    """Whether two digests are those of readings by different rules."""
+    return (one or b"")[_MARK:] != (other or b"")[_MARK:]
+
+
+def shows_part(digest: bytes | None) -> bool:
+    """Whether the digest is one of selected parts: two pages may well have the same."""
+    return bool((digest or b"")[_MARK : _MARK + 1] and (digest or b"")[_MARK] & _SELECTS)
+
+
+def compares_part(digest: bytes | None) -> bool:
+    """Whether not all that is stored counted for the digest, so that equal digests do not make a duplicate."""
+    return bool((digest or b"")[_MARK : _MARK + 1] and (digest or b"")[_MARK] & (_SELECTS | _IGNORES))
 
 
 def text_part(digest: bytes | None) -> bytes:
@@ -126,5 +179,7 @@ def judge(
     if page.text_digest is None:
         return Judgement(Outcome.FIRST, 0.0)
     if text_part(parsed.text_digest) == text_part(page.text_digest):
+        return Judgement(Outcome.UNCHANGED, 1.0)
+    if page.version and is_other_reading(parsed.text_digest, page.text_digest):
         return Judgement(Outcome.UNCHANGED, 1.0)
     return Judgement(Outcome.CHANGED, similarity(page.sketch or b"", parsed.sketch))

@@ -10,6 +10,7 @@ from functools import partial
 from typing import ClassVar, NamedTuple
 
 import msgspec
+from selectolax.lexbor import LexborHTMLParser
 
 from levada.core.errors import BadUrl
 from levada.core.hashing import content_digest
@@ -19,11 +20,12 @@ from levada.pages.change import page_digest
 from levada.pages.charset import UNREAD, Decoded, decode, says_utf8
 from levada.pages.compression import pack_content, unpack_text
 from levada.pages.documents.gathering import PAGE_BREAK, Unreadable, title_or_name
-from levada.pages.documents.recognition import XML, document_kind, is_locked, reader_of
+from levada.pages.documents.recognition import JSON, XML, document_kind, is_locked, reader_of
 from levada.pages.feeds import Listing, parse_feed, parse_sitemap, pieces_of
 from levada.pages.html import MAX_TITLE, Head, follow_links, read_head, too_deep, tree_of
 from levada.pages.language import NO_WORDS, language_of, profile_of
 from levada.pages.links import LinkCollector
+from levada.pages.parts.rule import CompiledRule, compiled_rule
 from levada.pages.plugins import ReadingPlugins
 from levada.pages.text import main_text, tidy_lines
 from levada.pages.urls import canonical, site_of
@@ -167,7 +169,10 @@ def _parse_document(page: RawPage, limits: ParseLimits) -> ParsedPage:
         return ParsedPage(page.kind, reason=Reason.ENCRYPTED)
     try:
         with limits.document_cage():
-            read = reader_of(document_kind(page) or XML).read(page.body, page.content_type, page.url)
+            kind = document_kind(page) or XML
+            if kind == JSON and page.rule is not None and compiled_rule(page.rule).concerns_data:
+                return _parse_json_parts(page, compiled_rule(page.rule), limits)
+            read = reader_of(kind).read(page.body, page.content_type, page.url)
             has_content = read.pages or not (read.text.isspace() or not read.text)
             title = title_or_name(read.title, page.url) if has_content else read.title
             return _parse_read(page, msgspec.structs.replace(read, title=title), limits)
@@ -177,13 +182,22 @@ def _parse_document(page: RawPage, limits: ParseLimits) -> ParsedPage:
         return ParsedPage(page.kind, reason=Reason.DAMAGED)
 
 
-def _parse_read(page: RawPage, read: ReadPage, limits: ParseLimits) -> ParsedPage:
+def _parse_json_parts(page: RawPage, rule: CompiledRule, limits: ParseLimits) -> ParsedPage:
+    from levada.pages.documents.data import read_json  # as late as the readers are imported
+
+    read = read_json(page.body, page.content_type, rule.remove_data, rule.select_data if rule.selects_data else None)
+    found_nothing = rule.selects_data and not read.text
+    read = msgspec.structs.replace(read, title=title_or_name(read.title, page.url))
+    return _parse_read(page, read, limits, found_nothing=found_nothing)
+
+
+def _parse_read(page: RawPage, read: ReadPage, limits: ParseLimits, *, found_nothing: bool = False) -> ParsedPage:
     parts = read.text.split(PAGE_BREAK) if read.pages else [read.text]
     text = PAGE_BREAK.encode().join([tidy_lines(part.encode("utf-8", "replace")) for part in parts])
     head = Head(title=_storable(" ".join(read.title.split())[:MAX_TITLE]), language=_storable(read.language))
     links = _collector(page, limits)
     links.add_all(map(_storable, read.links))
-    parsed = _describe(page, "utf-8", head, text, links, limits)
+    parsed = _describe(page, "utf-8", head, text, links, limits, found_nothing=found_nothing)
     author = _storable(" ".join(read.author.split())[:MAX_TITLE])
     facts = DocumentFacts(author, read.published, read.modified, read.pages, _storable(read.left_out[:MAX_TITLE]))
     dated = read.published if read.modified is None else read.modified
@@ -208,13 +222,15 @@ def _parse_html(page: RawPage, limits: ParseLimits) -> ParsedPage:
         html = _read_html(page, decoded.utf8, limits)
     if html is None:
         return ParsedPage(PageKind.PAGE, charset=decoded.charset, reason=Reason.NESTING)
-    return _describe(page, decoded.charset, html.head, html.text, html.links, limits)
+    found_nothing = html.found_nothing
+    return _describe(page, decoded.charset, html.head, html.text, html.links, limits, found_nothing=found_nothing)
 
 
 class _Html(NamedTuple):
     head: Head
     text: bytes
     links: LinkCollector
+    found_nothing: bool = False  # nothing of what the rule selects is on the page
 
     @property
     def is_garbled(self) -> bool:
@@ -231,8 +247,26 @@ def _read_html(page: RawPage, html: bytes, limits: ParseLimits) -> _Html | None:
     head = read_head(tree, limits.agent)
     links = _collector(page, limits)
     follow_links(tree, head, links)
+    if page.rule is not None:
+        return _read_parts(compiled_rule(page.rule), page, tree, html, _Html(head, b"", links), limits)
+    return _Html(head, _main_text(page, tree, html, limits), links)
+
+
+def _main_text(page: RawPage, tree: LexborHTMLParser, html: bytes, limits: ParseLimits) -> bytes:
     text = b"" if limits.plugins is None else limits.plugins.main_text(html, page.url)
-    return _Html(head, text or main_text(tree, html), links)
+    return text or main_text(tree, html)
+
+
+def _read_parts(
+    rule: CompiledRule, page: RawPage, tree: LexborHTMLParser, html: bytes, whole: _Html, limits: ParseLimits
+) -> _Html:
+    """The text of what counts by the rule; title and links are those of the whole page."""
+    if rule.removes_elements and any(rule.remove(tree)):
+        html = (tree.html or "").encode("utf-8", "replace")
+    if not rule.selects_elements:
+        return whole._replace(text=_main_text(page, tree, html, limits))
+    text = rule.select(tree).text
+    return whole._replace(text=text, found_nothing=not text)
 
 
 def _parse_plain(page: RawPage, limits: ParseLimits) -> ParsedPage:
@@ -269,22 +303,33 @@ def _parse_listing(
 
 
 def _describe(
-    page: RawPage, charset: str, head: Head, text: bytes, links: LinkCollector, limits: ParseLimits
+    page: RawPage,
+    charset: str,
+    head: Head,
+    text: bytes,
+    links: LinkCollector,
+    limits: ParseLimits,
+    *,
+    found_nothing: bool = False,
 ) -> ParsedPage:
-    compared = text if limits.plugins is None else limits.plugins.compared_text(text, page.url)
+    compared, title = text if limits.plugins is None else limits.plugins.compared_text(text, page.url), head.title
     if b"\f" in compared:  # where the pages of a document end is no part of what it says
         compared = compared.replace(b"\f", b"\n")
-    digest = page_digest(compared, head.title, asked=page.noindex, on_page=head.noindex)
+    if page.rule is not None:
+        rule = compiled_rule(page.rule)
+        compared, title = rule.compared_text(compared), rule.compared_title(title)
+    digest = page_digest(compared, title, asked=page.noindex, on_page=head.noindex, rule=page.rule)
     known = digest == page.known_text
     profile = NO_WORDS if known else profile_of(text)  # the stored version has the same
     plain, marked = links.links(), links.marked()
+    nothing = None if text or head.title or plain or marked else Reason.EMPTY
     return ParsedPage(
         PageKind.PAGE,
         title=head.title,
         language=language_of(head.language, profile.vocabulary),
         charset=charset,
         text_digest=digest,
-        content_zstd=b"" if known else pack_content(text, page.body, limits.zstd_level),
+        content_zstd=b"" if known or found_nothing else pack_content(text, page.body, limits.zstd_level),
         sketch=profile.sketch,
         words=profile.words,
         distinct_words=profile.distinct,
@@ -294,7 +339,7 @@ def _describe(
         canonical=links.address(head.canonical) if head.canonical else None,
         noindex=head.noindex or page.noindex,
         nofollow=head.nofollow,
-        reason=None if text or head.title or plain or marked else Reason.EMPTY,
+        reason=Reason.NO_MATCH if found_nothing else nothing,
     )
 
 

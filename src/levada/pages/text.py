@@ -70,6 +70,7 @@ _NO_TEXT_TAGS = """
 """
 _NO_TEXT = frozenset(_NO_TEXT_TAGS.split())
 _FORMULAS = frozenset(("math",))  # which Markdown can write
+_NEVER_READ = frozenset(("script", "style", "noscript", "template"))
 _FRAME = _NO_TEXT | frozenset(("nav", "aside", "menu", "footer"))
 _SCREEN = _NO_TEXT | frozenset(("nav", "menu", "footer"))  # if nothing is left without the frame
 _PLACEHOLDER = 25  # bytes: an element with less and no heading may wait for a script
@@ -131,6 +132,15 @@ def whole_text(tree: LexborHTMLParser) -> bytes:
     _drop_unwanted(body, _NO_TEXT)
     _mark(body)
     return _text_of(body, with_menus=True)
+
+
+def text_of_element(element: LexborNode) -> bytes:
+    """All that is to be read in one element, one paragraph per line. The element is modified."""
+    for node in list(element.traverse())[1:]:
+        if node.tag in _NEVER_READ:
+            node.decompose(False)
+    _mark(element)
+    return _text_of(element, with_menus=True)
 
 
 def _best_reading(tree: LexborHTMLParser, html: bytes) -> tuple[Reading, bytes]:

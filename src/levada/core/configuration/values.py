@@ -12,6 +12,7 @@ import msgspec
 from levada.core.errors import SettingsError
 from levada.core.secrets import is_reference
 from levada.core.settings import Settings, checked_values
+from levada.core.site_rules.reading import WHOLE_TEXTS
 from levada.core.site_rules.section import RULE_TYPES, tidy_match
 from levada.core.suggestions import near_names
 
@@ -109,10 +110,15 @@ def _number(name: str, text: str, kind: type[int] | type[float]) -> Any:
 
 
 def _list(name: str, text: str) -> Any:
+    is_whole = _rule_key(name) in WHOLE_TEXTS
     if text.lstrip().startswith("["):
-        return _toml(name, text, 'a list such as ["a", "b"]')
-    if text.lstrip().startswith("re:"):  # a regular expression may have commas
-        return [text.strip()]
+        try:
+            return _toml(name, text, 'a list such as ["a", "b"]')
+        except SettingsError:
+            if not is_whole:
+                raise
+    if is_whole or text.lstrip().startswith("re:"):  # it may have commas of its own
+        return [_unquoted(text)]
     return [_unquoted(each) for each in text.split(",") if each.strip()]
 
 

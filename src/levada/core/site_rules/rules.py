@@ -13,6 +13,7 @@ import msgspec
 
 from levada.core.site_rules.credentials import credentials_of, overridden_ways, plain_headers
 from levada.core.site_rules.extent import Extent, extent_of, path_of
+from levada.core.site_rules.reading import reading_rule
 from levada.core.site_rules.section import RULE_TYPES, SiteSettings
 from levada.core.site_rules.visit import NO_RULE, RequestRule, VisitRule
 
@@ -149,9 +150,9 @@ def _combined(tables: Sequence[SiteSettings], site: str) -> SiteRule:
         values.pop(key, None)
         sources.pop(key, None)
     keys = SiteSettings(match=tables[0].match, **values)
-    request = _request_rule(keys, site)
+    request, reading = _request_rule(keys, site), reading_rule(keys)
     matches = tuple(table.match for table in tables)
-    visit = VisitRule(request) if request else NO_RULE
+    visit = VisitRule(request, reading) if request or reading else NO_RULE
     return SiteRule(keys, matches, visit, sources, extent_of(keys))
 
 

@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from levada.core.site_rules.credentials import check_credentials
 from levada.core.site_rules.paths import check_patterns
+from levada.core.site_rules.reading import check_ignored, check_selectors
 
 _Seconds = Annotated[float, Meta(gt=0, le=1e10)]
 _SecondsOrNone = Annotated[float, Meta(ge=0, le=1e10)]
@@ -53,6 +54,11 @@ class SiteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     bearer: _Reference | None = None
     plain_http: bool | None = None
 
+    # What counts on its pages.
+    select: _Patterns | None = None
+    remove: _Patterns | None = None
+    ignore: _Patterns | None = None
+
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "match", tidy_match(self.match))
         self._check_extent()
@@ -68,6 +74,9 @@ class SiteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 raise ValueError(f"headers: {name} is set by the fetcher: leave it out")
             _check_line(f"headers: {name}", text)
         check_credentials(self)
+        check_selectors("select", self.select or ())
+        check_selectors("remove", self.remove or ())
+        check_ignored(self.ignore or ())
 
     def _check_extent(self) -> None:
         check_patterns("include", self.include)

@@ -21,6 +21,10 @@ class RequestRule(msgspec.Struct, frozen=True, array_like=True):
 class ReadingRule(msgspec.Struct, frozen=True, array_like=True):
     """How a page is read. It goes to the child as it is, so it holds plain data and nothing that is compiled."""
 
+    select: tuple[str, ...] = ()  # selectors of what counts; none: the main text
+    remove: tuple[str, ...] = ()  # selectors of what does not
+    ignore: tuple[str, ...] = ()  # what of the text does not count when it is compared
+
 
 class VisitRule(msgspec.Struct, frozen=True, array_like=True):
     """Both; None where the rules say nothing."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from levada.core.reasons import Reason
@@ -73,37 +73,58 @@ class JsonReader:
     content_types = ("application/json", "text/json", "application/x-ndjson", "application/jsonl")
 
     def read(self, body: bytes, content_type: str, url: str) -> ReadPage:
-        source = decode(body, content_type).utf8.decode("utf-8", "replace")
-        text, values = DocumentText(), _values(source)
-
-        def read_all() -> None:
-            for value in values:
-                _flatten(value, "", text, 0)
-
-        left_out = filled(text, read_all)
-        first = values[0] if values and isinstance(values[0], dict) else {}
-        return ReadPage(title=_title(first), text=text.text(), links=text.links, left_out=left_out)
+        return read_json(body, content_type)
 
 
-def _values(source: str) -> list[Any]:
+def read_json(
+    body: bytes,
+    content_type: str,
+    remove: Callable[[list[Any]], object] | None = None,
+    select: Callable[[list[Any]], list[Any]] | None = None,
+) -> ReadPage:
+    """The values of JSON as lines; only those that `select` returns, after `remove` has taken some out."""
+    source = decode(body, content_type).utf8.decode("utf-8", "replace")
+    text, values = DocumentText(), _values(source, str if remove is None and select is None else WrittenNumber)
+    first = values[0] if values and isinstance(values[0], dict) else {}
+    title = _title(first)
+    if remove is not None:
+        remove(values)
+    shown = values if select is None else select(values)
+
+    def read_all() -> None:
+        for value in shown:
+            _flatten(value, "", text, 0)
+
+    left_out = filled(text, read_all)
+    return ReadPage(title=title, text=text.text(), links=text.links, left_out=left_out)
+
+
+def _values(source: str, number: Callable[[str], Any]) -> list[Any]:
     """The value of a JSON text, or those of its lines."""
     try:
-        return [_loaded(source)]
+        return [_loaded(source, number)]
     except json.JSONDecodeError as error:
         lines = [line for line in source.split("\n") if line.strip()]
         if len(lines) < 2 or not lines[0].lstrip().startswith(("{", "[")):
             raise Unreadable(Reason.DAMAGED, str(error)) from None
     try:
-        return [_loaded(line) for line in lines]
+        return [_loaded(line, number) for line in lines]
     except json.JSONDecodeError as error:
         raise Unreadable(Reason.DAMAGED, str(error)) from None
 
 
-def _loaded(source: str) -> Any:
+def _loaded(source: str, number: Callable[[str], Any]) -> Any:
     try:
-        return json.loads(source.lstrip("\ufeff"), parse_int=str, parse_float=str)
+        return json.loads(source.lstrip("\ufeff"), parse_int=number, parse_float=number)
     except RecursionError:
         raise Unreadable(Reason.NESTING) from None
+
+
+class WrittenNumber(float):
+    """A number that a selector compares as one, shown as it is written."""
+
+    def __init__(self, written: str) -> None:
+        self.written = written
 
 
 def _flatten(value: Any, path: str, text: DocumentText, depth: int) -> None:
@@ -131,11 +152,14 @@ def _write(shown: str, path: str, text: DocumentText) -> None:
 
 
 def _scalar(value: Any) -> str:
+    if isinstance(value, WrittenNumber):
+        return value.written
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def _title(first: dict[str, Any]) -> str:
-    named = (first.get(key) for key in _TITLES)
+    found = (first.get(key) for key in _TITLES)
+    named = (each.written if isinstance(each, WrittenNumber) else each for each in found)
     return next((each for each in named if isinstance(each, str) and 0 < len(each) <= _MOST_TITLE), "")
 
 
