@@ -383,7 +383,7 @@ def test_an_export_takes_its_form_from_its_name(name: str, news: levada.Collecti
 
 
 def test_an_export_that_names_no_form_says_which_there_are(news: levada.Collection) -> None:
-    with pytest.raises(levada.UsageError, match=r"end its name in \.jsonl, \.parquet, \.warc"):
+    with pytest.raises(levada.UsageError, match=r"end its name in \.jsonl, \.md, \.parquet, \.warc"):
         news.export("pages.csv")
     with pytest.raises(levada.UsageError, match='no plug-in "csv"'):
         news.export("pages.csv", "csv")

@@ -53,7 +53,7 @@ def test_a_new_collection_begins_with_its_first_address(tmp_path: Path, monkeypa
 
 
 def test_every_site_is_shown_with_its_rule_and_what_that_keeps_out(here: Path) -> None:
-    sites("set", "example.org", "exclude=/x/*,*.pdf", "headers={Cookie = 'secret'}")
+    sites("set", "example.org", "exclude=/x/*,*.pdf", "headers={Cookie = 'text:secret'}")
     sites("set", "nowhere.test/a/", "accept_language=tr")
     shown = sites().out
     assert re.search(r"example.org +7 pages", shown)

@@ -156,6 +156,21 @@ def test_the_same_text_in_other_bytes_is_unchanged_and_its_links_are_taken() -> 
     assert [found.url for found in result.found] == ["http://a.test/n"]
 
 
+@pytest.mark.parametrize(
+    ("modified", "answered", "is_kept"),
+    [
+        ("Mon, 05 Jan 2026 10:00:00 GMT", "Mon, 05 Jan 2026 10:00:01 GMT", True),
+        ("Mon, 05 Jan 2026 10:00:00 GMT", "Mon, 05 Jan 2026 10:00:00 GMT", False),
+        ("Mon, 05 Jan 2026 10:00:00 GMT", "soon", True),
+    ],
+)
+def test_a_date_of_the_same_second_is_no_validator(modified: str, answered: str, is_kept: bool) -> None:
+    response = page("new", last_modified=modified, date=answered)
+    for record in (known(), stored(), stored("new")):
+        result = Judge()(record, response)
+        assert result.last_modified == (modified if is_kept else None)
+
+
 def test_304_without_a_stored_copy_is_a_failure() -> None:
     result = Judge()(known(), status(304))
     assert (result.visit.outcome, result.state) == (Outcome.FAILED, PageState.FAILED)

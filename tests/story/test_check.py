@@ -108,7 +108,7 @@ def test_an_edited_page_shows_its_diff_at_once(site: Site, here: Path, beside: b
         site.write("two", "quite another text by now")
         checked = run(here, "check", site.url("two"), site.url("one"))
         assert checked.returncode == 0, checked.stderr
-        assert f"changed  {site.url('two')}" in checked.stdout
+        assert f"\nchanged  {site.url('two')}" in f"\n{checked.stdout}"
         assert "-It is as it was at first." in checked.stdout
         assert "+It is quite another text by now." in checked.stdout
         assert f"unchanged  {site.url('one')}" in checked.stdout

@@ -88,4 +88,5 @@ print(type(policy).__name__)
     assert len(lines) == 4
     wrong = levada(environment, tmp_path, "export", "--format", "cvs", "--out", "pages.cvs")
     assert wrong.returncode == 2
-    assert 'format: no plug-in "cvs"; known: csv, jsonl, parquet, warc, xml (did you mean "csv"?)' in wrong.stderr
+    known = "csv, jsonl, jsonl-markdown, markdown, parquet, warc, xml"
+    assert f'format: no plug-in "cvs"; known: {known} (did you mean "csv"?)' in wrong.stderr

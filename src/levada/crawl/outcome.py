@@ -284,7 +284,7 @@ class OutcomeRules:
         parsed, page, digest = visited.parsed, lease.page, visited.body_digest
         assert digest is not None
         if parsed is None:
-            etag, modified = response.header("etag"), response.header("last-modified")
+            etag, modified = _validators(response)
             return self._unchanged(lease, at, response, digest, etag, modified)
         if parsed.reason is Reason.PARSE_MEMORY:
             return self._killed_parser(lease, at, parsed.reason)
@@ -315,7 +315,7 @@ class OutcomeRules:
     ) -> VisitResult:
         page = lease.page
         visit = Visit(at, Outcome.UNCHANGED, said=signals_of(page, response, at))
-        result = self._planned(lease, visit, etag, modified, digest)
+        result = self._planned(lease, visit, etag, modified, digest, _modified_at(response) or http_date(modified))
         reason = Reason.NOINDEX if is_noindex(page.text_digest) else None
         if page.reason is Reason.NO_MATCH:  # the same bytes have no more of what is selected
             reason = Reason.NO_MATCH
@@ -327,9 +327,9 @@ class OutcomeRules:
         found, refused = self._link_filter.select(page, parsed.links, parsed.marked, at, parsed.nofollow)
         outcome = Outcome.UNCHANGED if page.text_digest else Outcome.FIRST
         visit = Visit(at, outcome, 1.0 if page.text_digest else 0.0, signals_of(page, response, at))
-        etag, modified = response.header("etag"), response.header("last-modified")
+        etag, modified = _validators(response)
         return replace(
-            self._planned(lease, visit, etag, modified, digest, parsed.published),
+            self._planned(lease, visit, etag, modified, digest, _modified_at(response) or parsed.published),
             kind=parsed.kind,
             reason=Reason.NO_MATCH,
             text_digest=with_mark_pending(page.text_digest, parsed.text_digest),
@@ -342,10 +342,10 @@ class OutcomeRules:
         outcome, similarity = judge(page, response.status, digest, parsed)
         found, refused = self._link_filter.select(page, parsed.links, parsed.marked, at, parsed.nofollow)
         visit = Visit(at, outcome, similarity, signals_of(page, response, at))
-        etag, modified = response.header("etag"), response.header("last-modified")
+        etag, modified = _validators(response)
         is_new = outcome is not Outcome.UNCHANGED or not shows_the_same(parsed.text_digest, page.text_digest)
         return replace(
-            self._planned(lease, visit, etag, modified, digest, parsed.published),
+            self._planned(lease, visit, etag, modified, digest, _modified_at(response) or parsed.published),
             hints=hints_of(parsed, at),
             kind=parsed.kind,
             reason=Reason.NOINDEX if parsed.noindex else parsed.reason,
@@ -362,10 +362,10 @@ class OutcomeRules:
         etag: str | None,
         modified: str | None,
         digest: bytes,
-        published: float | None = None,
+        dated: float | None,
     ) -> VisitResult:
         """A page with content and its next visit: the policy's, but always finite and in the future."""
-        plan = self._policy.plan(lease.page, visit, http_date(modified) or published)
+        plan = self._policy.plan(lease.page, visit, dated)
         most = max(_SOONEST, self._settings.revisit.ceiling)
         interval = min(max(_SOONEST, plan.interval), most)  # in this order also for nan
         return VisitResult(
@@ -379,6 +379,23 @@ class OutcomeRules:
             last_modified=modified,
             body_digest=digest,
         )
+
+
+def _validators(response: Response) -> tuple[str | None, str | None]:
+    """The ETag and Last-Modified for the next request.
+
+    A Last-Modified within a second of the answer is none: it cannot tell an edit of the same second (RFC 9110,
+    8.8.2.2), and the next request would be answered "not modified".
+    """
+    modified, answered = response.header("last-modified"), http_date(response.header("date"))
+    changed = http_date(modified)
+    if changed is not None and answered is not None and abs(answered - changed) < 1.0:
+        modified = None
+    return response.header("etag"), modified
+
+
+def _modified_at(response: Response) -> float | None:
+    return http_date(response.header("last-modified"))
 
 
 def _planned_anyway(page: PageRecord) -> float:
