@@ -33,7 +33,7 @@ _ADVICE = {
     Reason.CONNECT: "nobody answers there: check the address, its port and your network",
     Reason.TLS: "its certificate is not valid: for an authority of your own set fetch.ca_file",
     Reason.PROTOCOL: "what answers there does not speak HTTP: check the address and its port",
-    Reason.ADDRESS: 'it is not a public address: for a site of your own put "ip:port" into guard.allow',
+    Reason.ADDRESS: "not a public address: for a site of yours, levada settings set guard.allow=127.0.0.1:8000",
     Reason.ROBOTS: "its robots.txt does not allow it: ask the site's owner",
     Reason.ROBOTS_UNREACHABLE: "its robots.txt cannot be read: run the same command again later",
     Reason.GONE: "there is no such page: check the spelling",
