@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
 
 from levada.collection import crawling
 from levada.collection.crawling import open_crawl
-from levada.collection.starts import seeds
+from levada.collection.starts import check_starts, seeds
 from levada.core.clock import SystemClock
+from levada.core.errors import Refused
 from levada.core.folder import DataFolder
 from levada.core.settings import DAY, parse_settings
 from tests.crawl.simulated_crawl import page
@@ -48,3 +50,23 @@ def test_after_a_crawl_with_a_clock_that_was_ahead_everything_is_due(
     assert fetched(tmp_path) == 2
     assert "on 1 site, is due now: was the clock wrong?" in caplog.text
     assert fetched(tmp_path) == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "allowed"),
+    [
+        ("http://127.0.0.1:8765/", "guard.allow=127.0.0.1:8765"),
+        ("http://localhost:3000/", "guard.allow=127.0.0.1:3000"),
+        ("http://[::1]/", "guard.allow=[::1]:80"),
+    ],
+)
+def test_a_refused_server_of_ones_own_is_told_with_the_setting_that_allows_it(
+    tmp_path: Path, url: str, allowed: str
+) -> None:
+    async def crawl() -> None:
+        async with open_crawl(DataFolder(tmp_path), SETTINGS, seeds([url]), once=True) as work:
+            await work.run()
+
+    asyncio.run(crawl())
+    with pytest.raises(Refused, match=re.escape(allowed)):
+        check_starts(tmp_path, seeds([url]))

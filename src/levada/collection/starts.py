@@ -6,7 +6,9 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
@@ -33,7 +35,6 @@ _ADVICE = {
     Reason.CONNECT: "nobody answers there: check the address, its port and your network",
     Reason.TLS: "its certificate is not valid: for an authority of your own set fetch.ca_file",
     Reason.PROTOCOL: "what answers there does not speak HTTP: check the address and its port",
-    Reason.ADDRESS: "not a public address: for a site of yours, levada settings set guard.allow=127.0.0.1:8000",
     Reason.ROBOTS: "its robots.txt does not allow it: ask the site's owner",
     Reason.ROBOTS_UNREACHABLE: "its robots.txt cannot be read: run the same command again later",
     Reason.GONE: "there is no such page: check the spelling",
@@ -189,7 +190,7 @@ def _trouble(collection: OpenedCollection, start: PageRecord) -> _Trouble | None
         if page.leads_to is None:
             if page.state not in _TROUBLED:
                 return None
-            advice = _ADVICE.get(page.reason, more) if page.reason else more
+            advice = _advice(page, more)
             return _Trouble(start.url, page.url, page.reason, advice, page.state is PageState.FAILED)
         following = collection.store.page(page.leads_to)
         if following is None:
@@ -197,6 +198,29 @@ def _trouble(collection: OpenedCollection, start: PageRecord) -> _Trouble | None
             return _Trouble(start.url, page.leads_to, None, advice)
         page = following
     return _Trouble(start.url, start.url, Reason.REDIRECTS, _ADVICE[Reason.REDIRECTS])
+
+
+def _advice(page: PageRecord, more: str) -> str:
+    if page.reason is Reason.ADDRESS:
+        return (
+            "not a public address: if the site is yours, allow it with "
+            f"levada settings set guard.allow={_allowed_address(page.url)}"
+        )
+    return _ADVICE.get(page.reason, more) if page.reason else more
+
+
+def _allowed_address(url: str) -> str:
+    """What `guard.allow` takes for the server of a URL, as far as the URL tells: an address and a port."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    if host == "localhost":
+        return f"127.0.0.1:{port}"
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return f"ADDRESS:{port}, where ADDRESS is that of {host}"
+    return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"
 
 
 def _says_more(url: str, path: Path) -> str:
