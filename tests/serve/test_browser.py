@@ -94,9 +94,12 @@ def test_search_finds_a_page_and_leads_to_it(opened: Browser, address: str) -> N
         page.get_by_role("searchbox").fill("istanb")
         expect(page.locator(".hit mark").first).to_contain_text("stanb")  # found before anything is sent
         assert page.url.endswith("#/search")
+        typed = page.locator(".hit").first.element_handle()
         page.get_by_role("searchbox").fill("istanbul")
         page.keyboard.press("Enter")
         page.wait_for_url("**/#/search?q=istanbul")
+        assert typed is not None
+        typed.wait_for_element_state("hidden")
         first = page.locator(".hit h3 a").first
         title = first.inner_text()
         assert page.locator(".hit mark").count() > 0
