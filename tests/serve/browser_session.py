@@ -17,8 +17,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import quote
 from urllib.error import HTTPError
+from urllib.parse import quote
 from urllib.request import urlopen
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
