@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from levada.collection.forgetting.run import ForgetReport
     from levada.collection.notifications import NotificationInfo, Notifications
     from levada.collection.site_rules.reports import RuleReport, SiteReport
+    from levada.collection.site_rules.trials import EntryTrial, ReadingTrial, RuleTrial
     from levada.collection.storage.backup import BackupReport
     from levada.collection.storage.named import NamedCollection
     from levada.collection.storage.restore import RestoreReport
@@ -68,6 +69,7 @@ __all__ = [
     "CollectionStats",
     "Diff",
     "Document",
+    "EntryTrial",
     "ExportReport",
     "ExportRow",
     "Forecast",
@@ -81,12 +83,14 @@ __all__ = [
     "Notifications",
     "PageEvent",
     "PageOutcome",
+    "ReadingTrial",
     "Reason",
     "Receipt",
     "Refused",
     "Report",
     "RestoreReport",
     "RuleReport",
+    "RuleTrial",
     "SettingChange",
     "SettingValue",
     "Settings",
@@ -121,6 +125,7 @@ _MODULES = {
     "levada.collection.forgetting.run": ("ForgetReport",),
     "levada.collection.explain": ("Forecast", "Why"),
     "levada.collection.site_rules.reports": ("RuleReport", "SiteReport"),
+    "levada.collection.site_rules.trials": ("EntryTrial", "ReadingTrial", "RuleTrial"),
     "levada.collection.exports": ("ExportReport",),
     "levada.collection.storage.named": ("NamedCollection",),
     "levada.collection.notifications": ("NotificationInfo", "Notifications"),

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from levada.core.records import DiffLine
 from levada.core.subscriptions import Conditions
-from levada.follow.notify.conditions import holds, numbers
+from levada.follow.notify.conditions import holds
+from levada.pages.numbers import prices
 
 URL = "https://shop.example/tea"
 
@@ -45,27 +46,27 @@ URL = "https://shop.example/tea"
     ],
 )
 def test_a_price_is_read_as_shops_write_it(written: str, price: float) -> None:
-    assert list(numbers([f"now {written}!"])) == [price]
+    assert list(prices([f"now {written}!"])) == [price]
 
 
 @pytest.mark.parametrize("written", ["call 555-1299", "in 2024", "5 stars", "KRON 12", "12 TLS", "1,299.00", "x5"])
 def test_a_number_without_a_currency_is_no_price(written: str) -> None:
-    assert list(numbers([written])) == []
+    assert list(prices([written])) == []
 
 
 def test_of_a_range_both_ends_are_prices() -> None:
-    assert list(numbers(["$5-$10", "from 5 € to 1 000 €"])) == [5.0, 10.0, 5.0, 1000.0]
+    assert list(prices(["$5-$10", "from 5 € to 1 000 €"])) == [5.0, 10.0, 5.0, 1000.0]
 
 
 @given(st.text(alphabet="0123456789., '’$€krRs-\u00a0", max_size=2_000))
 @settings(max_examples=100, deadline=2_000)
 def test_whatever_stands_in_a_line_is_read_soon(line: str) -> None:
-    assert all(each >= 0.0 for each in numbers([line]))
+    assert all(each >= 0.0 for each in prices([line]))
 
 
 @pytest.mark.parametrize("row", ["9" * 2_000, "1,23" * 500, "1'234" * 400, "1 234 " * 333, "12,34," * 333])
 def test_rows_of_digits_that_lead_nowhere_do_not_hold_it_up(row: str) -> None:
-    assert list(numbers([row])) == []
+    assert list(prices([row])) == []
 
 
 def line(sign: str, *pieces: tuple[str, bool]) -> DiffLine:

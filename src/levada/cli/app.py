@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from copy import copy
 from importlib import import_module
+from keyword import iskeyword
 from typing import Annotated, Any, Literal, NoReturn
 
 import typer
@@ -83,6 +84,10 @@ COMMANDS = {
         "sites": (
             "sites",
             "Shows each site with its pages, its rule and what that keeps out, and changes the rules.",
+        ),
+        "try": (
+            "run.trial",
+            "Shows what a rule would keep of a page, as it is stored and as it is now, before it is set.",
         ),
         "check": ("run.check", "Visits pages now, whatever their plans say, and shows what changed on them."),
         "serve": ("run.serve", "Serves the dashboard and the API, of one collection or of several."),
@@ -236,7 +241,8 @@ class OnDemandGroup(Family):
 def build_command(name: str) -> Any:
     """One command of the table: the function of its name, or the `family`, in its module.
 
-    A module may name a class of its own for the command in `COMMAND_CLASS`.
+    Where the name is a keyword of Python, its function has an underscore after it. A module may name a class of its
+    own for the command in `COMMAND_CLASS`.
     """
     module = import_module(f"levada.cli.{_MODULES[name]}")
     alone = typer.Typer(rich_markup_mode=MARKUP)
@@ -244,7 +250,8 @@ def build_command(name: str) -> Any:
     if hasattr(module, "family"):
         alone.add_typer(module.family, name=name)
     else:
-        alone.command(name, cls=getattr(module, "COMMAND_CLASS", None))(getattr(module, name))
+        function = getattr(module, f"{name}_" if iskeyword(name) else name)
+        alone.command(name, cls=getattr(module, "COMMAND_CLASS", None))(function)
     commands = typer.main.get_group(alone).commands
     (option, *_) = commands["named"].params
     option.expose_value = False  # the option --data takes note of it

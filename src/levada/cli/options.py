@@ -21,7 +21,7 @@ BESIDE = "LEVADA_BESIDE"  # the process that started a dashboard for itself; the
 
 
 _NAMED = "levada.named"  # in the context of a command: the name that was given with --in
-_MAY_CREATE = ("add", "crawl", "control")
+_MAY_CREATE = ("add", "crawl", "control", "try")
 
 
 def _take_name(context: typer.Context, name: str | None) -> str | None:

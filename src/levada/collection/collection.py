@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from levada.collection.forgetting.run import ForgetReport
     from levada.collection.notifications import Notifications
     from levada.collection.site_rules.reports import RuleReport, SiteReport
+    from levada.collection.site_rules.trials import RuleTrial
     from levada.collection.storage.backup import BackupReport
     from levada.core.configuration.kept import SettingChange
     from levada.core.configuration.layers import SettingValue
@@ -199,6 +200,30 @@ class Collection(CollectionReader):
         from levada.collection.site_rules.changes import removal
 
         return self.change_settings(removal(self.settings, match))
+
+    def try_rule(self, url: str, *, stored: bool = True, live: bool = True, **keys: Sequence[str] | None) -> RuleTrial:
+        """What a rule would keep of a page as it is stored and as it is now, before `set_rule` makes it one.
+
+        `keys` are `select`, `remove`, `ignore` and `trigger`; those not given are as the rules in force have them. The
+        live page is fetched within robots.txt and nothing of it is stored; a URL that is not known works too.
+
+        >>> trial = news.try_rule(start, select=["h1"])
+        >>> trial.live.text == trial.stored.text, trial.changed
+        (True, False)
+        """
+        return self._run(lambda: self.atry_rule(url, stored=stored, live=live, **keys), "atry_rule")
+
+    async def atry_rule(
+        self, url: str, *, stored: bool = True, live: bool = True, **keys: Sequence[str] | None
+    ) -> RuleTrial:
+        """Like `try_rule`, in a running event loop.
+
+        >>> asyncio.run(news.atry_rule(start, select=["h1"], live=False)).rule
+        {'select': ['h1']}
+        """
+        from levada.collection.site_rules.trials import tried
+
+        return await tried(url, keys, self.settings, self._reader(), stored=stored, live=live)
 
     def site_reports(self, *sites: str) -> list[SiteReport]:
         """Each site, or those named: its pages, the rules that hold for it, and what they keep out.

@@ -287,6 +287,7 @@ class ParsedPage(msgspec.Struct, frozen=True, array_like=True):
     published: float | None = None  # found by a page reader
     plugin_failures: tuple[PluginFailure, ...] = ()
     facts: DocumentFacts | None = None  # of a document that is no web page
+    told: bool = True  # False: the rule has triggers, and none of them is met
 
 
 class NewVersion(msgspec.Struct, frozen=True):
@@ -330,6 +331,7 @@ class VisitResult(msgspec.Struct, frozen=True):
     is_original: bool = False  # not committed if another page of the site has the text of its version by now
     near_runs: bytes = b""  # near-duplicate runs of the site from now on; b"": as they are
     hints: tuple[ChangeHint, ...] = ()  # not committed: the next reading of the sitemap repeats them
+    told: bool = True  # False: a new version is stored without an entry in the change log
 
 
 class Document(msgspec.Struct, frozen=True):

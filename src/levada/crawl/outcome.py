@@ -353,6 +353,7 @@ class OutcomeRules:
             version=_version(response, parsed, similarity) if is_new and parsed.content_zstd else None,
             found=tuple(found),
             refused=(*parsed.refused, *refused),
+            told=parsed.told,
         )
 
     def _planned(

@@ -74,6 +74,7 @@ def _read(packed: bytes) -> frozenset[int]:
 NOT_MODIFIED = 304
 _TEXT = 16  # bytes of the digest that stand for the text
 _MARK = 21  # where the mark of the rule begins
+_STATES = _MARK + 8  # where the states of its triggers do
 _SELECTS, _IGNORES, _PENDING = 1, 2, 4  # the first byte of a mark; pending: what is stored was read by another rule
 _BY_NOBODY, _BY_ANSWER, _BY_PAGE = b"\0", b"\1", b"\2"  # the byte after them
 
@@ -88,13 +89,15 @@ def answer_mark(body: bytes) -> bytes:
     return xxh3_128_digest(body)
 
 
-def page_digest(text: bytes, title: str, *, asked: bool, on_page: bool, rule: ReadingRule | None = None) -> bytes:
-    """The digest of the text, who asks for noindex (`asked`: the answer's headers), a checksum of the title, and the
-    mark of the rule by which the page is read."""
+def page_digest(
+    text: bytes, title: str, *, asked: bool, on_page: bool, rule: ReadingRule | None = None, states: bytes = b""
+) -> bytes:
+    """The digest of the text, who asks for noindex (`asked`: the answer's headers), a checksum of the title, the mark
+    of the rule by which the page is read, and the states of its triggers."""
     noindex = _BY_ANSWER if asked else _BY_PAGE if on_page else _BY_NOBODY
     mark = rule_mark(rule)
     text_digest = content_digest(mark + text if mark else text)
-    return text_digest + noindex + crc32(title.encode("utf-8", "replace")).to_bytes(4, "big") + mark
+    return text_digest + noindex + crc32(title.encode("utf-8", "replace")).to_bytes(4, "big") + mark + states
 
 
 @lru_cache(maxsize=1_000)
@@ -110,7 +113,7 @@ def rule_mark(rule: ReadingRule | None) -> bytes:
 
 def is_read_by(digest: bytes | None, rule: ReadingRule | None) -> bool:
     """Whether the last answer was read by this rule, whatever it found."""
-    mark = (digest or b"")[_MARK:]
+    mark = _mark_in(digest)
     return (mark and bytes((mark[0] & ~_PENDING,)) + mark[1:]) == rule_mark(rule)
 
 
@@ -118,7 +121,7 @@ def with_mark_pending(digest: bytes | None, read: bytes) -> bytes:
     """The digest of a stored page on which a new rule found nothing: what it finds there later is no change."""
     if not digest:
         return read
-    mark, new = digest[_MARK:], read[_MARK:]
+    mark, new = _mark_in(digest), _mark_in(read)
     if not new or mark[1:] == new[1:]:
         return digest
     return digest[:_MARK] + bytes((new[0] | _PENDING,)) + new[1:]
@@ -126,7 +129,16 @@ def with_mark_pending(digest: bytes | None, read: bytes) -> bytes:
 
 def is_other_reading(one: bytes | None, other: bytes | None) -> bool:
     """Whether two digests are those of readings by different rules."""
-    return (one or b"")[_MARK:] != (other or b"")[_MARK:]
+    return _mark_in(one) != _mark_in(other)
+
+
+def trigger_states(digest: bytes | None, rule: ReadingRule) -> bytes:
+    """The states of the rule's triggers on the stored page; b"" if it was not read by this rule."""
+    return (digest or b"")[_STATES:] if _mark_in(digest) == rule_mark(rule) else b""
+
+
+def _mark_in(digest: bytes | None) -> bytes:
+    return (digest or b"")[_MARK:_STATES]
 
 
 def shows_part(digest: bytes | None) -> bool:

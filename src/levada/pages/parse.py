@@ -16,7 +16,7 @@ from levada.core.errors import BadUrl
 from levada.core.hashing import content_digest
 from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, DocumentFacts, PageKind, ParsedPage, RawPage, ReadPage
-from levada.pages.change import page_digest
+from levada.pages.change import page_digest, trigger_states
 from levada.pages.charset import UNREAD, Decoded, decode, says_utf8
 from levada.pages.compression import pack_content, unpack_text
 from levada.pages.documents.gathering import PAGE_BREAK, Unreadable, title_or_name
@@ -315,10 +315,13 @@ def _describe(
     compared, title = text if limits.plugins is None else limits.plugins.compared_text(text, page.url), head.title
     if b"\f" in compared:  # where the pages of a document end is no part of what it says
         compared = compared.replace(b"\f", b"\n")
+    told, states = True, b""
     if page.rule is not None:
         rule = compiled_rule(page.rule)
         compared, title = rule.compared_text(compared), rule.compared_title(title)
-    digest = page_digest(compared, title, asked=page.noindex, on_page=head.noindex, rule=page.rule)
+        states = rule.triggers.states(compared)
+        told = rule.triggers.are_met(states, trigger_states(page.known_text, page.rule))
+    digest = page_digest(compared, title, asked=page.noindex, on_page=head.noindex, rule=page.rule, states=states)
     known = digest == page.known_text
     profile = NO_WORDS if known else profile_of(text)  # the stored version has the same
     plain, marked = links.links(), links.marked()
@@ -340,6 +343,7 @@ def _describe(
         noindex=head.noindex or page.noindex,
         nofollow=head.nofollow,
         reason=Reason.NO_MATCH if found_nothing else nothing,
+        told=told,
     )
 
 

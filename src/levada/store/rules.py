@@ -64,7 +64,7 @@ def change_kind(result: VisitResult, was_gone: bool) -> ChangeKind | None:
         return None if was_gone and result.version is None else ChangeKind.GONE
     if was_gone:
         return ChangeKind.BACK
-    if result.version is None or amends(result):
+    if result.version is None or amends(result) or not result.told:
         return None
     return ChangeKind.CHANGED if stored else ChangeKind.NEW
 

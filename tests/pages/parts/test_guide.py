@@ -48,3 +48,11 @@ def test_an_entry_of_ignore_of_the_guide_compares_what_stands_beside_it(ignored:
 
 def test_the_guide_has_rows_for_every_language_and_every_kind_of_noise() -> None:
     assert {len(rows("Select")), len(rows("Remove")), len(rows("Ignore"))} == {12, 3, 6}
+    assert len(rows("Triggers")) == 7
+
+
+@pytest.mark.parametrize(("trigger", "holds"), rows("Triggers"))
+def test_a_trigger_of_the_guide_holds_as_stands_beside_it(trigger: str, holds: str) -> None:
+    line = re.search(r"for the line `(Lamp: .*?)`:$", GUIDE, re.MULTILINE)
+    assert line
+    assert compiled_rule(ReadingRule(trigger=(trigger,))).triggers.hold(line[1]) == (holds == "yes",)

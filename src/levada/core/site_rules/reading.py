@@ -17,7 +17,7 @@ DATES, NUMBERS, ORDER, REPEATS = "dates", "numbers", "order", "repeats"
 IGNORED_KINDS = (DATES, NUMBERS, ORDER, REPEATS)
 """What `ignore` knows by name: dates and times, numbers, the order of lines, and lines that stand there again."""
 PATTERN = "re:"
-WHOLE_TEXTS = frozenset(("select", "remove", "ignore"))
+WHOLE_TEXTS = frozenset(("select", "remove", "ignore", "trigger"))
 """Keys whose texts may have commas: one that is typed is one entry."""
 
 
@@ -45,7 +45,7 @@ _SINGULAR = frozenset(kind.rstrip("s") for kind in IGNORED_KINDS)
 
 def reading_rule(keys: SiteSettings) -> ReadingRule | None:
     """What goes to the parser child; None where nothing is said."""
-    rule = ReadingRule(keys.select or (), keys.remove or (), keys.ignore or ())
+    rule = ReadingRule(keys.select or (), keys.remove or (), keys.ignore or (), keys.trigger or ())
     return rule if rule != _NOTHING else None
 
 

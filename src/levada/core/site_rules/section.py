@@ -15,6 +15,7 @@ from msgspec import Meta
 from levada.core.site_rules.credentials import check_credentials
 from levada.core.site_rules.paths import check_patterns
 from levada.core.site_rules.reading import check_ignored, check_selectors
+from levada.core.site_rules.triggers import check_triggers
 
 _Seconds = Annotated[float, Meta(gt=0, le=1e10)]
 _SecondsOrNone = Annotated[float, Meta(ge=0, le=1e10)]
@@ -58,6 +59,7 @@ class SiteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     select: _Patterns | None = None
     remove: _Patterns | None = None
     ignore: _Patterns | None = None
+    trigger: Annotated[_Texts, Meta(max_length=50)] | None = None
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "match", tidy_match(self.match))
@@ -77,6 +79,7 @@ class SiteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         check_selectors("select", self.select or ())
         check_selectors("remove", self.remove or ())
         check_ignored(self.ignore or ())
+        check_triggers(self.trigger or ())
 
     def _check_extent(self) -> None:
         check_patterns("include", self.include)

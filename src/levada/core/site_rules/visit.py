@@ -24,6 +24,7 @@ class ReadingRule(msgspec.Struct, frozen=True, array_like=True):
     select: tuple[str, ...] = ()  # selectors of what counts; none: the main text
     remove: tuple[str, ...] = ()  # selectors of what does not
     ignore: tuple[str, ...] = ()  # what of the text does not count when it is compared
+    trigger: tuple[str, ...] = ()  # what must happen for a change to be told; none: any change
 
 
 class VisitRule(msgspec.Struct, frozen=True, array_like=True):

@@ -6,6 +6,7 @@ linear in the text (`levada.core.patterns`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from levada.core.patterns import compiled
@@ -83,6 +84,21 @@ class Ignoring:
         for work in self._lines:
             text = b"\n".join(work(text.split(b"\n")))
         return text
+
+    def pieces(self, text: bytes) -> list[bytes]:
+        """What of a text is ignored: what the patterns find, and the lines that change places or go."""
+        found = [match.group() for pattern in self._patterns for match in pattern.finditer(text)]
+        lines = text.split(b"\n")
+        for work in self._lines:
+            kept = work(lines)
+            gone = list((Counter(lines) - Counter(kept)).elements())
+            found += gone or [one for one, other in zip(lines, kept, strict=True) if one != other]
+        return [piece for piece in found if piece.strip()]
+
+
+def ignored_pieces(entry: str, text: bytes) -> list[str]:
+    """What one entry of `ignore` leaves out of a text."""
+    return [piece.decode("utf-8", "replace") for piece in Ignoring((entry,)).pieces(text)]
 
 
 def _lines_with(texts: Sequence[str]) -> str:

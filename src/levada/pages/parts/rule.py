@@ -16,6 +16,7 @@ from levada.core.selectors import Language, compiled_jsonpath, language_of
 from levada.core.site_rules.visit import ReadingRule
 from levada.pages.parts.elements import remove_elements, selected_text
 from levada.pages.parts.ignoring import Ignoring
+from levada.pages.parts.triggers import Triggers
 
 
 class Selected(NamedTuple):
@@ -30,6 +31,7 @@ class CompiledRule:
         self._select = list(map(language_of, rule.select))
         self._remove = list(map(language_of, rule.remove))
         self.ignoring = Ignoring(rule.ignore) if rule.ignore else None
+        self.triggers = Triggers(rule.trigger)
         self.selects_elements = _any_for_html(self._select)
         self.removes_elements = _any_for_html(self._remove)
         self.selects_data = _any_for_data(self._select)

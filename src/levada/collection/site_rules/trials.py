@@ -1,0 +1,380 @@
+"""Trials of rules: what a rule would keep of the stored and of the live page, before it is set.
+
+The live page is asked for as a check would ask for it: through the address guard, by robots.txt and with the headers
+and credentials of its site's rule. Nothing of it is stored. Both pages are read in a parser child with limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+
+import msgspec
+
+from levada.collection.addresses import spellings
+from levada.collection.checking import must_be_askable
+from levada.collection.components import make_fetcher, make_parser
+from levada.collection.diff import Hunk, changes_between
+from levada.core.clock import SystemClock
+from levada.core.durations import duration
+from levada.core.errors import BadUrl, LevadaError, ParserDied, Refused, UsageError
+from levada.core.protocols import Clock, Fetcher, Parser, Sites
+from levada.core.reasons import Reason
+from levada.core.records import ParsedPage, RawPage, Response, SiteRecord
+from levada.core.selectors import Language, language_of
+from levada.core.settings import Settings
+from levada.core.site_rules.extent import path_of
+from levada.core.site_rules.reading import reading_rule
+from levada.core.site_rules.rules import SiteRules
+from levada.core.site_rules.section import SiteSettings
+from levada.core.site_rules.visit import ReadingRule
+from levada.core.words import paragraphs
+from levada.crawl.executor import StoreExecutor
+from levada.crawl.robots import RobotsCache
+from levada.crawl.sites import SiteCache
+from levada.crawl.visits import request_for
+from levada.pages.compression import unpack_text
+from levada.pages.documents.recognition import JSON, document_kind
+from levada.pages.parse import Form, form_of
+from levada.pages.parts.ignoring import ignored_pieces
+from levada.pages.parts.rule import compiled_rule
+from levada.pages.robots import RobotsRules
+from levada.pages.urls import canonical, scheme_of, site_of
+from levada.store.reading import OpenedCollection
+
+READING_KEYS = ReadingRule.__struct_fields__
+"""The keys of a rule that a trial is about."""
+
+_REDIRECTS = (301, 302, 303, 307, 308)
+_MOST_REDIRECTS = 5
+_LONGEST_WAIT = 30.0  # seconds between robots.txt and the page; a site that asks for more is not asked
+_MOST_LOOKED_AT = 20  # entries of a key that are looked at one by one
+_MOST_EXAMPLES = 5
+_CONTEXT = 3
+
+
+class EntryTrial(msgspec.Struct, frozen=True):
+    """One entry of a rule on one page: what it finds there.
+
+    >>> trial = news.try_rule(start, select=["h1"], live=False)
+    >>> trial.stored.entries[0].key, trial.stored.entries[0].entry
+    ('select', 'h1')
+    """
+
+    key: str  # select, remove, ignore or trigger
+    entry: str
+    found: int  # lines that are kept, removed or ignored; of a trigger: 1 if it holds
+    examples: tuple[str, ...] = ()
+    note: str = ""  # why it finds nothing, if that is known
+
+
+class ReadingTrial(msgspec.Struct, frozen=True):
+    """What a rule keeps of one page.
+
+    >>> reading = news.try_rule(start, select=["h1"], live=False).stored
+    >>> reading.version, reading.reason
+    (1, None)
+    """
+
+    url: str  # where a redirect led, if there was one
+    at: float  # when it was fetched
+    version: int  # of the stored page; 0: the live one
+    title: str
+    text: str  # what would be stored
+    compared: str  # what of it would be compared
+    reason: Reason | None  # why nothing would be stored
+    entries: tuple[EntryTrial, ...]
+
+
+class RuleTrial(msgspec.Struct, frozen=True):
+    """What a rule would keep of a page, as it is stored and as it is now; `why_...` says what is missing.
+
+    >>> trial = news.try_rule(start, select=["h1"], live=False)
+    >>> trial.stored.text != "", trial.live, trial.changed
+    (True, None, None)
+    """
+
+    url: str
+    match: str  # of the rule that would be for this page alone, and what is below it
+    rule: dict[str, list[str]]  # what was tried: what was given, and the rules in force for the rest
+    stored: ReadingTrial | None
+    live: ReadingTrial | None
+    why_not_stored: str
+    why_not_live: str
+    hunks: tuple[Hunk, ...]  # from the stored to the live text
+    changed: bool | None  # whether the live page would be a new version; None: there is nothing to compare
+    told: bool | None  # whether that would be told: always if the rule has no triggers
+
+
+class LivePage(msgspec.Struct, frozen=True):
+    """A page as it was just fetched."""
+
+    url: str
+    at: float
+    body: bytes
+    content_type: str
+
+
+async def tried(
+    url: str,
+    given: Mapping[str, Sequence[str] | None],
+    settings: Settings,
+    reader: OpenedCollection | None,
+    *,
+    stored: bool = True,
+    live: bool = True,
+    page: LivePage | None = None,
+) -> RuleTrial:
+    """Try a rule; keys that are None are as the rules in force have them. `page` is a live page that is known."""
+    address = _address(reader, url)
+    rule = tried_rule(address, given, settings)
+    why_not_stored, why_not_live = "it was not asked for", "it was not asked for"
+    kept, kept_at = None, (0, 0.0)
+    if stored:
+        kept, kept_at, why_not_stored = _stored(reader, address)
+    if live and page is None:
+        try:
+            page, why_not_live = await live_page(address, settings, reader), ""
+        except LevadaError as error:
+            why_not_live = str(error)
+    if kept is None and page is None:
+        raise Refused(f"there is nothing to try it on: the live page: {why_not_live}; a stored one: {why_not_stored}")
+    parser = make_parser(settings)
+    try:
+        before = after = None
+        if kept is not None:
+            before = await _read(parser, kept, rule, *kept_at)
+        if page is not None:
+            raw = RawPage(page.url, page.body, page.content_type)
+            after = await _read(parser, raw, rule, 0, page.at)
+    finally:
+        await parser.close()
+    hunks, changed, told = _compared(before, after, rule)
+    return RuleTrial(
+        url=address,
+        match=match_of(address),
+        rule={key: list(value) for key, value in zip(READING_KEYS, _values(rule), strict=True) if value},
+        stored=before,
+        live=after,
+        why_not_stored="" if before else why_not_stored,
+        why_not_live="" if after else why_not_live,
+        hunks=hunks,
+        changed=changed,
+        told=told,
+    )
+
+
+def tried_rule(url: str, given: Mapping[str, Sequence[str] | None], settings: Settings) -> ReadingRule:
+    """The rule that a trial is about; `UsageError` says what is wrong with it."""
+    if wrong := next((key for key in given if key not in READING_KEYS), None):
+        raise UsageError(f"a trial has no key {wrong!r}: {', '.join(READING_KEYS)}")
+    keys = {key: tuple(value) for key, value in given.items() if value is not None}
+    try:
+        checked = msgspec.convert({"match": "*", **keys}, SiteSettings, strict=True)
+    except msgspec.ValidationError as error:
+        raise UsageError(str(error).partition(" - at `$")[0]) from None
+    in_force = SiteRules(settings.site).visit_rule(url).reading or ReadingRule()
+    own = reading_rule(checked) or ReadingRule()
+    return msgspec.structs.replace(in_force, **{key: getattr(own, key) for key in keys})
+
+
+def match_of(url: str) -> str:
+    """The match of a rule for this page, and what is below it; of a front page, for the whole site.
+
+    >>> match_of("https://shop.example/lamp?colour=red")
+    'shop.example/lamp'
+    """
+    path = path_of(url).partition("?")[0]
+    return site_of(url) + (path if path != "/" else "")
+
+
+def _values(rule: ReadingRule) -> tuple[tuple[str, ...], ...]:
+    return cast("tuple[tuple[str, ...], ...]", msgspec.structs.astuple(rule))
+
+
+def _address(reader: OpenedCollection | None, url: str) -> str:
+    """The address at which the page is known, or would be."""
+    found = spellings(url)
+    known = (page for each in found if reader is not None and (page := reader.store.page(each)))
+    return next((page.url for page in known), found[0])
+
+
+def _stored(reader: OpenedCollection | None, url: str) -> tuple[RawPage | None, tuple[int, float], str]:
+    """The newest stored version, its number and time, and why there is none."""
+    if reader is None:
+        return None, (0, 0.0), "there is no collection here"
+    document = reader.store.document(url)
+    if document is None:
+        page = reader.store.page(url)
+        if page is None:
+            return None, (0, 0.0), f"it is not known in {reader.folder.path}"
+        because = f" ({page.reason})" if page.reason else ""
+        return None, (0, 0.0), f"nothing is stored of it: it is {page.state}{because}"
+    kind = next((value for name, value in document.headers if name.lower() == "content-type"), "")
+    return RawPage(url, document.body, kind), (document.version, document.fetched_at), ""
+
+
+# The live page
+
+
+class _KnownSites(Sites):
+    """The sites of a collection, or none; what a trial learns of them is not kept."""
+
+    def __init__(self, reader: OpenedCollection | None) -> None:
+        self._reader = reader
+
+    def site(self, site: str) -> SiteRecord | None:
+        return None if self._reader is None else self._reader.store.site(site)
+
+    def save(self, record: SiteRecord) -> None:
+        pass
+
+    def sites(self) -> Iterator[SiteRecord]:
+        return iter(())
+
+
+async def live_page(url: str, settings: Settings, reader: OpenedCollection | None) -> LivePage:
+    """The page as it is now; `Refused` says why it cannot be had."""
+    clock: Clock = SystemClock() if reader is None else reader.clock
+    fetcher, executor = make_fetcher(settings), StoreExecutor()
+    try:
+        sites = SiteCache(_KnownSites(reader), executor, settings.politeness)
+        return await _LiveFetch(settings, reader, fetcher, sites, clock).page(url)
+    finally:
+        executor.close()
+        await fetcher.close()
+
+
+async def _no_news(origin: str, rules: RobotsRules) -> None:
+    """Nobody is told of what a robots.txt says."""
+
+
+class _LiveFetch:
+    def __init__(
+        self, settings: Settings, reader: OpenedCollection | None, fetcher: Fetcher, sites: SiteCache, clock: Clock
+    ) -> None:
+        self._reader = reader
+        self._fetcher = fetcher
+        self._clock = clock
+        self._delay = settings.politeness.delay
+        self._rules = SiteRules(settings.site)
+        self._robots = RobotsCache(fetcher, sites, clock, settings.politeness, _no_news, lambda: self._rules)
+
+    async def page(self, url: str) -> LivePage:
+        asked: set[str] = set()  # sites that had a request
+        for _ in range(1 + _MOST_REDIRECTS):
+            response = await self._answer(url, asked)
+            location = response.header("location")
+            if response.status not in _REDIRECTS or not location:
+                return self._content(url, response)
+            try:
+                url = canonical(location, url)
+            except BadUrl as error:
+                raise Refused(f"it redirects to an address that cannot be read: {error}") from None
+            if scheme_of(url) not in ("http", "https"):
+                raise Refused(f"it redirects to {url[:200]}, which is not http")
+        raise Refused(f"it redirects more than {_MOST_REDIRECTS} times")
+
+    async def _answer(self, url: str, asked: set[str]) -> Response:
+        if self._reader is not None:
+            must_be_askable(self._reader, url)
+        site = site_of(url)
+        verdict = await self._robots.verdict(url)
+        if verdict.reason is not None:
+            raise Refused(_said(verdict.reason, f"robots.txt of {site}"))
+        if verdict.asked or site in asked:
+            await self._wait(site, verdict.delay)
+        asked.add(site)
+        return await self._fetcher.fetch(request_for(url, self._rules.visit_rule(url).request))
+
+    async def _wait(self, site: str, delay: float | None) -> None:
+        seconds = max(self._delay, delay or 0.0)
+        if seconds > _LONGEST_WAIT:
+            raise Refused(f"{site} asks for {duration(seconds)} between two requests: 'levada check' waits so long")
+        await self._clock.sleep(seconds)
+
+    def _content(self, url: str, response: Response) -> LivePage:
+        if response.reason is not None:
+            raise Refused(_said(response.reason, response.detail))
+        if not 200 <= response.status < 300:
+            raise Refused(f"the site answers with status {response.status}")
+        return LivePage(url, self._clock.now(), response.body, response.header("content-type") or "")
+
+
+def _said(reason: Reason, detail: str) -> str:
+    if reason is Reason.ROBOTS:
+        return f"{detail} does not allow it"
+    return f"it cannot be fetched ({reason}){': ' if detail else ''}{detail}"
+
+
+# Reading
+
+
+async def _read(parser: Parser, raw: RawPage, rule: ReadingRule, version: int, at: float) -> ReadingTrial:
+    parsed = await _parsed(parser, raw, rule)
+    text, compiled = _text_of(parsed), compiled_rule(rule)
+    compared = compiled.compared_text(text)
+    holding = compiled.triggers.hold(compared.decode("utf-8", "replace"))
+    entries = [
+        *[await _found(parser, raw, "select", each, rule.remove) for each in rule.select[:_MOST_LOOKED_AT]],
+        *[await _found(parser, raw, "remove", each) for each in rule.remove[:_MOST_LOOKED_AT]],
+        *[_entry("ignore", each, ignored_pieces(each, text)) for each in rule.ignore[:_MOST_LOOKED_AT]],
+        *[EntryTrial("trigger", each, int(holds)) for each, holds in zip(rule.trigger, holding, strict=True)],
+    ]
+    return ReadingTrial(
+        url=raw.url,
+        at=at,
+        version=version,
+        title=parsed.title,
+        text=text.decode("utf-8", "replace"),
+        compared=compared.decode("utf-8", "replace"),
+        reason=parsed.reason,
+        entries=tuple(entries),
+    )
+
+
+async def _parsed(parser: Parser, raw: RawPage, rule: ReadingRule) -> ParsedPage:
+    try:
+        return await parser.parse(msgspec.structs.replace(raw, rule=rule if rule != ReadingRule() else None))
+    except ParserDied as death:
+        return ParsedPage(raw.kind, reason=Reason(death.cause))
+
+
+def _text_of(parsed: ParsedPage) -> bytes:
+    """The text that would be stored, without the ends of a document's pages."""
+    return unpack_text(parsed.content_zstd).replace(b"\f", b"\n") if parsed.content_zstd else b""
+
+
+async def _found(parser: Parser, raw: RawPage, key: str, selector: str, removed: tuple[str, ...] = ()) -> EntryTrial:
+    """What one selector finds, after others removed something."""
+    language, _ = language_of(selector)
+    if (language is Language.JSONPATH) is not _is_json(raw):
+        kind = "JSON" if _is_json(raw) else "no JSON"
+        return EntryTrial(key, selector, 0, note=f"a {language.value} says nothing about this page: it is {kind}")
+    parsed = await _parsed(parser, raw, ReadingRule((selector,), removed))
+    note = "" if parsed.reason in (None, Reason.NO_MATCH) else str(parsed.reason)
+    return _entry(key, selector, _text_of(parsed).decode("utf-8", "replace").split("\n"), note)
+
+
+def _is_json(raw: RawPage) -> bool:
+    return form_of(raw) is Form.DOCUMENT and document_kind(raw) == JSON
+
+
+def _entry(key: str, entry: str, lines: Sequence[str], note: str = "") -> EntryTrial:
+    there = [each for each in lines if each.strip()]
+    return EntryTrial(key, entry, len(there), tuple(dict.fromkeys(there))[:_MOST_EXAMPLES], note)
+
+
+def _compared(
+    before: ReadingTrial | None, after: ReadingTrial | None, rule: ReadingRule
+) -> tuple[tuple[Hunk, ...], bool | None, bool | None]:
+    """The difference from the stored to the live text, whether it makes a version, and whether that is told."""
+    if before is None or after is None or before.reason is not None:
+        return (), None, None
+    if after.reason is not None:
+        return (), False, False
+    hunks = changes_between(paragraphs(before.text), paragraphs(after.text), _CONTEXT)
+    changed = before.compared != after.compared
+    triggers = compiled_rule(rule).triggers
+    states = [triggers.states(each.compared.encode("utf-8", "replace")) for each in (after, before)]
+    return tuple(hunks), changed, changed and triggers.are_met(*states)
