@@ -173,3 +173,36 @@ def test_a_page_that_a_rule_keeps_from_being_read_in_time_is_tried_again() -> No
         for _ in range(4):
             again(world, LAMP)
         assert world.page(LAMP).state is state
+
+
+def test_only_what_meets_a_trigger_is_told_and_every_version_is_stored() -> None:
+    prices = [120, 110, 99, 95, 130, 98]
+    world = World(
+        {LAMP: [product("Lamp", price) for price in prices]}, SETTINGS + RULE + 'trigger = ["price below 100"]\n'
+    )
+    world.crawl(LAMP)
+    for _ in prices[1:]:
+        again(world)
+    assert outcomes(world, LAMP) == [Outcome.FIRST, *[Outcome.CHANGED] * 5]
+    assert world.page(LAMP).version == len(prices)
+    assert [(each.what.value, each.version) for each in world.store.change_log(0, 10)] == [
+        ("changed", 3),
+        ("changed", 6),
+    ]
+
+
+def test_a_page_that_is_gone_is_told_whatever_the_triggers_wait_for() -> None:
+    world = World({LAMP: [product("Lamp", 120), status(404)]}, SETTINGS + RULE + 'trigger = ["price below 100"]\n')
+    world.crawl(LAMP)
+    again(world)
+    assert [each.what.value for each in world.store.change_log(0, 10)] == ["gone"]
+
+
+def test_a_trigger_outlives_visits_on_which_nothing_is_found() -> None:
+    answers = [product("Lamp", 99), page("Closed for the holidays"), product("Lamp", 98), product("Lamp", 120)]
+    rule = RULE + 'select = [".price"]\ntrigger = ["price below 100"]\n'
+    world = World({LAMP: [*answers, product("Lamp", 97)]}, SETTINGS + rule)
+    world.crawl(LAMP)
+    for _ in range(4):
+        again(world)
+    assert [(each.what.value, each.version) for each in world.store.change_log(0, 10)] == [("new", 1), ("changed", 4)]

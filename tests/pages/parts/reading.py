@@ -10,8 +10,11 @@ from levada.pages.parse import parse_page
 __all__ = ["read", "shown"]
 
 
-def read(body: bytes | str, kind: str = "text/html", rule: ReadingRule | None = None) -> ParsedPage:
-    return parse_page(RawPage("http://a.test/page", body.encode() if isinstance(body, str) else body, kind, rule=rule))
+def read(
+    body: bytes | str, kind: str = "text/html", rule: ReadingRule | None = None, known: bytes | None = None
+) -> ParsedPage:
+    encoded = body.encode() if isinstance(body, str) else body
+    return parse_page(RawPage("http://a.test/page", encoded, kind, known_text=known, rule=rule))
 
 
 def shown(body: bytes | str, kind: str = "text/html", rule: ReadingRule | None = None) -> str:

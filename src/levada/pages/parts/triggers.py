@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from levada.core.patterns import compiled
 from levada.core.site_rules.triggers import NumberTrigger, TextTrigger, parsed_trigger
-from levada.pages.folding import fold
+from levada.pages.folding import words
 from levada.pages.numbers import numbers, prices
 
 Statement = Callable[[str], bool]
@@ -60,11 +60,16 @@ def _pattern(written: str) -> Statement:
     return lambda text: search(text.encode("utf-8", "replace")) is not None
 
 
-def _phrase(words: str) -> Statement:
-    wanted = f" {fold(words)} "
+def _phrase(text: str) -> Statement:
+    wanted = _in_a_row(text)
     if wanted.isspace():  # signs that no search knows as letters
-        return lambda text: words in text
-    return lambda text: any(wanted in f" {fold(line)} " for line in text.split("\n"))
+        return lambda text_of_page: text in text_of_page
+    return lambda text_of_page: any(wanted in _in_a_row(line) for line in text_of_page.split("\n"))
+
+
+def _in_a_row(line: str) -> str:
+    """The words of a line, a space before and after each."""
+    return f" {' '.join(words(line))} "
 
 
 def _number_statement(trigger: NumberTrigger) -> Statement:

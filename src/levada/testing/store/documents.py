@@ -242,6 +242,24 @@ class ChangeLogContract(StoreSuite):
         visit(store, 200.0, failed)
         assert len(store.change_log(0, 10)) == 1
 
+    def test_a_version_that_is_not_told_is_stored_and_followed_but_not_logged(self, store: Store) -> None:
+        visited(store, "http://a/", "a", "one", 0.0)
+        visit(store, 60.0, changed, "two", told=False)
+        visit(store, 120.0, changed, "three")
+        assert [each.version for each in store.versions("http://a/")] == [3, 2, 1]
+        assert [(each.what, each.version) for each in store.change_log(0, 10)] == [
+            (ChangeKind.NEW, 1),
+            (ChangeKind.CHANGED, 3),
+        ]
+
+    def test_a_version_that_is_not_told_is_what_followers_read(self, store: Store) -> None:
+        visited(store, "http://a/", "a", "one", 0.0)
+        seen = store.changes(0, 10)[-1].seq
+        visit(store, 60.0, changed, "two", told=False)
+        (change,) = store.changes(seen, 10)
+        assert change.document is not None
+        assert change.document.text == "two"
+
     def test_a_page_that_goes_and_comes_back_says_so(self, store: Store) -> None:
         visited(store, "http://a/", "a", "one", 0.0)
         for at in (100.0, 200.0):
