@@ -35,6 +35,7 @@ from levada.serve.responses import error_answer, json_answer, refusal_answer, ta
 from levada.serve.settings import SETTINGS
 from levada.serve.status import LIVE_PATHS, WATCHING, live_line, live_routes, status_of
 from levada.serve.streaming import EventStreams
+from levada.serve.trials import TRYING
 from levada.serve.view import View
 
 _KINDS = {
@@ -112,6 +113,7 @@ OPERATIONS = [
     *LOADS,
     *CHANGES,
     *CONTROLLING,
+    *TRYING,
     *FORGETTING,
     *SETTINGS,
     *HOOKING,

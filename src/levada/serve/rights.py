@@ -46,6 +46,7 @@ NEEDS: dict[str, Right] = {
     "POST /api/v1/seeds": _CONTROL,
     "DELETE /api/v1/sites": _CONTROL,
     "POST /api/v1/check": _CONTROL,
+    "POST /api/v1/try": _CONTROL,
     "POST /api/v1/pause": _CONTROL,
     "POST /api/v1/resume": _CONTROL,
     "PUT /api/v1/budget": _CONTROL,

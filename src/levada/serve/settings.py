@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ import msgspec
 
 from levada.collection.commands import change_settings, commanded_budget
 from levada.core.configuration.following import takes_effect_at_once
+from levada.core.configuration.kept import SettingChange
 from levada.core.configuration.layers import SettingValue
 from levada.core.errors import UsageError
 from levada.core.site_rules.credentials import reads_machine
@@ -80,5 +82,9 @@ def _change(view: View, ask: SettingsAsk) -> ChangedSettingsAnswer:
     if closed := [key for key, value in ask.values.items() if _is_closed(key, value)]:
         raise UsageError(f"{closed[0]} does not change over the API: use 'levada settings set' on the machine")
     changes = change_settings(view.folder, ask.values, "the API")
-    facts = [facts_of(SettingChangeFacts, each, at_once=takes_effect_at_once(each.key)) for each in changes]
-    return ChangedSettingsAnswer(facts, view.live() is not None)
+    return ChangedSettingsAnswer(changed_facts(changes), view.live() is not None)
+
+
+def changed_facts(changes: Sequence[SettingChange]) -> list[SettingChangeFacts]:
+    """Changes of settings as the API shows them."""
+    return [facts_of(SettingChangeFacts, each, at_once=takes_effect_at_once(each.key)) for each in changes]

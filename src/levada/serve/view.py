@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from levada.accounts.accounts import Accounts
 from levada.bulk.loads import LoadWatch
+from levada.collection.site_rules.trials import RecentPages
 from levada.collection.view import CollectionView
 from levada.collection.warm_map import MAPS, maps_of
 from levada.serve.lab_runs import Laboratory
@@ -34,6 +35,7 @@ class View(CollectionView):
         self.served: Mapping[str, View] = {"/": self}  # every collection of the server, by its path
         self.loads = LoadWatch((maps_of(self.folder), MAPS), self.clock)
         self.laboratory = laboratory or Laboratory(path / "lab")
+        self.live_pages = RecentPages(self.clock)
         self._asking: dict[str, Lock] = {}
         self._remembered: dict[str, tuple[float, Any]] = {}
 

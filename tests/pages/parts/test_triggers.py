@@ -109,6 +109,6 @@ def test_triggers_look_at_what_is_compared() -> None:
     ],
 )
 def test_what_is_no_trigger_is_refused_in_one_sentence(written: str, said: str) -> None:
-    with pytest.raises(ValueError, match="^[^\n]+$") as refused:
+    with pytest.raises(ValueError, match=r"^[^\n]+$") as refused:
         parsed_trigger(written)
     assert said in str(refused.value)

@@ -11,7 +11,7 @@ import typer
 from levada.cli.given import given_settings
 from levada.cli.options import DataOption, JsonOption, print_json
 from levada.cli.terminal import printer
-from levada.core.durations import iso, moment
+from levada.core.durations import moment
 from levada.core.errors import UsageError
 from levada.core.words import line, paragraphs, plural, shortened
 
@@ -82,19 +82,18 @@ def try_(
     if save and not keys:
         raise UsageError("--save keeps what is given: add --select, --remove, --ignore or --trigger")
     trial = _tried(data, url, keys, stored=stored, live=live)
-    finds = any(each is not None and each.reason is None for each in (trial.live, trial.stored))
-    changes = _saved(data, match or trial.match, keys) if save and finds else []
+    changes = _saved(data, match or trial.match, keys) if save and trial.finds else []
     if json:
-        print_json({**_facts(trial), **({"saved": changes} if save else {})})
+        print_json({**trial.facts(), **({"saved": changes} if save else {})})
     else:
         _show(printer(), trial)
         for each in changes:
             print(f"saved: {each}")
-        if save and not finds:
+        if save and not trial.finds:
             print("not saved, because it finds nothing")
         elif save and not changes:
             print("nothing changed: the rule says so already")
-    if not finds:
+    if not trial.finds:
         raise typer.Exit(1)
 
 
@@ -126,28 +125,6 @@ def _saved(data: Path, match: str, keys: dict[str, list[str]]) -> list[SettingCh
     settings = None if DataFolder(data).exists() else _settings_here()
     with levada.open(data, settings) as collection:
         return collection.set_rule(match, **keys)
-
-
-def _facts(trial: RuleTrial) -> dict[str, Any]:
-    return {
-        "url": trial.url,
-        "match": trial.match,
-        "rule": trial.rule,
-        "stored": _reading_facts(trial.stored),
-        "live": _reading_facts(trial.live),
-        "why_not_stored": trial.why_not_stored,
-        "why_not_live": trial.why_not_live,
-        "changed": trial.changed,
-        "told": trial.told,
-        "hunks": trial.hunks,
-    }
-
-
-def _reading_facts(reading: ReadingTrial | None) -> dict[str, Any] | None:
-    if reading is None:
-        return None
-    names = ("url", "version", "title", "text", "compared", "reason", "entries")
-    return {"fetched_at": iso(reading.at), **{name: getattr(reading, name) for name in names}}
 
 
 def _show(out: Console, trial: RuleTrial) -> None:

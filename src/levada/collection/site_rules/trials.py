@@ -6,8 +6,10 @@ and credentials of its site's rule. Nothing of it is stored. Both pages are read
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from collections import OrderedDict, defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from threading import Lock
+from typing import Any, cast
 
 import msgspec
 
@@ -16,7 +18,7 @@ from levada.collection.checking import must_be_askable
 from levada.collection.components import make_fetcher, make_parser
 from levada.collection.diff import Hunk, changes_between
 from levada.core.clock import SystemClock
-from levada.core.durations import duration
+from levada.core.durations import duration, iso
 from levada.core.errors import BadUrl, LevadaError, ParserDied, Refused, UsageError
 from levada.core.protocols import Clock, Fetcher, Parser, Sites
 from levada.core.reasons import Reason
@@ -27,7 +29,7 @@ from levada.core.site_rules.extent import path_of
 from levada.core.site_rules.reading import reading_rule
 from levada.core.site_rules.rules import SiteRules
 from levada.core.site_rules.section import SiteSettings
-from levada.core.site_rules.visit import ReadingRule
+from levada.core.site_rules.visit import ReadingRule, RequestRule
 from levada.core.words import paragraphs
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.robots import RobotsCache
@@ -105,6 +107,23 @@ class RuleTrial(msgspec.Struct, frozen=True):
     changed: bool | None  # whether the live page would be a new version; None: there is nothing to compare
     told: bool | None  # whether that would be told: always if the rule has no triggers
 
+    @property
+    def finds(self) -> bool:
+        """Whether the rule keeps something of one of the pages."""
+        return any(each is not None and each.reason is None for each in (self.stored, self.live))
+
+    def facts(self) -> dict[str, Any]:
+        """The same for programs: the keys of `levada try --json`."""
+        readings = {"stored": _reading_facts(self.stored), "live": _reading_facts(self.live)}
+        return msgspec.structs.asdict(self) | readings
+
+
+def _reading_facts(reading: ReadingTrial | None) -> dict[str, Any] | None:
+    if reading is None:
+        return None
+    facts = msgspec.structs.asdict(reading)
+    return {"fetched_at": iso(facts.pop("at")), **facts}
+
 
 class LivePage(msgspec.Struct, frozen=True):
     """A page as it was just fetched."""
@@ -115,6 +134,9 @@ class LivePage(msgspec.Struct, frozen=True):
     content_type: str
 
 
+FetchLive = Callable[[str, Settings, OpenedCollection | None], Awaitable[LivePage]]
+
+
 async def tried(
     url: str,
     given: Mapping[str, Sequence[str] | None],
@@ -123,18 +145,18 @@ async def tried(
     *,
     stored: bool = True,
     live: bool = True,
-    page: LivePage | None = None,
+    fetch: FetchLive | None = None,
 ) -> RuleTrial:
-    """Try a rule; keys that are None are as the rules in force have them. `page` is a live page that is known."""
+    """Try a rule; keys that are None are as the rules in force have them. `fetch` replaces `live_page`."""
     address = _address(reader, url)
     rule = tried_rule(address, given, settings)
     why_not_stored, why_not_live = "it was not asked for", "it was not asked for"
-    kept, kept_at = None, (0, 0.0)
+    page, kept, kept_at = None, None, (0, 0.0)
     if stored:
         kept, kept_at, why_not_stored = _stored(reader, address)
-    if live and page is None:
+    if live:
         try:
-            page, why_not_live = await live_page(address, settings, reader), ""
+            page = await (fetch or live_page)(address, settings, reader)
         except LevadaError as error:
             why_not_live = str(error)
     if kept is None and page is None:
@@ -243,6 +265,43 @@ async def live_page(url: str, settings: Settings, reader: OpenedCollection | Non
     finally:
         executor.close()
         await fetcher.close()
+
+
+class RecentPages:
+    """Live pages that were fetched lately, so that a rule that is being typed asks no site for each letter.
+
+    Between two requests to a site there is its delay. Threads may share it.
+    """
+
+    def __init__(self, clock: Clock, seconds: float = 60.0, most: int = 20) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._most = most
+        self._pages: OrderedDict[tuple[str, RequestRule | None], tuple[float, LivePage]] = OrderedDict()
+        self._asked: dict[str, float] = {}  # when a site was asked last
+        self._locks: defaultdict[str, Lock] = defaultdict(Lock)
+
+    def fetch(self, *, anew: bool) -> FetchLive:
+        """Fetches a page, or has it still; `anew` fetches it in any case."""
+
+        async def fetched(url: str, settings: Settings, reader: OpenedCollection | None) -> LivePage:
+            key, site = (url, SiteRules(settings.site).visit_rule(url).request), site_of(url)
+            with self._locks[site]:
+                at, page = self._pages.get(key, (0.0, None))
+                if page is None or anew or self._clock.monotonic() > at + self._seconds:
+                    next_at = self._asked.get(site, float("-inf")) + settings.politeness.delay
+                    await self._clock.sleep(max(0.0, next_at - self._clock.monotonic()))
+                    try:
+                        page = await live_page(url, settings, reader)
+                    finally:
+                        self._asked[site] = self._clock.monotonic()
+                    self._pages[key] = self._asked[site], page
+                    self._pages.move_to_end(key)
+                    if len(self._pages) > self._most:
+                        self._pages.popitem(last=False)
+            return page
+
+        return fetched
 
 
 async def _no_news(origin: str, rules: RobotsRules) -> None:
