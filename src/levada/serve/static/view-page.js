@@ -3,9 +3,11 @@
 import { ask, order, query } from "./api.js";
 import { bars, legend, visits } from "./charts.js";
 import { forgetButton } from "./forget.js";
+import { hunk } from "./hunks.js";
 import { lacks, needs } from "./me.js";
 import { often } from "./often.js";
 import { ago, card, el, moment, note, number, percent, show, span, table, trouble, wide } from "./dom.js";
+import { watchPanel } from "./watch.js";
 
 const OFTEN = 5000, SOON = 500;
 
@@ -27,7 +29,7 @@ export async function open(place, { query: typed }) {
     if (newest !== page.version) await versions(url, changes, Number(typed.get("after")));
     newest = page.version;
   };
-  show(place, about, changes);
+  show(place, about, changes, watchPanel(url));
   return often(place, look, OFTEN);
 }
 
@@ -131,23 +133,3 @@ async function compare(url, versions, before, after, compared) {
     show(compared, trouble(error));
   }
 }
-
-function hunk(told) {
-  const rows = [];
-  for (let at = 0; at < told.lines.length;) {
-    if (told.lines[at].sign === " ") {
-      rows.push(el("div", {}, pieces(told.lines[at])), el("div", { class: "same-right" }, pieces(told.lines[at])));
-      at += 1;
-      continue;
-    }
-    const gone = [], come = [];
-    while (told.lines[at]?.sign === "-") gone.push(told.lines[at++]);
-    while (told.lines[at]?.sign === "+") come.push(told.lines[at++]);
-    for (let row = 0; row < Math.max(gone.length, come.length); row += 1) {
-      rows.push(el("div", { class: gone[row] ? "del" : "" }, gone[row] ? pieces(gone[row]) : ""), el("div", { class: come[row] ? "add" : "" }, come[row] ? pieces(come[row]) : ""));
-    }
-  }
-  return el("div", { class: "diff hunk" }, el("div", { class: "pair" }, rows));
-}
-
-const pieces = (line) => line.pieces.map(([text, differs]) => (differs ? el("b", {}, text) : text));
