@@ -49,7 +49,8 @@ def test_a_new_collection_begins_with_its_first_address(tmp_path: Path, monkeypa
     answer = add("https://example.org/p", "--depth", "0", "--data", tmp_path / "new", "--json")
     told = json.loads(answer.out)
     assert (told["added"], told["crawling"], told["notes"]) == (1, False, [])
-    assert told["rules"] == [{"match": "example.org", "keys": {"depth": 0}, "sites": 1, "note": ""}]
+    (rule,) = told["rules"]
+    assert (rule["match"], rule["keys"], rule["sites"], rule["note"]) == ("example.org", {"depth": 0}, 1, "")
 
 
 def test_every_site_is_shown_with_its_rule_and_what_that_keeps_out(here: Path) -> None:

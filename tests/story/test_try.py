@@ -206,3 +206,19 @@ def test_what_is_wrong_is_said_in_one_sentence(shop: Shop, here: Path, words: tu
     done = run(here, "try", shop.lamp, *words)
     assert said in one_line(done, 2)
     assert shop.asked == []
+
+
+def test_sites_says_on_how_many_pages_a_rule_finds_nothing(shop: Shop, crawled: Path) -> None:
+    front = f"http://{shop.name}/"
+    shop.pages["/"] = "text/html", "<title>Shop</title><p>All that we have, and more of it.</p><a href=/lamp>Lamp</a>"
+    assert run(crawled, "sites", "set", shop.name, 'select=[".price"]').returncode == 0
+    assert "finds nothing" not in run(crawled, "sites").stdout  # nothing was read by it yet
+    assert run(crawled, "check", front, shop.lamp).returncode == 0
+    told = run(crawled, "sites").stdout.splitlines()[-1]
+    assert told == (
+        f"select of the rule of {shop.name} finds nothing on 1 of 2 pages, such as {front}: "
+        f"'levada try {front}' shows what is there"
+    )
+    with levada.open(crawled / "levada-data", create=False) as collection:
+        (rule,) = collection.rules()
+    assert (rule.selected_on, rule.no_match, rule.no_match_example) == (2, 1, front)

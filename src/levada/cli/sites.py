@@ -103,6 +103,14 @@ def _print_rules(rules: Sequence[RuleReport]) -> None:
             printer().print(
                 Text(f"the rule of {line(rule.match)} {rule.note}: {line(rule_words(rule.keys))}", "yellow")
             )
+        if rule.no_match:
+            printer().print(Text(_no_match_words(rule), "yellow"))
+
+
+def _no_match_words(rule: RuleReport) -> str:
+    where = f"{rule.no_match:,} of {plural(rule.selected_on, 'page')}, such as {line(rule.no_match_example)}"
+    hint = f"'levada try {line(rule.no_match_example)}' shows what is there"
+    return f"select of the rule of {line(rule.match)} finds nothing on {where}: {hint}"
 
 
 def rule_words(keys: Mapping[str, Any]) -> str:

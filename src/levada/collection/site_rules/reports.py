@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from levada.core.configuration.values import masked
 from levada.core.reasons import Reason
-from levada.core.records import SiteRecord
+from levada.core.records import PageKind, PageRecord, PlanSelection, SiteRecord
 from levada.core.site_rules.rules import SiteRules, fits_site
 from levada.core.site_rules.section import SiteSettings
+from levada.pages.change import is_read_by
 from levada.store.reading import OpenedCollection
+
+_MOST_COUNTED = 20_000  # pages of a site
+_AT_ONCE = 1_000
 
 
 class RuleReport(msgspec.Struct, frozen=True):
@@ -27,6 +31,9 @@ class RuleReport(msgspec.Struct, frozen=True):
     keys: dict[str, Any]
     sites: int  # known ones that it matches
     note: str = ""  # that it matches nothing
+    selected_on: int = 0  # pages whose last visit read them by its `select`
+    no_match: int = 0  # pages among these on which that finds nothing
+    no_match_example: str = ""  # one of them
 
 
 class SiteReport(msgspec.Struct, frozen=True):
@@ -50,12 +57,60 @@ def rule_reports(collection: OpenedCollection) -> list[RuleReport]:
     """The rules of the collection, by what they match."""
     tables = collection.settings.site
     sites = [record.site for record in collection.store.sites()] if tables else []
-    return [_rule_report(table, sites) for table in sorted(tables, key=lambda table: table.match)]
+    found = _selected(collection, sites)
+    none = SelectCounts()
+    return [_rule_report(table, sites, found.get(table.match, none)) for table in sorted(tables, key=_match)]
 
 
-def _rule_report(table: SiteSettings, sites: Sequence[str]) -> RuleReport:
+def _match(table: SiteSettings) -> str:
+    return table.match
+
+
+def _rule_report(table: SiteSettings, sites: Sequence[str], selected: SelectCounts) -> RuleReport:
     known = sum(fits_site(table.match, site) for site in sites)
-    return RuleReport(table.match, keys_of(table), known, "" if known else "matches no site that is known")
+    return RuleReport(
+        match=table.match,
+        keys=keys_of(table),
+        sites=known,
+        note="" if known else "matches no site that is known",
+        selected_on=selected.read,
+        no_match=selected.no_match,
+        no_match_example=selected.example,
+    )
+
+
+class SelectCounts(msgspec.Struct):
+    """What the visits say of one table's `select`."""
+
+    read: int = 0
+    no_match: int = 0
+    example: str = ""
+
+
+def _selected(collection: OpenedCollection, sites: Sequence[str]) -> dict[str, SelectCounts]:
+    """By the match of each table with `select`: its pages, as far as they were visited since it was set."""
+    tables = [table for table in collection.settings.site if table.select]
+    rules, counts = SiteRules(collection.settings.site), dict[str, SelectCounts]()
+    for site in (site for site in sites if any(fits_site(table.match, site) for table in tables)):
+        for page in _visited(collection, site):
+            rule = rules.rule_for(page.url)
+            match = rule.sources.get("select")
+            if match is None or page.kind is not PageKind.PAGE or not is_read_by(page.text_digest, rule.visit.reading):
+                continue
+            found = counts.setdefault(match, SelectCounts())
+            found.read += 1
+            if page.reason is Reason.NO_MATCH:
+                found.no_match += 1
+                found.example = found.example or page.url
+    return counts
+
+
+def _visited(collection: OpenedCollection, site: str) -> Iterator[PageRecord]:
+    """The visited pages of a site, or the first of very many."""
+    selection, after, count = PlanSelection(site), 0, 0
+    while count < _MOST_COUNTED and (pages := collection.store.planned(selection, after, _AT_ONCE)):
+        after, count = pages[-1].id, count + len(pages)
+        yield from pages
 
 
 def keys_of(rule: SiteSettings | None) -> dict[str, Any]:
