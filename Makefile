@@ -42,6 +42,7 @@ check: $(VENV)/dev.done
 bench: $(VENV)/bench.done
 	$(BIN)/python benchmarks/frontier.py
 	$(BIN)/python benchmarks/duplicates.py
+	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/crawl.py
 	$(BIN)/python benchmarks/schedule.py
 	$(BIN)/python benchmarks/grouping.py
