@@ -1,11 +1,11 @@
 """How many versions are made of noise, and how many changes are missed?
 
-Twelve kinds of pages with dates, counters, tokens and rotating advertisements are visited 200 times each; the content
-of each changes at twelve of these visits (`levada.lab.noise`). `false` are versions without a change, `missed` changes
-without a version. `defaults` is Levada without a rule, `dates` with `ignore = ["dates"]` for every page, `rule` with
-the rule that a user would write. `changedetection` is the text that changedetection.io compares by default: inscriptis
-over the whole page, without white space (JSON: sorted). It is reproduced with the package inscriptis; no other part of
-that program runs.
+Seventeen kinds of pages with dates, counters, tokens and rotating advertisements are visited 200 times each; the
+content of each changes at twelve of these visits (`levada.lab.noise`). `false` are versions without a change, `missed`
+changes without a version. `defaults` is Levada without a rule, `dates` with `ignore = ["dates"]` for every page, `rule`
+with the rule that a user would write. `changedetection` is the text that changedetection.io compares by default:
+inscriptis over the whole page, without white space (JSON: sorted). It is reproduced with the package inscriptis; no
+other part of that program runs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Noisy pages: pages that are new at every visit and have changed at few of them.
 
-Twelve kinds of pages, each with the noise that such pages carry: dates and times, counters, tokens, rotating
-advertisements, lists in another order. Their content changes at visits that are known, so every version that a reader
-makes of them is either right or false. Each kind has the rule that a user would write for it.
+Each kind carries the noise that such pages carry: dates and times, counters, tokens, rotating advertisements, lists in
+another order; some have one kind of noise alone. Their content changes at visits that are known, so every version that
+a reader makes of them is either right or false. Each kind has the rule that a user would write for it.
 """
 
 from __future__ import annotations
@@ -118,6 +118,16 @@ def _blog(noise: Noise, version: int) -> str:
     return _page(noise, "Diary", f"<article><h1>Diary</h1>{_prose('diary', version)}</article>")
 
 
+def _with_one(noise_of: Callable[[Noise], str]) -> Callable[[Noise, int], str]:
+    """A text with one kind of noise in its midst, and none beside it."""
+
+    def render(noise: Noise, version: int) -> str:
+        text = f"<h1>Letter</h1>{_prose('letter', version, 3)}{noise_of(noise)}{_prose('answer', 0, 3)}"
+        return f"<!doctype html><html><head><title>Letter</title></head><body><main>{text}</main></body></html>"
+
+    return render
+
+
 def _article(noise: Noise, version: int) -> str:
     meta = f'<p class="meta">Updated {noise.date()} · {noise.ago()} · {noise.count(900, 90_000)} views</p>'
     ad = f'<div class="ad">Advertisement: {noise.slogan()}</div>'
@@ -209,6 +219,11 @@ def _rule(select: tuple[str, ...] = (), remove: tuple[str, ...] = (), ignore: tu
 
 _KINDS = {
     "still": _Kind(_rule(), _still),
+    "date": _Kind(_rule(ignore=("dates",)), _with_one(lambda noise: f"<p>Updated {noise.date()}</p>")),
+    "age": _Kind(_rule(ignore=("dates",)), _with_one(lambda noise: f"<p>Written {noise.ago()}</p>")),
+    "counter": _Kind(_rule(ignore=("views",)), _with_one(lambda noise: f"<p>{noise.count(900, 90_000)} views</p>")),
+    "token": _Kind(_rule(ignore=("Session",)), _with_one(lambda noise: f"<p>Session {noise.token()}</p>")),
+    "banner": _Kind(_rule(remove=(".ad",)), _with_one(lambda noise: f'<div class="ad">{noise.slogan()}</div>')),
     "blog": _Kind(_rule(select=("article",)), _blog),
     "article": _Kind(
         _rule(remove=(".ad", "aside", "header", "footer"), ignore=("dates", r"re:[\d,]+ views")), _article
