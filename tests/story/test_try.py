@@ -28,13 +28,13 @@ class Shop:
     def __init__(self) -> None:
         self.pages: dict[str, tuple[str, str]] = {}
         self.moved: dict[str, str] = {}
-        self.asked: list[str] = []
+        self.requests: list[tuple[str, dict[str, str]]] = []
         self.write()
         shop = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                shop.asked.append(self.path)
+                shop.requests.append((self.path, dict(self.headers)))
                 if location := shop.moved.get(self.path):
                     self.send_response(302)
                     self.send_header("Location", location)
@@ -53,6 +53,11 @@ class Shop:
         self.name = f"127.0.0.1:{self._server.server_port}"
         self.lamp = f"http://{self.name}/lamp"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    @property
+    def asked(self) -> list[str]:
+        """The paths, in order."""
+        return [path for path, _ in self.requests]
 
     def write(self, **changed: str) -> None:
         self.pages["/lamp"] = "text/html", LAMP.format(**AT_FIRST | changed)
@@ -222,3 +227,28 @@ def test_sites_says_on_how_many_pages_a_rule_finds_nothing(shop: Shop, crawled: 
     with levada.open(crawled / "levada-data", create=False) as collection:
         (rule,) = collection.rules()
     assert (rule.selected_on, rule.no_match, rule.no_match_example) == (2, 1, front)
+
+
+def test_the_headers_of_a_rule_go_with_the_live_page_and_not_to_another_site(shop: Shop, here: Path) -> None:
+    other = Shop()
+    try:
+        shop.moved["/away"] = other.lamp
+        settings = here / "levada.toml"
+        settings.write_text(
+            f'[guard]\nallow = ["{shop.name}", "{other.name}"]\n[politeness]\ndelay = 0.0\n'
+            f'[[site]]\nmatch = "{shop.name}"\nheaders = {{ X-Reader = "levada" }}\n'
+        )
+        tried(here, f"http://{shop.name}/away")
+    finally:
+        other.close()
+    assert [headers.get("X-Reader") for _, headers in (*shop.requests, *other.requests)] == ["levada"] * 2 + [None] * 2
+
+
+def test_a_page_that_kills_the_parser_ends_the_trial_with_its_reason(shop: Shop, here: Path) -> None:
+    (here / "levada.toml").write_text(f'[guard]\nallow = ["{shop.name}"]\n[parse]\ncpu_seconds = 0.5\n')
+    shop.pages["/large"] = "text/html", "<p>" + "<b>x</b>" * 10_000
+    endless = "xpath://*[count(//*[count(//*[count(//b) > 0]) > 0]) > 0]"
+    done = run(here, "try", f"http://{shop.name}/large", "--select", endless, "--remove", ".ad", "--json")
+    told = json.loads(done.stdout)["live"]
+    assert (done.returncode, told["reason"]) == (1, "parse-seconds")
+    assert [each["note"] for each in told["entries"]] == ["not looked at (parse-seconds)"] * 2

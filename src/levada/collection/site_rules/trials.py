@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from threading import Lock
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -35,6 +35,7 @@ from levada.crawl.executor import StoreExecutor
 from levada.crawl.robots import RobotsCache
 from levada.crawl.sites import SiteCache
 from levada.crawl.visits import request_for
+from levada.pages.change import text_part, trigger_states
 from levada.pages.compression import unpack_text
 from levada.pages.documents.recognition import JSON, document_kind
 from levada.pages.parse import Form, form_of
@@ -44,7 +45,7 @@ from levada.pages.robots import RobotsRules
 from levada.pages.urls import canonical, scheme_of, site_of
 from levada.store.reading import OpenedCollection
 
-READING_KEYS = ReadingRule.__struct_fields__
+READING_KEYS = ("select", "remove", "ignore", "trigger")
 """The keys of a rule that a trial is about."""
 
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -165,19 +166,19 @@ async def tried(
     try:
         before = after = None
         if kept is not None:
-            before = await _read(parser, kept, rule, *kept_at)
+            before = await _Reading(parser, kept, rule).trial(*kept_at)
         if page is not None:
             raw = RawPage(page.url, page.body, page.content_type)
-            after = await _read(parser, raw, rule, 0, page.at)
+            after = await _Reading(parser, raw, rule).trial(0, page.at)
     finally:
         await parser.close()
     hunks, changed, told = _compared(before, after, rule)
     return RuleTrial(
         url=address,
         match=match_of(address),
-        rule={key: list(value) for key, value in zip(READING_KEYS, _values(rule), strict=True) if value},
-        stored=before,
-        live=after,
+        rule={key: list(entries) for key in READING_KEYS if (entries := getattr(rule, key))},
+        stored=before and before.shown,
+        live=after and after.shown,
         why_not_stored="" if before else why_not_stored,
         why_not_live="" if after else why_not_live,
         hunks=hunks,
@@ -208,10 +209,6 @@ def match_of(url: str) -> str:
     """
     path = path_of(url).partition("?")[0]
     return site_of(url) + (path if path != "/" else "")
-
-
-def _values(rule: ReadingRule) -> tuple[tuple[str, ...], ...]:
-    return cast("tuple[tuple[str, ...], ...]", msgspec.structs.astuple(rule))
 
 
 def _address(reader: OpenedCollection | None, url: str) -> str:
@@ -369,54 +366,68 @@ def _said(reason: Reason, detail: str) -> str:
 # Reading
 
 
-async def _read(parser: Parser, raw: RawPage, rule: ReadingRule, version: int, at: float) -> ReadingTrial:
-    parsed = await _parsed(parser, raw, rule)
-    text, compiled = _text_of(parsed), compiled_rule(rule)
-    compared = compiled.compared_text(text)
-    holding = compiled.triggers.hold(compared.decode("utf-8", "replace"))
-    entries = [
-        *[await _found(parser, raw, "select", each, rule.remove) for each in rule.select[:_MOST_LOOKED_AT]],
-        *[await _found(parser, raw, "remove", each) for each in rule.remove[:_MOST_LOOKED_AT]],
-        *[_entry("ignore", each, ignored_pieces(each, text)) for each in rule.ignore[:_MOST_LOOKED_AT]],
-        *[EntryTrial("trigger", each, int(holds)) for each, holds in zip(rule.trigger, holding, strict=True)],
-    ]
-    return ReadingTrial(
-        url=raw.url,
-        at=at,
-        version=version,
-        title=parsed.title,
-        text=text.decode("utf-8", "replace"),
-        compared=compared.decode("utf-8", "replace"),
-        reason=parsed.reason,
-        entries=tuple(entries),
-    )
+class _Reading:
+    """One page, read by the rule and then by each of its entries."""
+
+    def __init__(self, parser: Parser, raw: RawPage, rule: ReadingRule) -> None:
+        self._parser = parser
+        self._raw = raw
+        self._rule = rule
+        self._is_json = form_of(raw) is Form.DOCUMENT and document_kind(raw) == JSON
+        self._killed: Reason | None = None  # why the parser died of this page: then no more is looked at
+
+    async def trial(self, version: int, at: float) -> _Read:
+        parsed = await self._parsed(self._rule)
+        text, rule, compiled = _text_of(parsed), self._rule, compiled_rule(self._rule)
+        compared = compiled.compared_text(text).decode("utf-8", "replace")
+        holding = compiled.triggers.hold(compared)
+        entries = [
+            *[await self._found("select", each, rule.remove) for each in rule.select[:_MOST_LOOKED_AT]],
+            *[await self._found("remove", each) for each in rule.remove[:_MOST_LOOKED_AT]],
+            *[_entry("ignore", each, ignored_pieces(each, text)) for each in rule.ignore[:_MOST_LOOKED_AT]],
+            *[EntryTrial("trigger", each, int(holds)) for each, holds in zip(rule.trigger, holding, strict=True)],
+        ]
+        shown = ReadingTrial(
+            url=self._raw.url,
+            at=at,
+            version=version,
+            title=parsed.title,
+            text=text.decode("utf-8", "replace"),
+            compared=compared,
+            reason=parsed.reason,
+            entries=tuple(entries),
+        )
+        return _Read(shown, parsed.text_digest)
+
+    async def _found(self, key: str, selector: str, removed: tuple[str, ...] = ()) -> EntryTrial:
+        """What one selector finds, after others removed something."""
+        language, _ = language_of(selector)
+        if (language is Language.JSONPATH) is not self._is_json:
+            kind = "JSON" if self._is_json else "no JSON"
+            return EntryTrial(key, selector, 0, note=f"a {language.value} says nothing about this page: it is {kind}")
+        if self._killed is not None:
+            return EntryTrial(key, selector, 0, note=f"not looked at ({self._killed})")
+        parsed = await self._parsed(ReadingRule((selector,), removed))
+        note = "" if parsed.reason in (None, Reason.NO_MATCH) else str(parsed.reason)
+        return _entry(key, selector, _text_of(parsed).decode("utf-8", "replace").split("\n"), note)
+
+    async def _parsed(self, rule: ReadingRule) -> ParsedPage:
+        page = msgspec.structs.replace(self._raw, rule=rule if rule != ReadingRule() else None)
+        try:
+            return await self._parser.parse(page)
+        except ParserDied as death:
+            self._killed = Reason(death.cause)
+            return ParsedPage(page.kind, reason=self._killed)
 
 
-async def _parsed(parser: Parser, raw: RawPage, rule: ReadingRule) -> ParsedPage:
-    try:
-        return await parser.parse(msgspec.structs.replace(raw, rule=rule if rule != ReadingRule() else None))
-    except ParserDied as death:
-        return ParsedPage(raw.kind, reason=Reason(death.cause))
+class _Read(NamedTuple):
+    shown: ReadingTrial
+    digest: bytes  # by which a visit compares
 
 
 def _text_of(parsed: ParsedPage) -> bytes:
     """The text that would be stored, without the ends of a document's pages."""
     return unpack_text(parsed.content_zstd).replace(b"\f", b"\n") if parsed.content_zstd else b""
-
-
-async def _found(parser: Parser, raw: RawPage, key: str, selector: str, removed: tuple[str, ...] = ()) -> EntryTrial:
-    """What one selector finds, after others removed something."""
-    language, _ = language_of(selector)
-    if (language is Language.JSONPATH) is not _is_json(raw):
-        kind = "JSON" if _is_json(raw) else "no JSON"
-        return EntryTrial(key, selector, 0, note=f"a {language.value} says nothing about this page: it is {kind}")
-    parsed = await _parsed(parser, raw, ReadingRule((selector,), removed))
-    note = "" if parsed.reason in (None, Reason.NO_MATCH) else str(parsed.reason)
-    return _entry(key, selector, _text_of(parsed).decode("utf-8", "replace").split("\n"), note)
-
-
-def _is_json(raw: RawPage) -> bool:
-    return form_of(raw) is Form.DOCUMENT and document_kind(raw) == JSON
 
 
 def _entry(key: str, entry: str, lines: Sequence[str], note: str = "") -> EntryTrial:
@@ -425,15 +436,14 @@ def _entry(key: str, entry: str, lines: Sequence[str], note: str = "") -> EntryT
 
 
 def _compared(
-    before: ReadingTrial | None, after: ReadingTrial | None, rule: ReadingRule
+    before: _Read | None, after: _Read | None, rule: ReadingRule
 ) -> tuple[tuple[Hunk, ...], bool | None, bool | None]:
     """The difference from the stored to the live text, whether it makes a version, and whether that is told."""
-    if before is None or after is None or before.reason is not None:
+    if before is None or after is None or before.shown.reason is not None:
         return (), None, None
-    if after.reason is not None:
+    if after.shown.reason is not None:
         return (), False, False
-    hunks = changes_between(paragraphs(before.text), paragraphs(after.text), _CONTEXT)
-    changed = before.compared != after.compared
-    triggers = compiled_rule(rule).triggers
-    states = [triggers.states(each.compared.encode("utf-8", "replace")) for each in (after, before)]
-    return tuple(hunks), changed, changed and triggers.are_met(*states)
+    hunks = changes_between(paragraphs(before.shown.text), paragraphs(after.shown.text), _CONTEXT)
+    changed = text_part(before.digest) != text_part(after.digest)
+    states = [trigger_states(each.digest, rule) for each in (after, before)]
+    return tuple(hunks), changed, changed and compiled_rule(rule).triggers.are_met(*states)

@@ -45,7 +45,7 @@ _SINGULAR = frozenset(kind.rstrip("s") for kind in IGNORED_KINDS)
 
 def reading_rule(keys: SiteSettings) -> ReadingRule | None:
     """What goes to the parser child; None where nothing is said."""
-    rule = ReadingRule(keys.select or (), keys.remove or (), keys.ignore or (), keys.trigger or ())
+    rule = ReadingRule(keys.select or (), keys.remove or (), keys.ignore or (), trigger=keys.trigger or ())
     return rule if rule != _NOTHING else None
 
 
