@@ -17,6 +17,7 @@ from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, FoundUrl, PageRecord, Request, Response, VisitResult
 from levada.core.reports import Report
 from levada.core.settings import Settings, parse_settings
+from levada.core.site_rules.pace import SitePaces
 from levada.crawl.commits import CrawlPorts, LiveSettings
 from levada.crawl.engine import Crawl
 from levada.crawl.executor import StoreExecutor
@@ -136,7 +137,7 @@ class World:
         self.clock = ManualClock(START)
         self.settings: Settings = parse_settings(settings, "the test")
         delay = self.settings.politeness.delay
-        self.store = store or MemoryStore(limits=limits or StoreLimits(delay=delay, max_pages_per_site=10_000))
+        self.store = store or MemoryStore(limits=limits or StoreLimits(delay=delay, paces=SitePaces.of(self.settings)))
         self.web = TimedFetcher(self.clock, seconds)
         self.commits: list[VisitResult] = []
         self._staff = stage_pools

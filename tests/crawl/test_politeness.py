@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from levada.core.records import DiscoveredBy, Lease, PageKind, PageRecord, PageState
+from levada.core.site_rules.pace import SitePaces
 from levada.crawl.politeness import BudgetPacer, PolitenessQueue
 
 EVER = float("inf")
@@ -68,7 +69,7 @@ durations = st.lists(st.floats(0.0, 20.0), min_size=1, max_size=5)
 def test_a_site_is_asked_no_more_often_and_no_more_at_once_than_is_polite(
     line: list[str], seconds: list[float], delay: float, at_once: int
 ) -> None:
-    politeness_queue = PolitenessQueue(delay, at_once)
+    politeness_queue = PolitenessQueue(SitePaces(delay=delay), at_once)
     for number, site in enumerate(line):
         politeness_queue.put(lease(number, site))
     driver = Driver(politeness_queue)
@@ -81,7 +82,7 @@ def test_a_site_is_asked_no_more_often_and_no_more_at_once_than_is_polite(
 
 @given(lines, durations, st.integers(1, 500), st.integers(1, 500))
 def test_budgets_hold_over_any_window(line: list[str], seconds: list[float], per_hour: int, per_site: int) -> None:
-    politeness_queue = PolitenessQueue(0.0, 10, per_hour=per_hour, per_site_per_hour=per_site)
+    politeness_queue = PolitenessQueue(SitePaces(per_hour=per_site), 10, per_hour=per_hour)
     for number, site in enumerate(line):
         politeness_queue.put(lease(number, site))
     driver = Driver(politeness_queue)
@@ -115,7 +116,7 @@ steps = st.lists(
 @given(steps)
 @settings(max_examples=300)
 def test_every_page_comes_out_exactly_once_whatever_happens(plan: list[tuple[str, str, float]]) -> None:
-    politeness_queue = PolitenessQueue(1.0, 2, per_hour=3600, most_idle=1)
+    politeness_queue = PolitenessQueue(SitePaces(delay=1.0), 2, per_hour=3600, most_idle=1)
     now, number = 0.0, 0
     out: list[int] = []
     under_way: list[Lease] = []
@@ -146,7 +147,7 @@ def test_every_page_comes_out_exactly_once_whatever_happens(plan: list[tuple[str
 
 
 def test_a_site_that_was_held_is_asked_again_only_afterwards() -> None:
-    politeness_queue = PolitenessQueue(1.0, 1)
+    politeness_queue = PolitenessQueue(SitePaces(delay=1.0), 1)
     politeness_queue.put(lease(1, "a"))
     politeness_queue.put(lease(2, "b"))
     assert [each.page.id for each in politeness_queue.hold("a", 100.0)] == [1]
@@ -157,7 +158,7 @@ def test_a_site_that_was_held_is_asked_again_only_afterwards() -> None:
 
 
 def test_a_page_that_is_postponed_is_the_next_of_its_site_after_the_delay() -> None:
-    politeness_queue = PolitenessQueue(2.0, 2)
+    politeness_queue = PolitenessQueue(SitePaces(delay=2.0), 2)
     for number in (1, 2):
         politeness_queue.put(lease(number, "a"))
     first = politeness_queue.take(0.0)
@@ -171,7 +172,7 @@ def test_a_page_that_is_postponed_is_the_next_of_its_site_after_the_delay() -> N
 
 
 def test_pages_whose_lease_ended_while_they_waited_are_not_asked_for() -> None:
-    politeness_queue = PolitenessQueue(10.0, 1)
+    politeness_queue = PolitenessQueue(SitePaces(delay=10.0), 1)
     for number in range(5):
         politeness_queue.put(lease(number, "a", expires_at=15.0))
     politeness_queue.put(lease(9, "b", expires_at=15.0))
@@ -182,7 +183,7 @@ def test_pages_whose_lease_ended_while_they_waited_are_not_asked_for() -> None:
 
 
 def test_a_site_that_asks_for_less_than_our_own_delay_gets_our_own() -> None:
-    politeness_queue = PolitenessQueue(5.0, 1)
+    politeness_queue = PolitenessQueue(SitePaces(delay=5.0), 1)
     politeness_queue.set_delay("a", 1.0)
     politeness_queue.put(lease(1, "a"))
     politeness_queue.put(lease(2, "a"))
@@ -192,7 +193,7 @@ def test_a_site_that_asks_for_less_than_our_own_delay_gets_our_own() -> None:
 
 
 def test_sites_that_are_idle_are_forgotten() -> None:
-    politeness_queue = PolitenessQueue(1.0, 1, most_idle=10)
+    politeness_queue = PolitenessQueue(SitePaces(delay=1.0), 1, most_idle=10)
     driver = Driver(politeness_queue)
     for number in range(1000):
         politeness_queue.put(lease(number, f"site{number}"))

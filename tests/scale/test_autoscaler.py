@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from levada.core.errors import StoreError, UsageError
 from levada.core.reports import Round
 from levada.core.settings import StagesSettings, convert_settings, parse_settings
+from levada.core.site_rules.pace import SitePaces
 from levada.crawl.politeness import PolitenessQueue
 from levada.scale.autoscaler import Autoscaler, Stage, stage_rule
 from levada.scale.pools import FetchSlots, InProcess
@@ -284,7 +285,7 @@ def test_there_is_always_a_slot_and_never_more_than_the_settings_allow() -> None
 def test_what_waits_for_a_slot_is_what_would_start_if_there_were_one(
     sites: list[int], at_once: int, delay: float, per_hour: int
 ) -> None:
-    politeness_queue = PolitenessQueue(delay, at_once, per_hour=per_hour)
+    politeness_queue = PolitenessQueue(SitePaces(delay=delay), at_once, per_hour=per_hour)
     for number, site in enumerate(sites):
         politeness_queue.put(lease(number, f"{site}.test"))
     expected = politeness_queue.startable(100.0)

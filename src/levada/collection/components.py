@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from levada.core.errors import PluginError, SettingsError
 from levada.core.plugins import is_builtin, load
+from levada.core.site_rules.pace import widest_revisit
 from levada.store.base import Capability, Store, WithLimits
 from levada.store.opening import store_limits
 
@@ -29,7 +30,7 @@ _PANEL = 2_000  # pages whose beliefs are kept in memory
 def make_policy(settings: Settings) -> RevisitPolicy:
     from levada.freshness import ContainedPolicy, PageEstimates, Rule, RuleRevisit, Scale
 
-    revisit, budget = settings.revisit, settings.budget
+    revisit, budget = widest_revisit(settings), settings.budget
     floor = max(1.0, revisit.floor)
     scale = Scale.between(floor, max(revisit.ceiling, 2 * floor))
     estimates = PageEstimates(scale, _importance(revisit.importance), _PANEL)
@@ -245,4 +246,4 @@ def _of_fetcher(settings: Settings) -> tuple[object, ...]:
 
 
 def _of_policy(settings: Settings) -> tuple[object, ...]:
-    return settings.revisit, replace(settings.budget, per_hour=0), settings.politeness.delay
+    return widest_revisit(settings), replace(settings.budget, per_hour=0), settings.politeness.delay

@@ -19,6 +19,8 @@ from levada.core.folder import DataFolder, writing
 from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, FoundUrl, PageRecord, PageState
 from levada.core.settings import DAY, GuardSettings, RevisitSettings, Settings
+from levada.core.site_rules.pace import widest_revisit
+from levada.core.site_rules.section import SiteSettings, planning_tables
 from levada.core.words import command_for, shortened
 from levada.crawl.rescheduling import Rescheduling
 from levada.pages.urls import seed_address, site_of
@@ -72,6 +74,7 @@ class _PlannedBy(msgspec.Struct, frozen=True):
 
     revisit: RevisitSettings
     guard: GuardSettings
+    site: tuple[SiteSettings, ...] = ()  # the rules of sites, as far as they concern plans
     reads_pdf: bool = False  # not a setting: whether the extra is installed
 
 
@@ -91,7 +94,7 @@ def planned_by(folder: DataFolder, settings: Settings) -> Settings:
     """These settings with those by which the visits are planned; a folder of an earlier version: with the kept ones."""
     try:
         planned = msgspec.json.decode(folder.planned.read_bytes(), type=_PlannedBy)
-        return replace(settings, revisit=planned.revisit, guard=planned.guard)
+        return replace(settings, revisit=planned.revisit, guard=planned.guard, site=planned.site)
     except (OSError, msgspec.MsgspecError):
         pass
     try:
@@ -105,7 +108,9 @@ def keep_planned_by(folder: DataFolder, settings: Settings) -> None:
 
     A change of settings whose rescheduling was not finished is not noted, so the next crawl does it.
     """
-    content = msgspec.json.format(msgspec.json.encode(_PlannedBy(settings.revisit, settings.guard, _reads_pdf())))
+    content = msgspec.json.format(
+        msgspec.json.encode(_PlannedBy(settings.revisit, settings.guard, planning_tables(settings.site), _reads_pdf()))
+    )
     with suppress(OSError):
         if folder.planned.read_bytes() == content:
             return
@@ -136,7 +141,14 @@ def forget_demo(folder: DataFolder) -> None:
 def limit_waits(store: Store, settings: Settings, now: float) -> None:
     """What a clock that was ahead has planned, or a ceiling that was higher, is due now."""
     revisit, rest = settings.revisit, settings.politeness.max_backoff
-    longest = max(revisit.ceiling, revisit.max_retry, rest, DAY, store_limits(settings).delay)
+    longest = max(
+        widest_revisit(settings).ceiling,
+        8 * DAY if any(each.hours for each in settings.site) else 0.0,
+        revisit.max_retry,
+        rest,
+        DAY,
+        store_limits(settings).delay,
+    )
     sites = store.limit_waits(now, now + _SPREAD * longest)
     if sites:
         of = "1 site" if sites == 1 else f"{sites:,} sites"

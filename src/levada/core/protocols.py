@@ -337,7 +337,7 @@ class RevisitPolicy(Protocol):
         ...
 
     def limit_site(self, site: str, per_second: float) -> None:
-        """Set the most visits per second that the site allows."""
+        """Set the most visits per second that the site can have; infinity: no limit."""
         ...
 
     def set_budget(self, per_hour: float) -> None:

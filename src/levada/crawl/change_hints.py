@@ -9,7 +9,7 @@ visited once more. Then all pages are planned again, in small slices.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import inf
@@ -47,13 +47,13 @@ def signals_of(page: PageRecord, response: Response, at: float) -> Signals:
     return signals
 
 
-def hints_of(parsed: ParsedPage, now: float) -> tuple[ChangeHint, ...]:
+def hints_of(parsed: ParsedPage, now: float, tidied: Callable[[str], str] = lambda url: url) -> tuple[ChangeHint, ...]:
     """The dates that a sitemap or a feed states for its pages."""
     source = _SIGNAL_SOURCE.get(parsed.kind)
     if source is None:
         return ()
     return tuple(
-        ChangeHint(link.url, link.lastmod, source)
+        ChangeHint(tidied(link.url), link.lastmod, source)
         for link in parsed.marked
         if link.lastmod is not None and 0.0 < link.lastmod <= now + _CLOCKS_DIFFER
     )
@@ -65,6 +65,7 @@ class ChangeHintStep(msgspec.Struct, frozen=True):
     hints: ChangeHints
     policy: RevisitPolicy
     executor: StoreExecutor
+    floor: Callable[[PageRecord], float] = lambda page: 0.0  # seconds between two visits of a page, by its rule
 
     async def __call__(self, hints: Sequence[ChangeHint]) -> int:
         """Take the hints; returns how many of the pages are stored in an older version."""
@@ -73,14 +74,20 @@ class ChangeHintStep(msgspec.Struct, frozen=True):
             part = hints[start : start + _SLICE]
             signals = {hint.url: hint.said for hint in part}
             pages = await self.executor.run(self.hints.outdated, part)
-            sooner = [
-                (page, signals[page.url], self.policy.visit_after_hint(page, page.told | signals[page.url]))
-                for page in pages
-            ]
+            sooner = [(page, signals[page.url], self._when(page, page.told | signals[page.url])) for page in pages]
             if sooner:
                 await self.executor.run(self.hints.bring_forward, sooner)
             outdated += len(sooner)
         return outdated
+
+    def _when(self, page: PageRecord, said: Signals) -> float | None:
+        wanted = self.policy.visit_after_hint(page, said)
+        return wanted if wanted is None else max(wanted, earliest_visit(page, self.floor))
+
+
+def earliest_visit(page: PageRecord, floor: Callable[[PageRecord], float]) -> float:
+    """When the floor of its rule lets a page be visited again."""
+    return page.history[-1].at + floor(page) if page.history and floor(page) else 0.0
 
 
 @dataclass
@@ -93,6 +100,7 @@ class ReplanningStep:
     executor: StoreExecutor
     clock: Clock
     pause: float
+    floor: Callable[[PageRecord], float] = lambda page: 0.0
 
     async def run(self) -> None:
         """Replan until cancelled, if the policy has a price.
@@ -123,6 +131,7 @@ class ReplanningStep:
         wanted = self.policy.visit_after_hint(page, page.told)
         if wanted is None or page.next_visit is None or page.failures:
             return None
+        wanted = max(wanted, earliest_visit(page, self.floor))
         left = page.next_visit - self.clock.now()
         if left <= 0 or wanted - self.clock.now() > _WORTH_WRITING * left:
             return None

@@ -164,7 +164,7 @@ class CommandStep:
         self.per_hour = per_hour
 
     async def _add(self, urls: Iterable[str]) -> None:
-        found = [seed for url in urls if (seed := _seed(url)) is not None]
+        found = [seed for url in urls if (seed := self._seed(url)) is not None]
         for site in {seed.site for seed in found}:
             await self._sites.readmit(site)
             self._politeness_queue.readmit(site)
@@ -181,7 +181,7 @@ class CommandStep:
             site = "" if command.site == EVERY_SITE else command.site
             await self._checks.want_all(site, self._ports.clock.now(), self._look_ahead)
             return
-        named = [seed for url in command.urls if (seed := _seed(url)) is not None]
+        named = [seed for url in command.urls if (seed := self._seed(url)) is not None]
         wanted = [seed for seed in named if not (await self._sites.get(seed.site)).dropped]
         page = self._ports.frontier.page
         await self._add([each.url for each in wanted if await self._executor.run(page, each.url) is None])
@@ -210,11 +210,10 @@ class CommandStep:
         if leases:
             await self._executor.run(self._ports.frontier.release, leases)
 
-
-def _seed(url: str) -> FoundUrl | None:
-    try:
-        address = canonical(url)
-    except BadUrl as error:
-        log.warning("a seed of a command is skipped: %s", error)
-        return None
-    return FoundUrl(address, site_of(address), how=DiscoveredBy.SEED, admit=True)
+    def _seed(self, url: str) -> FoundUrl | None:
+        try:
+            address = self._link_filter.rules.tidied(canonical(url))
+        except BadUrl as error:
+            log.warning("a seed of a command is skipped: %s", error)
+            return None
+        return FoundUrl(address, site_of(address), how=DiscoveredBy.SEED, admit=True)

@@ -99,7 +99,7 @@ class Commits:
         self._hooks = hooks
         self._outcome_rules = OutcomeRules(settings, ports.policy, link_filter)
         self._without_duplicates = DuplicateStep(ports.frontier, executor, self._outcome_rules, settings.crawl)
-        self._take_hints = ChangeHintStep(ports.hints, ports.policy, executor)
+        self._take_hints = ChangeHintStep(ports.hints, ports.policy, executor, self._outcome_rules.own_floor)
         self.settings_changed(settings)
         self._gathered: deque[VisitResult] = deque()
         self._news = asyncio.Event()
@@ -120,6 +120,8 @@ class Commits:
         fetched = visited.fetched
         try:
             canonical = visited.parsed.canonical if visited.parsed is not None else None
+            if canonical:
+                canonical = self._link_filter.rules.tidied(canonical)
             rival = None
             if canonical and canonical != fetched.lease.page.url:
                 rival = await self._executor.run(self._ports.frontier.page, canonical)

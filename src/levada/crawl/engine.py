@@ -121,7 +121,15 @@ class Crawl:
             yield self._watch(self._watch_seconds * self.speed)
         if not self._once:
             ports, pause = self._ports, _REPLAN_PAUSE * self.speed
-            yield ReplanningStep(ports.page_sample, ports.hints, ports.policy, self._executor, self.clock, pause).run()
+            yield ReplanningStep(
+                ports.page_sample,
+                ports.hints,
+                ports.policy,
+                self._executor,
+                self.clock,
+                pause,
+                self._scheduler.own_floor,
+            ).run()
         if self._board is not None:
             yield self._board.run(self)
         yield from (work() for work in self._others)

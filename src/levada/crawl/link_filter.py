@@ -7,8 +7,10 @@ its way to the store; if the store refuses the visit, the link is withdrawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, filterfalse
+
+from msgspec.structs import replace
 
 from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, FoundUrl, Link, PageKind, PageRecord, Refusal
@@ -37,6 +39,12 @@ def priority(how: DiscoveredBy, depth: int, kind: PageKind = PageKind.PAGE) -> i
     if kind is not PageKind.PAGE:
         return 1
     return _URGENCY[how] + 10 * depth
+
+
+def page_kept_out(rules: SiteRules, page: PageRecord) -> str:
+    """The key of the rules that keeps a known page out; "" if none does."""
+    is_sitemap = page.kind is PageKind.SITEMAP
+    return rules.kept_out(page.url, page.depth, named=page.how is DiscoveredBy.SEED, sitemap=is_sitemap)
 
 
 class LinkFilter:
@@ -76,9 +84,11 @@ class LinkFilter:
         refused: list[Refusal] = []
         known, reported = self._known, self._reported
         # The feeds of a page go first, as in its head. Lookups are lazy: a link just taken is known.
-        new = chain(
+        new: Iterable[Link] = chain(
             (link for link in marked if link.url not in known), map(Link, filterfalse(known.__contains__, links))
         )
+        if self.rules:
+            new = self._tidied(new)
         for link in new:
             reason = self._refuses(link, page, now, nofollow)
             if reason is None:
@@ -88,6 +98,15 @@ class LinkFilter:
                 reported.add(link.url)
                 refused.append(Refusal(link.url, page.site, reason))
         return found, refused
+
+    def _tidied(self, links: Iterable[Link]) -> Iterator[Link]:
+        """These links without the parameters that do not count by the rules of their sites."""
+        for link in links:
+            url = self.rules.tidied(link.url)
+            if url == link.url:
+                yield link
+            elif url not in self._known:
+                yield replace(link, url=url)
 
     def accepts(self, page: PageRecord, link: Link, now: float) -> bool:
         """Whether this link is known or would be kept."""

@@ -12,7 +12,7 @@ from levada.core.settings import Settings
 from levada.crawl.commits import Commits, FollowUp
 from levada.crawl.hooks import PageHooks
 from levada.crawl.scheduler import Scheduler, Transport, UnderWay
-from levada.crawl.visits import Fetched, Visitor
+from levada.crawl.visits import Fetched, Visited, Visitor
 from levada.scale.autoscaler import Autoscaler, Stage, stage_rule
 from levada.scale.pools import FetchSlots, InProcess
 
@@ -101,6 +101,10 @@ class LocalTransport(Transport):
         self._progress.answered(visited)
         result = await self._commits.decide(visited)
         self._parsing -= 1
+        self._commits.put(self._open.under_newest(result))
+
+    async def refuse(self, lease: Lease, reason: Reason) -> None:
+        result = await self._commits.decide(Visited(Fetched(lease, self._clock.now(), refused=reason)))
         self._commits.put(self._open.under_newest(result))
 
     def beside(self) -> Iterator[Coroutine[None, None, None]]:

@@ -52,6 +52,7 @@ class NetworkWatch:
         on_down: Callable[[], Awaitable[None]],
         on_change: Callable[[], None],
         rules: Callable[[], SiteRules] = lambda: NO_RULES,
+        is_open: Callable[[str], bool] = lambda site: True,
     ) -> None:
         self._ports = ports
         self._executor = executor
@@ -63,6 +64,7 @@ class NetworkWatch:
         self._on_down = on_down
         self._on_change = on_change
         self._rules = rules
+        self._is_open = is_open
         self._rule = OutageRule()
         self._charged: OrderedDict[int, PageRecord] = OrderedDict()  # failed since something was reached last
         self._unreached: set[str] = set()  # sites, since then
@@ -148,14 +150,17 @@ class NetworkWatch:
 
     async def _probe(self) -> bool:
         """Whether one of the targets answers. Each is asked within its delay."""
-        targets = self._rule.targets()
+        known = self._rule.targets()
+        targets = [origin for origin in known if self._is_open(site_of(origin))]
         if not targets:
-            return False
+            if known:  # outside their active hours: visits to others find out
+                await self._give_up_probing()
+            return bool(known)
         clock, queue = self._ports.clock, self._politeness_queue
         earliest = {origin: queue.next_start(site_of(origin)) for origin in targets}
         if (wait := min(earliest.values()) - clock.now()) > 0:
             await clock.sleep(wait)
-        ready = [origin for origin in targets if earliest[origin] <= clock.now()]
+        ready = [origin for origin in targets if earliest[origin] <= clock.now() and self._is_open(site_of(origin))]
         for origin in ready:
             queue.spend(site_of(origin), clock.now())
         answers = await asyncio.gather(*(self._answers(origin) for origin in ready))
@@ -165,6 +170,11 @@ class NetworkWatch:
         if self._rule.reached(reached):
             await self._end()
         return True
+
+    async def _give_up_probing(self) -> None:
+        if self._rule.since is not None:
+            self._rule.end()
+            await self._end()
 
     async def _answers(self, origin: str) -> bool:
         try:

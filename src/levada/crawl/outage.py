@@ -73,6 +73,10 @@ class OutageRule:
         self._failures, self.since, self._probes = 0, None, 0
         return ended
 
+    def end(self) -> None:
+        """Count an outage as over, because none of the sites that used to answer may be asked."""
+        self._failures, self.since, self._probes = 0, None, 0
+
     def failed(self, at: float) -> None:
         """No answer came."""
         if self._failures == 0:

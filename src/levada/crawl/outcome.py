@@ -33,6 +33,7 @@ from levada.core.records import (
     VisitResult,
 )
 from levada.core.settings import RevisitSettings, Settings
+from levada.core.site_rules.pace import own_floor, revisit_of
 from levada.crawl.change_hints import hints_of, signals_of
 from levada.crawl.link_filter import LinkFilter
 from levada.crawl.sites import SITE_TROUBLE, doubling, http_date, retry_after
@@ -126,10 +127,25 @@ class OutcomeRules:
         """Decide by these from now on."""
         self._settings = settings
 
+    def _revisit(self, page: PageRecord) -> RevisitSettings:
+        """The revisit settings of a page, by the rule of its site."""
+        rules, common = self._link_filter.rules, self._settings.revisit
+        return revisit_of(rules.rule_for(page.url), common) if rules else common
+
+    def own_floor(self, page: PageRecord) -> float:
+        """The floor that the rule of its site sets for a page; 0 if none does."""
+        return own_floor(self._link_filter.rules, page.url, self._settings.revisit)
+
+    def _within(self, revisit: RevisitSettings, pause: float) -> float:
+        """A pause of so many seconds, spread a little, that keeps to a ceiling of its own."""
+        return pause if revisit is self._settings.revisit else min(pause, max(_SOONEST, revisit.ceiling))
+
     def decide(self, visited: Visited, rival: PageRecord | None = None) -> VisitResult:
         """The result of a visit; `rival` is what is known of the page that this one names canonical."""
         fetched = visited.fetched
         lease, at, response = fetched.lease, fetched.at, fetched.response
+        if fetched.refused is Reason.RULE:
+            return self._out_of_scope(lease, at)
         if response is None:
             return self.trouble(lease, at, fetched.refused or Reason.ROBOTS)
         if response.reason is not None:
@@ -160,7 +176,7 @@ class OutcomeRules:
         """A failure that may pass, or a refusal; the stored version stays."""
         page = lease.page
         failures = page.failures + 1
-        revisit = self._settings.revisit
+        revisit = self._revisit(page)
         if reason in PASSING:
             outcome = Outcome.FAILED
             pause = doubling(revisit.retry, failures - 1, longest_pause(page, revisit), page.url)
@@ -169,6 +185,7 @@ class OutcomeRules:
         else:
             outcome = Outcome.REFUSED
             pause = doubling(revisit.gone, failures - 1, revisit.ceiling, page.url)
+        pause = self._within(revisit, pause)
         state = PageState.LIVE if page.version else PageState(outcome.name.lower())
         if page.state in _OUT_OF_SEARCH:  # a failure does not bring it back
             state = page.state
@@ -198,7 +215,8 @@ class OutcomeRules:
     def _gone(self, lease: Lease, at: float) -> VisitResult:
         page = lease.page
         failures = page.failures + 1
-        pause = doubling(self._settings.revisit.gone, failures - 1, self._settings.revisit.ceiling, page.url)
+        revisit = self._revisit(page)
+        pause = self._within(revisit, doubling(revisit.gone, failures - 1, revisit.ceiling, page.url))
         return VisitResult(
             lease,
             Visit(at, Outcome.GONE),
@@ -229,6 +247,22 @@ class OutcomeRules:
             refused=(Refusal(page.url, page.site, Reason.QUARANTINED),),
         )
 
+    def _out_of_scope(self, lease: Lease, at: float) -> VisitResult:
+        """A page that a rule keeps out now: it is not asked for, and its stored version stays.
+
+        If only parameters of its address do not count any more, its content is at the address without them.
+        """
+        page, rules = lease.page, self._link_filter.rules
+        target = rules.tidied(page.url)
+        if target != page.url and not rules.kept_out(target, page.depth):
+            return replace(
+                self._elsewhere(lease, at, Reason.RULE, target, DiscoveredBy.REDIRECT),
+                next_visit=at + self._settings.revisit.ceiling,
+                failures=1,
+            )
+        result = self.trouble(lease, at, Reason.RULE)
+        return replace(result, next_visit=at + self._settings.revisit.ceiling, failures=1, refused=())
+
     # Pages whose content is elsewhere
 
     def _redirect(self, lease: Lease, at: float, response: Response) -> VisitResult:
@@ -236,7 +270,7 @@ class OutcomeRules:
         if not location:
             return self.trouble(lease, at, Reason.PROTOCOL)
         try:
-            target = canonical(location, lease.page.url)
+            target = self._link_filter.rules.tidied(canonical(location, lease.page.url))
         except BadUrl:
             return self.trouble(lease, at, Reason.BAD_URL)
         if target == lease.page.url:
@@ -254,9 +288,9 @@ class OutcomeRules:
         """
         page = lease.page
         found, refused = self._link_filter.select(page, (), [Link(target, named)] if named else [], at, nofollow=False)
-        revisit = self._settings.revisit
+        revisit = self._revisit(page)
         outcome = Outcome.FIRST if page.interval is None else Outcome.UNCHANGED
-        interval = min(2 * page.interval if page.interval else revisit.first, revisit.ceiling)
+        interval = min(max(2 * page.interval if page.interval else revisit.first, revisit.floor), revisit.ceiling)
         return VisitResult(
             lease,
             Visit(at, outcome),
@@ -301,7 +335,7 @@ class OutcomeRules:
 
     def _copy_of(self, page: PageRecord, parsed: ParsedPage, at: float, rival: PageRecord | None) -> str | None:
         """The canonical URL, if it is another one that may be stored and does not lead elsewhere itself."""
-        target = parsed.canonical
+        target = self._link_filter.rules.tidied(parsed.canonical) if parsed.canonical else None
         if not target or page.how is DiscoveredBy.CANONICAL or _without_scheme(target) == _without_scheme(page.url):
             return None
         if not _is_live(rival) and (page.version or page.leads_to == target or self.canonicals.counts_on(page.url)):
@@ -346,7 +380,7 @@ class OutcomeRules:
         is_new = outcome is not Outcome.UNCHANGED or not shows_the_same(parsed.text_digest, page.text_digest)
         return replace(
             self._planned(lease, visit, etag, modified, digest, _modified_at(response) or parsed.published),
-            hints=hints_of(parsed, at),
+            hints=hints_of(parsed, at, self._link_filter.rules.tidied),
             kind=parsed.kind,
             reason=Reason.NOINDEX if parsed.noindex else parsed.reason,
             text_digest=parsed.text_digest,
@@ -367,8 +401,9 @@ class OutcomeRules:
     ) -> VisitResult:
         """A page with content and its next visit: the policy's, but always finite and in the future."""
         plan = self._policy.plan(lease.page, visit, dated)
-        most = max(_SOONEST, self._settings.revisit.ceiling)
-        interval = min(max(_SOONEST, plan.interval), most)  # in this order also for nan
+        revisit = self._revisit(lease.page)
+        least = max(_SOONEST, revisit.floor if revisit is not self._settings.revisit else 0.0)
+        interval = min(max(least, plan.interval), max(_SOONEST, revisit.ceiling))  # in this order also for nan
         return VisitResult(
             lease,
             visit,

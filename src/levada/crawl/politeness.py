@@ -1,4 +1,4 @@
-"""Politeness queue: which leased pages may be fetched now, by delay and budget."""
+"""Politeness queue: which leased pages may be fetched now, by delay, budget and active hours."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from heapq import heappop, heappush
 import msgspec
 
 from levada.core.records import FOREVER, Lease
+from levada.core.site_rules.pace import SitePaces
 
 
 class BudgetPacer:
@@ -31,12 +32,24 @@ class BudgetPacer:
             self._next = max(self._next, now) + self._gap
 
 
+class ClosedSite(msgspec.Struct, frozen=True):
+    """A site outside its active hours, until when, and the pages that waited."""
+
+    site: str
+    until: float
+    waiting: list[Lease]
+
+
 class _Line(msgspec.Struct, eq=False):
     """The pages of one site that wait, and when the site may be fetched next."""
 
     delay: float
     pacer: BudgetPacer
+    least: float  # the delay of its pace
+    per_hour: float  # the budget of its pace
     asked: float = 0.0  # the delay that the site asks for
+    opens_at: float | None = None  # until when it is held because of its active hours
+    ready_before: float = float("-inf")  # when it might have been fetched, had it not been held
     waiting: deque[Lease] = msgspec.field(default_factory=deque)
     under_way: int = 0
     next_start: float = float("-inf")
@@ -49,32 +62,31 @@ class _Line(msgspec.Struct, eq=False):
 class PolitenessQueue:
     """The leased pages of each site, in order.
 
-    A site may be fetched when its delay has passed, fewer than `at_once` of its requests are under way, and both
-    budgets allow it. Of these sites, the one that has been ready longest goes first. Every operation takes
-    O(log sites).
+    A site may be fetched within its active hours when its delay has passed, fewer than `at_once` of its requests are
+    under way, and both budgets allow it. Of these sites, the one that has been ready longest goes first. Every
+    operation takes O(log sites).
     """
 
     def __init__(
         self,
-        delay: float,
+        paces: SitePaces,
         at_once: int,
         *,
         per_hour: float = 0,
-        per_site_per_hour: float = 0,
         instant: float = 0.0,
         most_idle: int = 10_000,
     ) -> None:
-        self._delay = delay
+        self._paces = paces
         self._at_once = at_once
         self._instant = instant  # the burst of the budget, in seconds
         self.set_budget(per_hour)
-        self._per_site_per_hour = per_site_per_hour
         self._most_idle = most_idle
         self._lines: dict[str, _Line] = {}
         self._ready: list[tuple[float, int, str]] = []
         self._order = 0
         self._waiting = 0
         self._stale: list[Lease] = []
+        self._closed: list[ClosedSite] = []
         self._urgent: dict[str, int] = {}  # by site: how many pages at the front of its line go before all others
         self._urgent_turns: dict[str, int] = {}  # by site: the last of them whose turn began
 
@@ -115,6 +127,8 @@ class PolitenessQueue:
             line = self._lines[site]
             if line.waiting and line.waiting[0].expires_at <= now:
                 self._drop_stale(now)
+            if self._is_closed(site, line, now):
+                continue
             if site in self._urgent and line.under_way < self._at_once and line.ready_at() <= now:
                 return self._start(site, line, now)
         while self._ready and self._ready[0][0] <= now:
@@ -123,7 +137,7 @@ class PolitenessQueue:
             line.queued = False
             if line.waiting and line.waiting[0].expires_at <= now:
                 self._drop_stale(now)
-            if not line.waiting or line.under_way >= self._at_once:
+            if not line.waiting or line.under_way >= self._at_once or self._is_closed(site, line, now):
                 continue
             if line.ready_at() > now:  # its time was moved after it had been queued
                 self._queue(site, line)
@@ -157,11 +171,16 @@ class PolitenessQueue:
         stale, self._stale = self._stale, []
         return stale
 
+    def closed(self) -> list[ClosedSite]:
+        """The sites with pages that waited when their active hours were over. They are held until the next ones."""
+        closed, self._closed = self._closed, []
+        return closed
+
     def set_delay(self, site: str, delay: float | None) -> None:
-        """Set the delay that a site asks for; the delay of the settings is the minimum."""
+        """Set the delay that a site asks for; the delay of its pace is the minimum."""
         line = self._line(site)
         line.asked = delay or 0.0
-        wanted = max(self._delay, line.asked)
+        wanted = max(line.least, line.asked)
         line.next_start += max(0.0, wanted - line.delay)
         line.delay = wanted
 
@@ -173,18 +192,21 @@ class PolitenessQueue:
         """Set the budget of all sites together; 0: no limit."""
         self._budget = BudgetPacer(per_hour, 1.0 + self._instant * per_hour / 3600.0)
 
-    def set_limits(self, delay: float, at_once: int, per_site_per_hour: float) -> None:
+    def set_limits(self, paces: SitePaces, at_once: int) -> None:
         """Set the limits of every site from now on; a site that waits already waits as long as it must now."""
-        is_new_budget = per_site_per_hour != self._per_site_per_hour
-        self._delay, self._at_once, self._per_site_per_hour = delay, at_once, per_site_per_hour
+        self._at_once, self._paces = at_once, paces
         self._ready = []
         for site, line in self._lines.items():
-            wanted = max(delay, line.asked)
+            pace = paces(site)
+            wanted = max(pace.delay, line.asked)
+            if line.next_start == line.opens_at:  # other hours may hold now
+                line.next_start = line.ready_before
+            line.opens_at = None
             if line.next_start < FOREVER:
                 line.next_start += wanted - line.delay
-            line.delay = wanted
-            if is_new_budget:
-                line.pacer = BudgetPacer(per_site_per_hour)
+            line.delay, line.least = wanted, pace.delay
+            if pace.per_hour != line.per_hour:
+                line.pacer, line.per_hour = BudgetPacer(pace.per_hour), pace.per_hour
             line.queued = False
             if line.waiting:
                 self._queue(site, line)
@@ -257,10 +279,22 @@ class PolitenessQueue:
             while line.waiting and line.waiting[0].expires_at <= now:
                 self._stale.append(self._pop(site, line))
 
+    def _is_closed(self, site: str, line: _Line, now: float) -> bool:
+        """Whether it is outside the active hours of a site; then its pages no longer wait here."""
+        opens_at = self._paces(site).opens_at(now) if self._paces else now
+        if opens_at <= now:
+            return False
+        if line.opens_at is None:
+            line.ready_before = line.next_start
+        self._closed.append(ClosedSite(site, opens_at, self.hold(site, opens_at)))
+        line.opens_at = opens_at
+        return True
+
     def _line(self, site: str) -> _Line:
         line = self._lines.get(site)
         if line is None:
-            line = self._lines[site] = _Line(self._delay, BudgetPacer(self._per_site_per_hour))
+            pace = self._paces(site)
+            line = self._lines[site] = _Line(pace.delay, BudgetPacer(pace.per_hour), pace.delay, pace.per_hour)
         return line
 
     def _queue(self, site: str, line: _Line) -> None:

@@ -23,6 +23,7 @@ from levada.core.reasons import Reason
 from levada.core.records import Lease, Response, VisitResult
 from levada.core.reports import StageView
 from levada.core.settings import Settings
+from levada.core.site_rules.pace import SitePaces
 from levada.core.site_rules.rules import SiteRules
 from levada.core.site_rules.visit import NO_RULE, VisitRule
 from levada.crawl.commits import CommitPorts, Commits
@@ -40,6 +41,7 @@ from levada.crawl.messages import (
     without_body,
 )
 from levada.crawl.scheduler import Scheduler, Transport, UnderWay
+from levada.crawl.sites import SiteLimits
 from levada.crawl.visits import Fetched, Visited, Visitor
 
 log = logging.getLogger(__name__)
@@ -115,6 +117,11 @@ class RabbitmqTransport(Transport):
             await self._answered(fetched)
         self._news.set()
 
+    async def refuse(self, lease: Lease, reason: Reason) -> None:
+        self._refused.append(Fetched(lease, self._clock.now(), refused=reason))
+        self._scheduler.close(lease)
+        self._news.set()
+
     def unsent(self, leases: list[Lease]) -> list[Lease]:
         """The leases that were not sent; a sent one stays with the worker that fetches it."""
         sent = self._out.keys() - {lease.token for lease in self._ready}
@@ -180,12 +187,20 @@ class RabbitmqTransport(Transport):
         """Send the ready pages; False if the queue is full or the broker is away."""
         while self._ready and not (self._ending or self._scheduler.paused):
             part, self._ready = self._ready[:_PAGES], self._ready[_PAGES:]
-            message = ToFetch(collection=self._queues.collection, leases=tuple(part), rules=self._rules_of(part))
+            leases = tuple(map(self._within_hours, part))
+            message = ToFetch(collection=self._queues.collection, leases=leases, rules=self._rules_of(part))
             if not await self._publish(self._queues.fetch, _encode(message)):
                 self._ready = [*part, *self._ready]
                 return False
             self.handed_out += len(part)
         return True
+
+    def _within_hours(self, lease: Lease) -> Lease:
+        """The lease as a worker gets it: one that ends when the active hours of its site do."""
+        if not (paces := self._scheduler.paces):
+            return lease
+        closes_at = paces(lease.page.site).closes_at(self._clock.now())
+        return lease if closes_at >= lease.expires_at else msgspec.structs.replace(lease, expires_at=closes_at)
 
     def _rules_of(self, leases: Sequence[Lease]) -> dict[int, VisitRule]:
         if not (rules := self._scheduler.rules):
@@ -294,6 +309,7 @@ class CatalogWorker:
         self._executor = executor
         self._link_filter = LinkFilter(settings.crawl, (), rules=SiteRules(settings.site))
         self._commits = Commits(ports, settings, executor, self._link_filter, self._committed, hooks)
+        self._limits = SiteLimits(SitePaces.of(settings), ports.policy)
         self._sites_until: dict[str, float] = {}
         self._waiting: dict[int, asyncio.Future[VisitResult | None]] = {}
         self.pages = 0
@@ -329,8 +345,7 @@ class CatalogWorker:
             self._link_filter.admitted.discard(site)
         elif record.admitted:
             self._link_filter.admitted.add(site)
-        if record.delay and record.delay > self._settings.politeness.delay:
-            self._ports.policy.limit_site(site, 1.0 / record.delay)
+        self._limits.learn(site, record.delay)
 
     def _commit(self, result: VisitResult) -> asyncio.Future[VisitResult | None]:
         """Commit a result; gives what was committed, which differs for a duplicate, or None.

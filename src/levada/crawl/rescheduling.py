@@ -3,7 +3,8 @@
 A page keeps the next visit that was planned for it. If a limit becomes lower, pages that were planned under the old
 one are moved to a time within the new one: spread over it by the page alone, so that they neither come at once nor
 at another time when this is repeated. If the address guard allows more than before, the pages that it refused are
-due; if an extra was installed that reads more documents, so are those that waited for it. Nothing is ever put off.
+due; if an extra was installed that reads more documents, so are those that waited for it; if a rule keeps a page out
+no longer, it is due. Nothing is ever put off.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from levada.core.hashing import spread
 from levada.core.reasons import Reason
 from levada.core.records import PageRecord, PlanSelection, Signals
 from levada.core.settings import RevisitSettings, Settings
+from levada.core.site_rules.pace import SitePaces, revisit_of
+from levada.core.site_rules.rules import SiteRules
+from levada.core.site_rules.section import planning_tables
+from levada.crawl.link_filter import page_kept_out
 from levada.crawl.outcome import PASSING, longest_pause
+from levada.crawl.sites import opened
 from levada.store.base import Store
 
 _BATCH = 500  # pages in a transaction
@@ -81,17 +87,18 @@ class Rescheduling:
     ) -> None:
         self.moved = 0  # pages
         self._store = store
-        self._before = before.revisit
-        self._settings = settings.revisit
+        self._before, self._settings = before, settings
+        self._rules_before, self._rules = SiteRules(before.site), SiteRules(settings.site)
         self._now = now
+        self._ruled = planning_tables(before.site) != planning_tables(settings.site)
         self._guarded = allows_more(before, settings)
         self._reads_more = reads_more
-        self._limited = limits_less(before.revisit, settings.revisit)
+        self._limited = limits_less(before.revisit, settings.revisit) or _limits(before) != _limits(settings)
         self._after = 0
 
     @property
     def is_needed(self) -> bool:
-        return self._guarded or self._reads_more or self._limited
+        return self._guarded or self._reads_more or self._limited or self._ruled
 
     def run(self) -> int:
         """Do it all; returns how many pages were moved."""
@@ -105,6 +112,8 @@ class Rescheduling:
             return False
         if self._guarded and not self._after:
             _forget_refused_robots(self._store)
+        if self._ruled and not self._after:
+            _end_rests(self._store, SitePaces.of(self._before), SitePaces.of(self._settings), self._now)
         selection = PlanSelection(later_than=self._now, failing=not self._limited)
         pages = self._store.planned(selection, self._after, _BATCH)
         due = [(page, Signals.NOTHING, at) for page in pages if (at := self._sooner(page)) is not None]
@@ -118,8 +127,25 @@ class Rescheduling:
             return self._now
         if self._reads_more and page.reason is Reason.NEEDS_EXTRA:
             return self._now
-        latest = latest_visit(page, self._before, self._settings, self._now)
+        if self._ruled and page.reason is Reason.RULE and not page_kept_out(self._rules, page):
+            return self._now
+        before = revisit_of(self._rules_before.rule_for(page.url), self._before.revisit)
+        revisit = revisit_of(self._rules.rule_for(page.url), self._settings.revisit)
+        latest = latest_visit(page, before, revisit, self._now)
         return None if latest is None else brought_within(page, latest, self._now)
+
+
+def _limits(settings: Settings) -> list[tuple[str, float | None, float | None]]:
+    """The floors and ceilings of rules."""
+    limited = [table for table in settings.site if table.floor is not None or table.ceiling is not None]
+    return [(table.match, table.floor, table.ceiling) for table in limited]
+
+
+def _end_rests(store: Store, before: SitePaces, paces: SitePaces, now: float) -> None:
+    """End the rest of sites whose active hours are other ones now."""
+    for record in list(store.sites()):
+        if (until := opened(record, before, paces, now)) is not None:
+            store.save(replace(record, rest_until=until))
 
 
 def _forget_refused_robots(store: Store) -> None:

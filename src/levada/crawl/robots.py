@@ -40,7 +40,7 @@ def named_sitemaps(origin: str, rules: RobotsRules, link_filter: LinkFilter) -> 
     if not link_filter.goes_to(site_of(origin)):
         return []
     named = map(_canonical_or_none, rules.sitemaps()[:_MAX_SITEMAPS])
-    urls = [url for url in named if url] or [f"{origin}/sitemap.xml"]
+    urls = [link_filter.rules.tidied(url) for url in named if url] or [f"{origin}/sitemap.xml"]
     urgency = priority(DiscoveredBy.SITEMAP, 0, PageKind.SITEMAP)
     return [
         FoundUrl(url, site_of(url), PageKind.SITEMAP, DiscoveredBy.SITEMAP, priority=urgency)
@@ -64,6 +64,10 @@ class RobotsVerdict(msgspec.Struct, frozen=True):
     delay: float | None = None  # between two requests, if the site asks for one under any scheme
 
 
+class OutsideHours(Exception):
+    """A site is not asked for its robots.txt, because its active hours are over."""
+
+
 class _Known(msgspec.Struct, frozen=True):
     record: RobotsRecord
     rules: RobotsRules
@@ -81,6 +85,7 @@ class RobotsCache:
     settings: PolitenessSettings
     on_news: Callable[[str, RobotsRules], Awaitable[None]]
     rules: Callable[[], SiteRules] = lambda: NO_RULES
+    is_open: Callable[[str], bool] = lambda site: True  # by the active hours of a site
     most_kept: int = 2_000
 
     def __post_init__(self) -> None:
@@ -175,6 +180,8 @@ class RobotsCache:
         return _Known(record, rules, site, largest(delay, kept)), fetched
 
     async def _fetch(self, url: str) -> Response:
+        if not self.is_open(site_of(url)):
+            raise OutsideHours(url)
         for _ in range(1 + _REDIRECTS_FOLLOWED):
             response = await self._ask(url)
             location = response.header("location")
@@ -186,6 +193,8 @@ class RobotsCache:
                 break
             if scheme_of(url) not in ("http", "https"):
                 break
+            if not self.is_open(site_of(url)):
+                return Response(url, 0, reason=Reason.ROBOTS_UNREACHABLE)
         return Response(url, 404)  # RFC 9309, 2.3.1.2: after five redirects it counts as absent
 
     async def _ask(self, url: str) -> Response:

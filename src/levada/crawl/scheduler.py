@@ -21,21 +21,22 @@ import msgspec
 from levada.core.clock import first_of
 from levada.core.errors import LevadaError, StoreError
 from levada.core.reasons import Reason
-from levada.core.records import CollectionStats, Lease, PlanSelection, Signals
+from levada.core.records import CollectionStats, Lease, PageRecord, PlanSelection, Signals
 from levada.core.reports import StageSummary, StageView
 from levada.core.settings import Settings
+from levada.core.site_rules.pace import SitePaces, own_floor
 from levada.core.site_rules.rules import SiteRules
 from levada.crawl.checks import CheckStep
 from levada.crawl.commands import CommandStep
 from levada.crawl.commits import CrawlPorts
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.in_flight import InFlightLeases
-from levada.crawl.link_filter import LinkFilter
+from levada.crawl.link_filter import LinkFilter, page_kept_out
 from levada.crawl.network import NetworkWatch
-from levada.crawl.politeness import PolitenessQueue
+from levada.crawl.politeness import ClosedSite, PolitenessQueue
 from levada.crawl.progress import CrawlProgress
-from levada.crawl.robots import RobotsCache, RobotsVerdict, named_sitemaps
-from levada.crawl.sites import SITE_AWAY, Backoff, SiteCache, SiteHealth
+from levada.crawl.robots import OutsideHours, RobotsCache, RobotsVerdict, named_sitemaps
+from levada.crawl.sites import SITE_AWAY, Backoff, SiteCache, SiteHealth, SiteLimits
 from levada.crawl.visits import Fetched
 from levada.pages.robots import RobotsRules
 
@@ -99,6 +100,10 @@ class Transport(ABC):
         """Have this page visited, or its refusal committed."""
 
     @abstractmethod
+    async def refuse(self, lease: Lease, reason: Reason) -> None:
+        """Have the refusal of a page committed that has no turn of its site."""
+
+    @abstractmethod
     async def run(self) -> None:
         """Run until `finish`; what has gathered is committed or sent first."""
 
@@ -160,12 +165,12 @@ class Scheduler:
         self._speed = settings.clock.speed
         self._slots = settings.fetch.slots
         self._lease_seconds = settings.store.lease_seconds * max(1.0, self._speed)
-        delay, at_once, per_site_per_hour = self._site_limits()
+        self.paces = SitePaces.of(settings)
+        self._limits = SiteLimits(self.paces, ports.policy)
         self.politeness_queue = PolitenessQueue(
-            delay,
-            at_once,
+            self.paces,
+            self._at_once(),
             per_hour=settings.budget.per_hour,
-            per_site_per_hour=per_site_per_hour,
             # If time runs faster, one wall-clock second is many fetches of the budget, and none may be lost.
             instant=_INSTANT * (self._speed - 1.0),
         )
@@ -176,7 +181,13 @@ class Scheduler:
         )
         self._sites = SiteCache(ports.sites, executor, settings.politeness, self.link_filter.admitted)
         self._robots = RobotsCache(
-            ports.fetcher, self._sites, self._clock, settings.politeness, self._read_robots, lambda: self.rules
+            ports.fetcher,
+            self._sites,
+            self._clock,
+            settings.politeness,
+            self._read_robots,
+            lambda: self.rules,
+            self._is_open,
         )
         self._more_there = True  # the last lease call returned pages: another may return more
         self._news = asyncio.Event()
@@ -187,7 +198,7 @@ class Scheduler:
             self._sites,
             self.open,
             lease_seconds=self._lease_seconds,
-            delay=delay,
+            delay=settings.politeness.delay,
             alone=alone,
             ask_robots_anew=self._robots.ask_anew,
         )
@@ -201,6 +212,7 @@ class Scheduler:
             ask_robots_anew=self._robots.ask_anew,
             on_down=self._release_waiting,
             rules=lambda: self.rules,
+            is_open=self._is_open,
             on_change=self._news.set,
         )
         self._execute = CommandStep(
@@ -224,6 +236,10 @@ class Scheduler:
     def rules(self) -> SiteRules:
         """The rules of sites that hold now."""
         return self.link_filter.rules
+
+    def own_floor(self, page: PageRecord) -> float:
+        """The floor that the rule of its site sets for a page; 0 if none does."""
+        return own_floor(self.rules, page.url, self.settings.revisit)
 
     @property
     def paused(self) -> bool:
@@ -279,9 +295,9 @@ class Scheduler:
         """
         self.settings = now
         self._lease_seconds = now.store.lease_seconds * max(1.0, self._speed)
-        delay, at_once, per_site_per_hour = self._site_limits()
-        self.politeness_queue.set_limits(delay, at_once, per_site_per_hour)
-        self._checks.delay = delay
+        before_paces, self.paces = self.paces, SitePaces.of(now)
+        self.politeness_queue.set_limits(self.paces, self._at_once())
+        self._checks.delay = now.politeness.delay
         self._sites.settings = now.politeness
         self._robots.settings_changed(now.politeness)
         if (now.guard, now.site) != (before.guard, before.site):
@@ -289,14 +305,22 @@ class Scheduler:
         self.link_filter.settings_changed(now.crawl, SiteRules(now.site))
         self._transport.settings_changed(now)
         self.progress.estimates = self.ports.policy.estimates
+        if before_paces != self.paces:
+            self._limits.paces = self.paces
+            self.start(self._open_sites(before_paces))
         self.pump()
         self.look_again()
 
-    def _site_limits(self) -> tuple[float, int, int]:
-        """The delay of sites, how many requests to one may be under way, and the budget of each."""
+    def _at_once(self) -> int:
+        """How many requests to one site may be under way."""
         polite = self.settings.politeness
-        at_once = 1 if polite.delay and self._transport.delay_from_answer else polite.max_concurrent
-        return polite.delay, at_once, self.settings.budget.per_site_per_hour
+        is_spaced = (polite.delay or self.paces) and self._transport.delay_from_answer
+        return 1 if is_spaced else polite.max_concurrent
+
+    def _is_open(self, site: str) -> bool:
+        """Whether a site may be asked now, by its active hours."""
+        now = self._clock.now()
+        return not self.paces or self.paces(site).opens_at(now) <= now
 
     def look_again(self) -> None:
         """Ask the frontier again: there may be pages to lease."""
@@ -323,9 +347,7 @@ class Scheduler:
                 continue
             leases = await self._lease(room)
             self._more_there = bool(leases)
-            for lease in leases:
-                if self.open.take(lease):
-                    self.politeness_queue.put(lease)
+            await self._take(leases)
             self.pump()
             if leases:
                 continue
@@ -351,6 +373,17 @@ class Scheduler:
         if idle and self._clock.now() > self._checks.progress_at + _PATIENCE * self._speed:
             self.stop("limit")
         return []
+
+    async def _take(self, leases: Iterable[Lease]) -> None:
+        """Take up leased pages: those that a rule keeps out now are not asked for."""
+        for lease in leases:
+            if not self.open.take(lease):
+                continue
+            page = lease.page
+            if self.rules and page_kept_out(self.rules, page):
+                await self._transport.refuse(lease, Reason.RULE)
+            else:
+                self.politeness_queue.put(lease)
 
     async def _lease_checks(self) -> None:
         """Put the pages that a user wants now before all others."""
@@ -437,6 +470,8 @@ class Scheduler:
             self.start(self._turn(lease))
         for lease in self.politeness_queue.stale():
             self.close(lease)
+        for closed in self.politeness_queue.closed():
+            self.start(self._close_site(closed))
         if self._more_there and self._may_lease and self._room():
             self._more_there = False
             self._news.set()
@@ -464,25 +499,28 @@ class Scheduler:
     async def _turn(self, lease: Lease) -> None:
         """Take one page from the politeness queue to the transport."""
         verdict = await self._verdict(lease)
-        if verdict.reason is None and verdict.asked:  # the turn of the site was used for its robots.txt
+        # The turn of the site was used for its robots.txt, or its hours have ended meanwhile.
+        if verdict is None or (verdict.reason is None and (verdict.asked or not self._is_open(lease.page.site))):
             self._transport.put_back()
             self.returned(lease)
             self.pump()
         else:
             await self._transport.visit(lease, verdict.reason)
 
-    async def _verdict(self, lease: Lease) -> RobotsVerdict:
+    async def _verdict(self, lease: Lease) -> RobotsVerdict | None:
+        """What robots.txt says; None if the active hours of the site are over."""
         site, url = lease.page.site, lease.page.url
         try:
             verdict = await self._robots.verdict(url)
         except StoreError:
             raise
+        except OutsideHours:
+            return None
         except Exception:
             log.exception("reading the robots.txt for %s", url)
             return RobotsVerdict(Reason.INTERNAL)
         self.politeness_queue.set_delay(site, verdict.delay)
-        if verdict.delay and verdict.delay > self.settings.politeness.delay:
-            self.ports.policy.limit_site(site, 1.0 / verdict.delay)
+        self._limits.learn(site, verdict.delay)
         return verdict
 
     async def _read_robots(self, origin: str, rules: RobotsRules) -> None:
@@ -541,6 +579,19 @@ class Scheduler:
         await self._clock.sleep(seconds)
         self.politeness_queue.finished(site, self._clock.now())
         self.pump()
+
+    async def _close_site(self, closed: ClosedSite) -> None:
+        """Lease no page of a site until its active hours begin."""
+        await self._sites.rest(closed.site, closed.until)
+        held = [self.open.let_go(lease) for lease in closed.waiting]
+        if held:
+            await self.executor.run(self.ports.frontier.release, held)
+        self._news.set()
+
+    async def _open_sites(self, before: SitePaces) -> None:
+        """Ask sites that rested by active hours which hold no more."""
+        await self._sites.wake(before, self.paces, self._clock.now())
+        self._news.set()
 
     async def _back_off(self, site: str, backoff: Backoff) -> None:
         if backoff.was_asked_for and backoff.until - self._clock.now() <= self.settings.politeness.backoff:

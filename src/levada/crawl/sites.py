@@ -15,10 +15,11 @@ from zlib import crc32
 
 import msgspec
 
-from levada.core.protocols import Sites
+from levada.core.protocols import RevisitPolicy, Sites
 from levada.core.reasons import Reason
 from levada.core.records import FOREVER, RobotsRecord, SiteRecord
 from levada.core.settings import PolitenessSettings
+from levada.core.site_rules.pace import SitePaces
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.visits import Fetched
 from levada.pages.robots import RobotsRules
@@ -64,6 +65,19 @@ def largest(*delays: float | None) -> float | None:
 def _readable(record: SiteRecord) -> tuple[tuple[str, RobotsRecord], ...]:
     """Its robots.txt by scheme, without those that could not be fetched."""
     return tuple(entry for entry in record.robots if entry[1].trouble is None)
+
+
+def rests_by_hours(record: SiteRecord, paces: SitePaces, now: float) -> bool:
+    """Whether a site rests until its active hours begin, and for nothing else."""
+    return now < record.rest_until == paces(record.site).opens_at(now)
+
+
+def opened(record: SiteRecord, before: SitePaces, now: SitePaces, at: float) -> float | None:
+    """Until when a site rests whose active hours are other ones now; None if it rests as before."""
+    if not rests_by_hours(record, before, at):
+        return None
+    opens_at = now(record.site).opens_at(at)
+    return min(opens_at, record.rest_until) if opens_at != record.rest_until else None
 
 
 _NO_ANSWER = {Reason.DNS, Reason.CONNECT, Reason.TLS, Reason.PROTOCOL, Reason.SECONDS, Reason.MIN_RATE}
@@ -157,6 +171,19 @@ class SiteCache:
         record = await self.get(site)
         await self._save(msgspec.structs.replace(record, rest_until=max(until, record.rest_until)))
 
+    async def rest(self, site: str, until: float) -> None:
+        """Lease no page of a site until its active hours begin."""
+        record = await self.get(site)
+        if record.rest_until < until:
+            await self._save(msgspec.structs.replace(record, rest_until=until))
+
+    async def wake(self, before: SitePaces, now: SitePaces, at: float) -> None:
+        """End the rest of sites that would be asked, had `now` held in place of `before`."""
+        stored = await self.executor.run(lambda: list(self.sites.sites()))
+        for record in [*self._kept.values(), *stored]:
+            if (until := opened(record, before, now, at)) is not None:
+                await self._save(msgspec.structs.replace(await self.get(record.site), rest_until=until))
+
     async def drop(self, site: str) -> None:
         """Take a site out of the crawl; its pages stay stored."""
         record = await self.get(site)
@@ -217,3 +244,24 @@ class SiteCache:
         self._kept.move_to_end(record.site)
         if len(self._kept) > self.most_kept:
             self._kept.popitem(last=False)
+
+
+class SiteLimits:
+    """Tells the revisit policy how many visits each site can have, where that is not what all sites can."""
+
+    def __init__(self, paces: SitePaces, policy: RevisitPolicy) -> None:
+        self.paces = paces
+        self._policy = policy
+        self._told: dict[str, float] = {}
+
+    def learn(self, site: str, asked: float | None) -> None:
+        """A site asks for this delay."""
+        limit = self.paces(site).per_second(asked)
+        if limit != self._told.get(site, self.paces.common.per_second(None)):
+            if len(self._told) >= _MOST_TOLD:
+                self._told.clear()  # the next visits tell them again
+            self._told[site] = limit
+            self._policy.limit_site(site, limit)
+
+
+_MOST_TOLD = 50_000

@@ -25,7 +25,7 @@ _MOST_LIMITS = 10_000
 class LearnedRevisit:
     """Spends `per_hour` fetches in all or, if that is 0, `per_page_per_day` for each page.
 
-    `per_site` is how many visits per second a site can have, unless it asks for fewer (`limit_site`).
+    `per_site` is how many visits per second a site can have for which no other limit was set (`limit_site`).
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class LearnedRevisit:
 
     def limit(self, site: str) -> float:
         """The visits per second that the site can have."""
-        return min(self._per_site, self._limits.get(site, inf))
+        return self._limits.get(site, self._per_site)
 
     def _price(self, sums: list[float], visits: float) -> float:
         estimates = self.estimates

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from math import ceil
 from typing import Protocol
 
 import msgspec
 
 from levada.core.protocols import ChangeHints, Documents, Frontier, PageSample, Sites
 from levada.core.records import FoundUrl, NewVersion, OutboxLink, PageRecord, SiteRecord
+from levada.core.site_rules.pace import Pace, SitePaces
 
 MOST_SHARDS = 256
 
@@ -37,6 +39,8 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
     # share of a lease for pages never visited; if one kind runs out, the other fills the lease
     new_share: float = 0.5
     delay: float = 0.0  # delay of a site that does not ask for one
+    paces: SitePaces | None = None  # of sites with a delay, a budget or a page limit of their own
+    parts: int = 1  # shards that each site is spread over
     run: int = 16  # consecutive pages of one site if it has no delay: fewer sites per lease
     known_urls: int = 100_000  # URLs remembered in memory as stored, to save lookups
     cache_bytes: int = 32 << 20  # size of the database's page cache
@@ -54,6 +58,21 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"shard must be from 0 to {MOST_SHARDS - 1}, not {self.shard}")
         if not 0 <= self.new_share <= 1:
             raise ValueError(f"new_share must be from 0 to 1, not {self.new_share}")
+
+    def delay_of(self, site: str, asked: float | None) -> float:
+        """Seconds between two requests to a site that asks for so many."""
+        own = self._own(site)
+        if own is None:
+            return self.delay if asked is None else asked
+        return max(own.gap, asked or 0.0) * self.parts
+
+    def most_pages(self, site: str) -> int:
+        """How many URLs of this site are kept."""
+        own = self._own(site)
+        return self.max_pages_per_site if own is None else ceil(own.most_pages / self.parts)
+
+    def _own(self, site: str) -> Pace | None:
+        return self.paces.own(site) if self.paces else None
 
     @property
     def retains_by_time(self) -> bool:
@@ -73,6 +92,8 @@ def changed_limits(held: StoreLimits, limits: StoreLimits) -> StoreLimits:
         max_pages_per_site=limits.max_pages_per_site,
         new_share=limits.new_share,
         delay=limits.delay,
+        paces=limits.paces,
+        parts=limits.parts,
     )
 
 
@@ -88,7 +109,7 @@ class WithLimits(Protocol):
     """A store whose limits can change while it is open."""
 
     def set_limits(self, limits: StoreLimits) -> None:
-        """Keep `keep_versions`, `max_pages_per_site`, `new_share` and `delay` as in these limits from now on."""
+        """Keep the limits of versions and pages, the share of new pages and the pace of sites as here from now on."""
 
 
 class Store(Frontier, Sites, Documents, PageSample, ChangeHints, Protocol):

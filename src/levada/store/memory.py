@@ -339,7 +339,7 @@ class MemoryStore(MemoryForgetting):
         return self._sites[name]
 
     def _delay(self, site: _Site) -> float:
-        return self._limits.delay if site.record.delay is None else site.record.delay
+        return self._limits.delay_of(site.record.site, site.record.delay)
 
     def _set_turn(self, site: _Site) -> None:
         """Recompute when the site's next page without a lease may be leased. Of new pages, only the first in order
@@ -379,7 +379,7 @@ class MemoryStore(MemoryForgetting):
             site.record = replace(site.record, admitted=True)
         if known:
             return False
-        if is_full(len(site.pages), self._limits.max_pages_per_site):
+        if is_full(len(site.pages), self._limits.most_pages(found.site)):
             self._refuse(refused_for(found, Reason.SITE_FULL))
             return False
         id = page_number(site.id, len(site.pages) + site.used + 1)

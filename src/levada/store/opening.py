@@ -19,6 +19,7 @@ from levada.core.errors import NotFound, SettingsError, StoreError, StoreOutdate
 from levada.core.folder import DataFolder
 from levada.core.plugins import is_builtin, load, translating
 from levada.core.protocols import Faults
+from levada.core.site_rules.pace import SitePaces
 from levada.store.base import Shard, Store, StoreLimits
 from levada.store.sqlite import SqliteStore
 
@@ -43,6 +44,7 @@ def store_limits(settings: Settings) -> StoreLimits:
         max_pages_per_site=settings.crawl.max_pages_per_site,
         new_share=settings.store.new_share,
         delay=max(settings.politeness.delay, 3600.0 / per_hour if per_hour else 0.0),
+        paces=SitePaces.of(settings),
     )
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from levada.core.site_rules.credentials import credentials_of, overridden_ways, plain_headers
 from levada.core.site_rules.extent import Extent, extent_of, path_of
+from levada.core.site_rules.queries import QueryRule, query_rule
 from levada.core.site_rules.reading import reading_rule
 from levada.core.site_rules.section import RULE_TYPES, SiteSettings
 from levada.core.site_rules.visit import NO_RULE, RequestRule, VisitRule
@@ -26,6 +27,7 @@ class SiteRule(msgspec.Struct, frozen=True):
     visit: VisitRule = NO_RULE
     sources: dict[str, str] = {}  # of each key: the match of its table
     extent: Extent | None = None  # None: every address
+    queries: QueryRule | None = None  # None: every parameter counts
 
 
 _NO_RULE = SiteRule()
@@ -43,6 +45,10 @@ class SiteRules:
     def __init__(self, tables: Iterable[SiteSettings] = ()) -> None:
         self._by_site: dict[str, _Tree] = {}
         self._tables = tuple(tables)
+
+    @property
+    def tables(self) -> tuple[SiteSettings, ...]:
+        return self._tables
 
     def __bool__(self) -> bool:
         return bool(self._tables)
@@ -74,12 +80,22 @@ class SiteRules:
 
         `named`: a user named it as a start. A sitemap is no page: only `exclude` and `depth` concern it.
         """
-        extent = self.rule_for(url).extent
+        rule = self.rule_for(url)
+        if rule.queries is not None and (key := rule.queries.key(url)):
+            return key
+        extent = rule.extent
         if extent is None:
             return ""
         if extent.depth is not None and depth > extent.depth and not named:
             return "depth"
         return extent.keeps_out(path_of(url), named=named or sitemap)
+
+    def tidied(self, url: str) -> str:
+        """A canonical URL without the parameters that do not count by its rule."""
+        if not self._tables or "?" not in url:
+            return url
+        queries = self.rule_for(url).queries
+        return url if queries is None else queries.tidied(url)
 
     def _tree(self, site: str) -> _Tree:
         tree = self._by_site.get(site)
@@ -153,7 +169,7 @@ def _combined(tables: Sequence[SiteSettings], site: str) -> SiteRule:
     request, reading = _request_rule(keys, site), reading_rule(keys)
     matches = tuple(table.match for table in tables)
     visit = VisitRule(request, reading) if request or reading else NO_RULE
-    return SiteRule(keys, matches, visit, sources, extent_of(keys))
+    return SiteRule(keys, matches, visit, sources, extent_of(keys), query_rule(keys))
 
 
 def _request_rule(keys: SiteSettings, site: str) -> RequestRule | None:

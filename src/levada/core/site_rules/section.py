@@ -13,7 +13,9 @@ import msgspec
 from msgspec import Meta
 
 from levada.core.site_rules.credentials import check_credentials
+from levada.core.site_rules.hours import active_hours
 from levada.core.site_rules.paths import check_patterns
+from levada.core.site_rules.queries import check_parameters
 from levada.core.site_rules.reading import check_ignored, check_selectors
 from levada.core.site_rules.triggers import check_triggers
 
@@ -43,6 +45,16 @@ class SiteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     exclude: _Patterns | None = None
     folders: _Texts | None = None
     depth: _CountOrNone | None = None
+    keep_query: _Patterns | None = None
+    drop_query: _Patterns | None = None
+    max_pages: _Count | None = None
+
+    # How fast and when they are asked for.
+    delay: _SecondsOrNone | None = None
+    per_hour: _CountOrNone | None = None
+    hours: _Texts | str | None = None
+    floor: _SecondsOrNone | None = None
+    ceiling: _Seconds | None = None
 
     # How its pages are asked for.
     agent: Annotated[str, Meta(min_length=1, max_length=300)] | None = None
@@ -64,6 +76,7 @@ class SiteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "match", tidy_match(self.match))
         self._check_extent()
+        self._check_pace()
         for name, text in (("agent", self.agent), ("accept_language", self.accept_language)):
             if text is not None:
                 _check_line(name, text)
@@ -87,11 +100,42 @@ class SiteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         for folder in self.folders or ():
             if not (folder.startswith("/") and folder.endswith("/")) or any(mark in folder for mark in "*?#"):
                 raise ValueError(f'folders takes paths such as "/docs/", not {folder[:100]!r}')
+        check_parameters("keep_query", self.keep_query)
+        check_parameters("drop_query", self.drop_query)
+
+    def _check_pace(self) -> None:
+        if self.hours is not None:
+            texts = (self.hours,) if isinstance(self.hours, str) else self.hours
+            msgspec.structs.force_setattr(self, "hours", texts)
+            active_hours(texts)
+        host, slash, _ = self.match.partition("/")
+        for key in WHOLE_SITE_KEYS:
+            if slash and getattr(self, key) is not None:
+                raise ValueError(f'{key} holds for a whole site: write it in a table with match = "{host}"')
+        if self.floor is not None and self.ceiling is not None and self.floor > self.ceiling:
+            raise ValueError(f"floor must not be more than ceiling, {self.ceiling:g} seconds")
+
+
+WHOLE_SITE_KEYS = ("max_pages", "delay", "per_hour", "hours")
+"""Keys that hold for a whole site, and not for a part of it."""
 
 
 def _check_line(name: str, text: str) -> None:
     if not text.isascii() or not text.isprintable():
         raise ValueError(f"{name} must be one line of ASCII")
+
+
+_OF_PLANS = (
+    *("include", "exclude", "folders", "depth", "keep_query", "drop_query"),
+    *WHOLE_SITE_KEYS,
+    *("floor", "ceiling"),
+)
+
+
+def planning_tables(tables: Iterable[SiteSettings]) -> tuple[SiteSettings, ...]:
+    """What these tables say about which pages are visited, and when."""
+    plans = [SiteSettings(match=table.match, **{key: getattr(table, key) for key in _OF_PLANS}) for table in tables]
+    return tuple(table for table in plans if any(getattr(table, key) is not None for key in _OF_PLANS))
 
 
 RULE_TYPES: dict[str, Any] = {

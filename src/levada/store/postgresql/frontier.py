@@ -88,7 +88,7 @@ class PostgresqlIntake(Intake[PostgresqlWrite]):
         if found.url in self._there:
             self.held.append(found.url)
             return False
-        if is_full(site.pages, self._limits.max_pages_per_site):
+        if is_full(site.pages, self._limits.most_pages(found.site)):
             self.refuse(refused_for(found, Reason.SITE_FULL))
             return False
         self.held.append(found.url)

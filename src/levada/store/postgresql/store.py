@@ -116,7 +116,7 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
 
         def sites_from(start: int) -> list[SiteTurn]:
             turns = [
-                SiteTurn(site.id, self._limits.delay if site.delay is None else site.delay, site.taken)
+                SiteTurn(site.id, self._limits.delay_of(site.site, site.delay), site.taken)
                 for site in sites.lock_due(now, limit, start)
             ]
             peeking.expect([turn.id for turn in turns])

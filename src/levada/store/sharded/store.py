@@ -58,7 +58,7 @@ def limits_of_shard(limits: StoreLimits, plan: ShardPlan) -> StoreLimits:
         return limits
     # Each shard holds and leases only its share of a site.
     most, delay = ceil(limits.max_pages_per_site / plan.used), limits.delay * plan.used
-    return structs.replace(limits, max_pages_per_site=most, delay=delay)
+    return structs.replace(limits, max_pages_per_site=most, delay=delay, parts=plan.used)
 
 
 class ShardedStore(ShardedForgetting):

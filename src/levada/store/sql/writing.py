@@ -250,8 +250,7 @@ class SqlFrontier(SqlReader[WriteT]):
             write.reach("leases")
             (lease,) = self._grant(write, [(page.id, site.id)], now + seconds)
             write.reach("turns")
-            delay = self._limits.delay if site.delay is None else site.delay
-            site.pass_turn(max(site.turn_at, now) + delay, 1)
+            site.pass_turn(max(site.turn_at, now) + self._limits.delay_of(site.site, site.delay), 1)
             site.set_turn(self._earliest_due(write, [site.id]).get(site.id))
             sites.save()
         return lease
@@ -313,7 +312,7 @@ class SqlFrontier(SqlReader[WriteT]):
             due: dict[int, float | None] = dict(write.rows(self.sql.due_of, (ids,)))
             for page in held:
                 site = sites.by_name[page.site]
-                site.turn_at -= self._limits.delay if site.delay is None else site.delay
+                site.turn_at -= self._limits.delay_of(site.site, site.delay)
                 site.changed = True
                 if (at := due.get(page.id)) is not None:
                     site.pull(at)

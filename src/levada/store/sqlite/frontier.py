@@ -159,7 +159,7 @@ class SqliteIntake(Intake[SqliteWrite]):
         site = self._sites.named(found.site) or self._sites.make(found.site)
         if found.admit:
             site.admit()
-        if is_full(site.pages, self._limits.max_pages_per_site):
+        if is_full(site.pages, self._limits.most_pages(found.site)):
             if self._write.execute("SELECT 1 FROM pages WHERE url = ?", (found.url,)).fetchone() is None:
                 self.refuse(refused_for(found, Reason.SITE_FULL))
             return False

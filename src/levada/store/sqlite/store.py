@@ -29,7 +29,7 @@ _NEW = f"SELECT u.page_id {_FREE_NEW} LIMIT ?"
 _DUE = f"SELECT v.page_id {_FREE_DUE.format('<=')}, v.page_id LIMIT ?"
 _FIRST_NEW = f"SELECT (SELECT found_at FROM pages WHERE id = u.page_id) {_FREE_NEW} LIMIT 1"
 _FIRST_DUE = f"SELECT v.next_visit {_FREE_DUE.format('>')} LIMIT 1"
-_SITES = """SELECT id, coalesce(delay, ?), taken FROM sites WHERE due_at <= ?
+_SITES = """SELECT id, site, delay, taken FROM sites WHERE due_at <= ?
     ORDER BY due_at, taken, id LIMIT ? OFFSET ?"""
 _LAPSED = """SELECT coalesce(v.next_visit, p.found_at), p.site_id FROM leases l
     JOIN pages p ON p.id = l.page_id LEFT JOIN visited v ON v.page_id = l.page_id
@@ -90,7 +90,8 @@ class SqliteStore(SqlStore[SqliteWrite]):
         self._lapse(write, now, wait=False)
 
         def sites_from(start: int) -> list[SiteTurn]:
-            return [SiteTurn(*row) for row in write.execute(_SITES, (self._limits.delay, now, limit, start))]
+            rows = write.execute(_SITES, (now, limit, start))
+            return [SiteTurn(id, self._limits.delay_of(site, delay), taken) for id, site, delay, taken in rows]
 
         def peek(site: int, count: int) -> tuple[list[int], list[int]]:
             new = write.execute(_NEW, (site, count)).fetchall()
