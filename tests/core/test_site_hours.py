@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from levada.core.errors import SettingsError
 from levada.core.settings import parse_settings
 from levada.core.site_rules.hours import ActiveHours, active_hours
 from levada.core.site_rules.section import SiteSettings
@@ -153,6 +154,6 @@ def test_hours_may_be_one_text_or_several() -> None:
 
 @pytest.mark.parametrize("key", ["hours", "delay", "per_hour", "max_pages"])
 def test_what_holds_for_a_whole_site_is_not_written_for_a_path(key: str) -> None:
-    value = "daily 8-9" if key == "hours" else 5
-    with pytest.raises(ValueError, match=f'{key} holds for a whole site: .* match = "example.org"'):
-        SiteSettings(match="example.org/docs/", **{key: value})
+    value = '"daily 8-9"' if key == "hours" else 5
+    with pytest.raises(SettingsError, match=f'{key} holds for a whole site: .* match = "example.org"'):
+        parse_settings(f'[[site]]\nmatch = "example.org/docs/"\n{key} = {value}\n', "x")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.crawl.simulated_crawl import World, page
+from levada.core.reasons import Reason
+from levada.core.records import PageState
+from levada.crawl.rescheduling import Rescheduling
+from tests.crawl.simulated_crawl import World, page, status, text
 from tests.crawl.test_changed_settings import Changing
 from tests.crawl.test_several_workers import Several, Web
 
@@ -61,3 +64,77 @@ def test_workers_elsewhere_get_the_rule_with_the_page() -> None:
     found = agents(world)
     assert {agent for url, agent in found.items() if "a.example" in url and "robots" not in url} == {"reader"}
     assert {agent for url, agent in found.items() if "b.example" in url} == {None}
+
+
+def scope_world(settings: str = "") -> tuple[World, Changing]:
+    pages = {f"{SITE}/": page("Front", "/docs/", "/news/", "/list?id=1&sid=7")}
+    pages |= {
+        f"{SITE}{path}": page(path, words=text(path)) for path in ("/docs/", "/news/", "/list?id=1&sid=7", "/list?id=1")
+    }
+    world = World(pages, f"[crawl]\nsitemaps = false\n[revisit]\nfirst = 600\nfloor = 600\nceiling = 600\n{settings}")
+    world.live = changing = Changing(world)
+    return world, changing
+
+
+def test_pages_that_a_changed_rule_keeps_out_are_not_visited_any_more_and_stay_stored() -> None:
+    world, changing = scope_world()
+    world.crawl(
+        f"{SITE}/",
+        seconds=4_000.0,
+        meanwhile={1_000.0: changing.to({"site.a.example.exclude": ["/news/*"]})},
+    )
+    asked = [at for at, url in world.asked(f"{SITE}/news/")]
+    assert asked
+    assert max(asked) < 1_000.0
+    kept_out = world.page(f"{SITE}/news/")
+    assert (kept_out.state, kept_out.reason) == (PageState.LIVE, Reason.RULE)
+    assert f"{SITE}/news/" in world.stored()
+    assert max(at for at, url in world.asked(f"{SITE}/docs/")) > 3_000.0
+    assert world.refused() == {}
+
+
+def test_a_page_that_a_rule_lets_in_again_is_due() -> None:
+    world, changing = scope_world('[[site]]\nmatch = "a.example"\nexclude = ["/news/*"]\n')
+    before = world.settings
+    world.settings = before.replace({"site.a.example.exclude": None})
+    world.crawl(f"{SITE}/")
+    world.settings = before
+    world.clock.advance(700.0)
+    world.crawl()
+    assert world.page(f"{SITE}/news/").reason is Reason.RULE
+    asked = len(world.asked(f"{SITE}/news/"))
+    world.settings = before.replace({"site.a.example.exclude": None})
+    Rescheduling(world.store, before, world.settings, world.clock.now()).run()
+    world.crawl()
+    assert len(world.asked(f"{SITE}/news/")) == asked + 1
+    assert world.page(f"{SITE}/news/").reason is None
+
+
+def test_parameters_that_do_not_count_are_left_out_of_the_addresses_of_links() -> None:
+    pages = {
+        f"{SITE}/": page("Front", "/list?id=1&sid=7", "/list?sid=8&id=1", "/list?utm_x=1&ID=1", "/list?id=2"),
+        f"{SITE}/list?id=1": page("1", "/list?id=1&sid=9", head='<link rel="canonical" href="/list?sid=3&id=1">'),
+        f"{SITE}/list?id=2": status(301, location="/list?id=3&sid=4"),
+        f"{SITE}/list?ID=1": page("3"),
+        f"{SITE}/list?id=3": page("4"),
+    }
+    world = World(pages, '[crawl]\nsitemaps = false\n[[site]]\nmatch = "a.example"\ndrop_query = ["s*d", "UTM_*"]\n')
+    world.crawl(f"{SITE}/")
+    assert {url for _, url in world.asked() if "robots" not in url} == set(pages)
+    assert world.page(f"{SITE}/list?id=2").leads_to == f"{SITE}/list?id=3"
+
+
+def test_a_page_stored_with_parameters_that_do_not_count_makes_way_for_the_address_without_them() -> None:
+    world, changing = scope_world()
+    world.crawl(f"{SITE}/", seconds=4_000.0, meanwhile={1_000.0: changing.to({"site.a.example.keep_query": ["id"]})})
+    old, new = world.page(f"{SITE}/list?id=1&sid=7"), world.page(f"{SITE}/list?id=1")
+    assert (old.state, old.leads_to, old.reason) == (PageState.ELSEWHERE, new.url, Reason.RULE)
+    assert new.state is PageState.LIVE
+    assert max(at for at, url in world.asked(old.url) if url == old.url) < 1_000.0
+
+
+def test_with_workers_elsewhere_a_page_that_a_rule_keeps_out_is_not_asked_for() -> None:
+    world = Web('[politeness]\ndelay = 1\n[[site]]\nmatch = "a.example"\nexclude = ["*"]\n')
+    Several(world).run(300.0)
+    assert world.asked(SITE) == []
+    assert world.asked("http://b.example")

@@ -127,7 +127,7 @@ class Collection(CollectionReader):
         """
         self._must_be_open()
         from levada.collection.site_rules.changes import notes_on_starts, rules_for_starts
-        from levada.collection.starts import seeds
+        from levada.collection.starts import seeds, tidied
         from levada.core.site_rules.section import RULE_TYPES
 
         found, known = seeds(urls), CrawlSettings.__struct_fields__
@@ -136,6 +136,7 @@ class Collection(CollectionReader):
         of_sites = {name: value for name, value in rules.items() if name in RULE_TYPES}
         of_crawl = {f"crawl.{name}": value for name, value in rules.items() if name not in RULE_TYPES}
         changes = rules_for_starts(self.settings, found, of_sites)
+        found = tidied(found, self.settings.replace(changes))
         notes_on_starts(self.settings.replace(changes), found)
         if changes:
             self.change_settings(changes)

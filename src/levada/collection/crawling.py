@@ -22,7 +22,7 @@ from levada.collection.components import (
 from levada.collection.forgetting.retention import retention_beside
 from levada.collection.forgetting.unfinished import compact_for
 from levada.collection.live import live_file_writer
-from levada.collection.starts import add_start, forget_demo, limit_waits, reschedule
+from levada.collection.starts import add_start, forget_demo, limit_waits, reschedule, tidied
 from levada.core.clock import first_of, make_clock
 from levada.core.configuration.kept import SettingChange
 from levada.core.errors import StoreError
@@ -102,7 +102,7 @@ async def open_crawl(
         on_kept(folder.save_settings(settings))
         forget_demo(folder)
         limit_waits(store, settings, clock.now())
-        add_start(start, store, clock.now())
+        add_start(tidied(start, settings), store, clock.now())
         learn_from_sample(policy, store)
         indexer, counter = open_followers(folder, settings)
 

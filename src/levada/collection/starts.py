@@ -20,6 +20,7 @@ from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, FoundUrl, PageRecord, PageState
 from levada.core.settings import DAY, GuardSettings, RevisitSettings, Settings
 from levada.core.site_rules.pace import widest_revisit
+from levada.core.site_rules.rules import SiteRules
 from levada.core.site_rules.section import SiteSettings, planning_tables
 from levada.core.words import command_for, shortened
 from levada.crawl.rescheduling import Rescheduling
@@ -57,6 +58,12 @@ def seeds(urls: Sequence[str]) -> list[FoundUrl]:
     """The addresses that a user asked for; `BadUrl` if one is none."""
     addresses = [seed_address(url) for url in urls]
     return [FoundUrl(address, site_of(address), how=DiscoveredBy.SEED, admit=True) for address in addresses]
+
+
+def tidied(start: Sequence[FoundUrl], settings: Settings) -> list[FoundUrl]:
+    """These without the parameters of queries that do not count by the rules of their sites."""
+    rules = SiteRules(settings.site)
+    return [replace(each, url=rules.tidied(each.url)) for each in start]
 
 
 def add_start(start: Sequence[FoundUrl], store: Store, now: float) -> int:
@@ -176,6 +183,7 @@ def check_starts(path: Path, start: Sequence[FoundUrl]) -> list[str]:
     An error if all of them failed: `Refused` if trying again is of no use, else `LevadaError`.
     """
     with open_collection(DataFolder(path)) as collection:
+        start = tidied(start, collection.settings)
         known = [page for each in start if (page := collection.store.page(each.url)) is not None]
         stats = collection.store.stats(collection.clock.now())
         troubles = [trouble for page in known if (trouble := _trouble(collection, page)) is not None]

@@ -13,7 +13,8 @@ from levada.crawl.commits import CrawlPorts
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.politeness import PolitenessQueue
 from levada.crawl.progress import CrawlProgress
-from levada.crawl.scheduler import Scheduler, Transport, UnderWay
+from levada.crawl.scheduler import Scheduler
+from levada.crawl.transport import Transport, UnderWay
 
 _REPLAN_PAUSE = 0.2  # wall-clock seconds: replanning takes a small part of a core
 _WATCH = 0.5  # wall-clock seconds between two reads of the collection statistics

@@ -11,7 +11,8 @@ from levada.core.reports import StageSummary, StageView
 from levada.core.settings import Settings
 from levada.crawl.commits import Commits, FollowUp
 from levada.crawl.hooks import PageHooks
-from levada.crawl.scheduler import Scheduler, Transport, UnderWay
+from levada.crawl.scheduler import Scheduler
+from levada.crawl.transport import Transport, UnderWay
 from levada.crawl.visits import Fetched, Visited, Visitor
 from levada.scale.autoscaler import Autoscaler, Stage, stage_rule
 from levada.scale.pools import FetchSlots, InProcess

@@ -40,8 +40,9 @@ from levada.crawl.messages import (
     read_message,
     without_body,
 )
-from levada.crawl.scheduler import Scheduler, Transport, UnderWay
+from levada.crawl.scheduler import Scheduler
 from levada.crawl.sites import SiteLimits
+from levada.crawl.transport import Transport, UnderWay
 from levada.crawl.visits import Fetched, Visited, Visitor
 
 log = logging.getLogger(__name__)
