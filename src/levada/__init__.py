@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from levada.collection.forgetting.run import ForgetReport
     from levada.collection.notifications import NotificationInfo, Notifications
     from levada.collection.site_rules.reports import RuleReport, SiteReport
+    from levada.collection.site_rules.scope import PageOutOfScope, ScopeTrial
     from levada.collection.site_rules.trials import EntryTrial, ReadingTrial, RuleTrial
     from levada.collection.storage.backup import BackupReport
     from levada.collection.storage.named import NamedCollection
@@ -82,6 +83,7 @@ __all__ = [
     "NotificationInfo",
     "Notifications",
     "PageEvent",
+    "PageOutOfScope",
     "PageOutcome",
     "ReadingTrial",
     "Reason",
@@ -91,6 +93,7 @@ __all__ = [
     "RestoreReport",
     "RuleReport",
     "RuleTrial",
+    "ScopeTrial",
     "SettingChange",
     "SettingValue",
     "Settings",
@@ -125,6 +128,7 @@ _MODULES = {
     "levada.collection.forgetting.run": ("ForgetReport",),
     "levada.collection.explain": ("Forecast", "Why"),
     "levada.collection.site_rules.reports": ("RuleReport", "SiteReport"),
+    "levada.collection.site_rules.scope": ("PageOutOfScope", "ScopeTrial"),
     "levada.collection.site_rules.trials": ("EntryTrial", "ReadingTrial", "RuleTrial"),
     "levada.collection.exports": ("ExportReport",),
     "levada.collection.storage.named": ("NamedCollection",),

@@ -104,3 +104,19 @@ def test_a_rule_that_excludes_its_own_start_is_refused_before_anything_is_kept(h
     assert f"the rule of example.org excludes {FRONT} itself" in told.said
     with levada.open("levada-data") as news:
         assert news.rules() == []
+
+
+def test_pages_that_a_rule_keeps_out_are_counted_listed_and_forgotten(here: Path) -> None:
+    told = sites("set", "example.org", "exclude=*", "hours=sun 0-0:01", "max_pages=3")
+    assert told.code == 0
+    shown = sites("example.org").out
+    assert re.search(r"7 pages out of scope: visited no more", shown.replace("\n", " "))
+    assert "outside its hours: it is asked again from" in shown
+    assert "more than its max_pages, 3: no page is added" in shown
+    listed = sites("example.org", "--out-of-scope").out.splitlines()
+    assert f"{FRONT}  (exclude of example.org)" in listed
+    assert listed[-1].endswith("'levada forget --out-of-scope --site example.org' deletes them")
+    told = command("forget")("--out-of-scope", "--site", "example.org", "--yes")
+    assert told.out.startswith("forgot 7 pages")
+    assert sites("example.org", "--out-of-scope").out == "0 pages out of scope, 0 with a stored version\n"
+    assert command("forget")("--out-of-scope", "--yes").said.endswith("no page is out of scope: nothing to forget\n")

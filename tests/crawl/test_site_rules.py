@@ -94,7 +94,7 @@ def test_pages_that_a_changed_rule_keeps_out_are_not_visited_any_more_and_stay_s
 
 
 def test_a_page_that_a_rule_lets_in_again_is_due() -> None:
-    world, changing = scope_world('[[site]]\nmatch = "a.example"\nexclude = ["/news/*"]\n')
+    world, _ = scope_world('[[site]]\nmatch = "a.example"\nexclude = ["/news/*"]\n')
     before = world.settings
     world.settings = before.replace({"site.a.example.exclude": None})
     world.crawl(f"{SITE}/")

@@ -25,6 +25,9 @@ def forget(
         int | None, typer.Option(metavar="N", help="Versions of each page beyond the newest N.")
     ] = None,
     retention: Annotated[bool, typer.Option("--retention", help="What the settings do not keep.")] = False,
+    out_of_scope: Annotated[
+        bool, typer.Option("--out-of-scope", help="Pages that a rule keeps out now, of --site or of all.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     data: DataOption = Path("levada-data"),
@@ -47,6 +50,8 @@ def forget(
 
         levada forget --site example.org --yes
 
+        levada forget --out-of-scope --site example.org
+
         levada forget --older-than 90d
 
         levada forget --versions-beyond 3 --site example.org
@@ -64,11 +69,12 @@ def forget(
                     older_than=older_than or None,
                     versions_beyond=versions_beyond,
                     retention=retention,
+                    out_of_scope=out_of_scope,
                     dry_run=dry,
                     on_progress=show,
                 )
 
-        if not dry_run and not yes and (urls or site or of_versions):
+        if not dry_run and not yes and (urls or site or of_versions or out_of_scope):
             _ask(_amount(run(dry=True), of_versions=of_versions))
         report = run(dry=dry_run)
     print_result(json, report, _print, report, _amount(report, of_versions=of_versions))

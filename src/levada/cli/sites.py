@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from levada.cli.options import DataOption, JsonOption, print_json
+from levada.core.durations import moment
 from levada.core.errors import NotFound, UsageError
 from levada.core.words import line, plural
 
 if TYPE_CHECKING:
     from levada.collection.site_rules.reports import RuleReport, SiteReport
+    from levada.collection.site_rules.scope import ScopeTrial
     from levada.core.configuration.kept import SettingChange
 
 _SET, _UNSET = "set", "unset"
@@ -27,6 +29,12 @@ def sites(
             help="Which sites to show, or which rule to change; default: show all.",
         ),
     ] = None,
+    out_of_scope: Annotated[
+        bool, typer.Option("--out-of-scope", help="List the known pages that the rules keep out now.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say which known pages 'set' would keep out, and change nothing.")
+    ] = False,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="At most N sites, those with the most pages.")] = 50,
     data: DataOption = Path("levada-data"),
     json: JsonOption = False,
@@ -41,26 +49,32 @@ def sites(
     ```
     levada sites
     levada sites example.org --json
+    levada sites example.org --out-of-scope
     levada sites set example.org 'exclude=*.pdf,/archive/*' depth=3
+    levada sites set example.org 'drop_query=utm_*,sid' per_hour=60 'hours=weekdays 8-18 Europe/Istanbul'
     levada sites set example.org/docs/ accept_language=tr
+    levada sites set example.org 'include=/docs/*' --dry-run
     levada sites unset example.org depth
     levada sites unset example.org
     ```
     """
     asked = list(words or ())
     if asked[:1] in ([_SET], [_UNSET]):
-        _change(data, asked[0], asked[1:], json)
+        _change(data, asked[0], asked[1:], json, dry_run=dry_run)
     else:
-        _show(data, asked, limit, json)
+        _show(data, asked, limit, json, listed=out_of_scope)
 
 
-def _show(data: Path, names: Sequence[str], limit: int, json: bool) -> None:
+def _show(data: Path, names: Sequence[str], limit: int, json: bool, *, listed: bool) -> None:
     import levada
 
     with levada.open(data, create=False) as collection:
         rules, reports = collection.rules(), collection.site_reports(*names)
     if unknown := set(map(str.lower, names)) - {report.site for report in reports}:
         raise NotFound(f"no site {line(min(unknown))} is known in {data}")
+    if listed:
+        _list(data, names, json)
+        return
     largest = sorted(reports, key=lambda report: (-report.pages, report.site))
     shown = largest if names else largest[:limit]
     if json:
@@ -84,6 +98,20 @@ def _print_sites(shown: Sequence[SiteReport], more: int, limit: int) -> None:
         )
         if each.matches:
             out.print(Text(f"  rule of {', '.join(each.matches)}: {line(rule_words(each.keys))}", "cyan"))
+        if each.opens_at is not None:
+            out.print(Text(f"  outside its hours: it is asked again from {moment(each.opens_at)} on", "yellow"))
+        if each.note:
+            out.print(Text(f"  {each.note}", "yellow"))
+        if each.out_of_scope:
+            least = "at least " if each.out_of_scope_is_least else ""
+            out.print(
+                Text(
+                    f"  {least}{plural(each.out_of_scope, 'page')} out of scope: visited no more, what is stored stays;"
+                    f" 'levada sites {line(each.site)} --out-of-scope' lists them,"
+                    f" 'levada forget --out-of-scope --site {line(each.site)}' deletes them",
+                    "yellow",
+                )
+            )
         if each.links_kept_out:
             links = f"{plural(each.links_kept_out, 'link')} kept out, such as {line(each.example)}"
             out.print(Text(f"  {links}", "dim"))
@@ -91,6 +119,28 @@ def _print_sites(shown: Sequence[SiteReport], more: int, limit: int) -> None:
         out.print("No site is known yet: add one with 'levada add URL'.")
     if more:
         out.print(Text(f"and {plural(more, 'site')} more: --limit {limit + more} shows all", "dim"))
+
+
+def _list(data: Path, names: Sequence[str], json: bool) -> None:
+    import levada
+    from levada.cli.terminal import printer
+
+    with levada.open(data, create=False) as collection:
+        found = (page for name in names or [""] for page in collection.out_of_scope(name))
+        if json:
+            print_json({"pages": list(found)})
+            return
+        out = printer()
+        count = stored = 0
+        for page in found:
+            count += 1
+            stored += page.stored
+            out.print(f"{line(page.url)}  ({page.key} of {line(page.match)})")
+    named = "".join(f" --site {line(name)}" for name in names[:1]) if len(names) < 2 else ""
+    print(
+        f"{plural(count, 'page')} out of scope, {stored:,} with a stored version"
+        + (f": 'levada forget --out-of-scope{named}' deletes them" if count else "")
+    )
 
 
 def _print_rules(rules: Sequence[RuleReport]) -> None:
@@ -120,7 +170,7 @@ def rule_words(keys: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} = {shown(value)}" for key, value in keys.items()) or "no keys for the whole site"
 
 
-def _change(data: Path, verb: str, words: Sequence[str], json: bool) -> None:
+def _change(data: Path, verb: str, words: Sequence[str], json: bool, *, dry_run: bool) -> None:
     import levada
     from levada.collection.site_rules.changes import removal, rule_changes
     from levada.core.configuration.values import parse_value
@@ -137,6 +187,11 @@ def _change(data: Path, verb: str, words: Sequence[str], json: bool) -> None:
         rule_changes(match, {key: None})
         keys[key] = parse_value(f"site.{match}.{key}", text)
     with levada.open(data, create=False) as collection:
+        if dry_run:
+            ended = () if verb == _SET else removal(collection.settings, match, rest)
+            tried = keys if verb == _SET else dict.fromkeys(name.rpartition(".")[2] for name in ended)
+            _print_trial(collection.try_scope(match, **tried), json)
+            return
         changes = rule_changes(match, keys) if verb == _SET else removal(collection.settings, match, rest)
         done = collection.change_settings(changes, by="levada sites")
         crawling = collection.live() is not None
@@ -149,6 +204,19 @@ def _change(data: Path, verb: str, words: Sequence[str], json: bool) -> None:
     if not done:
         print("nothing changed: the rule says so already")
     _print_rules([rule for rule in rules if any(each.key.startswith(f"site.{rule.match}.") for each in done)])
+
+
+def _print_trial(trial: ScopeTrial, json: bool) -> None:
+    if json:
+        print_json({"trial": trial})
+        return
+    least = "at least " if trial.is_least else ""
+    print(
+        f"would keep out {least}{plural(trial.pages, 'page')} more, of {trial.looked_at:,} known on "
+        f"{plural(trial.sites, 'site')}; nothing was changed"
+    )
+    for page in trial.examples:
+        print(f"  {line(page.url)}  ({page.key})")
 
 
 def _said(change: SettingChange) -> str:

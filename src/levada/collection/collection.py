@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from levada.collection.forgetting.run import ForgetReport
     from levada.collection.notifications import Notifications
     from levada.collection.site_rules.reports import RuleReport, SiteReport
+    from levada.collection.site_rules.scope import PageOutOfScope, ScopeTrial
     from levada.collection.site_rules.trials import RuleTrial
     from levada.collection.storage.backup import BackupReport
     from levada.core.configuration.kept import SettingChange
@@ -191,6 +192,17 @@ class Collection(CollectionReader):
 
         return self.change_settings(rule_changes(match, keys))
 
+    def try_scope(self, match: str, **keys: Any) -> ScopeTrial:
+        """What a rule with these keys would keep out of the known pages; nothing changes.
+
+        >>> trial = news.try_scope(start, exclude=["*.pdf"])
+        >>> trial.pages, trial.looked_at > 0
+        (0, True)
+        """
+        from levada.collection.site_rules.scope import try_scope
+
+        return try_scope(self._reader(), match, keys)
+
     def remove_rule(self, match: str) -> list[SettingChange]:
         """End the rule for a site, or for a part of it. Returns what changed.
 
@@ -235,6 +247,15 @@ class Collection(CollectionReader):
         from levada.collection.site_rules.reports import site_reports
 
         return site_reports(self._reader(), sites)
+
+    def out_of_scope(self, site: str = "") -> Iterator[PageOutOfScope]:
+        """The known pages of a site, or of all, that the rules keep out now: they are not visited any more.
+
+        >>> next(news.out_of_scope(), None)
+        """
+        from levada.collection.site_rules.scope import out_of_scope
+
+        return out_of_scope(self._reader(), site)
 
     # Crawling
 
@@ -457,13 +478,15 @@ class Collection(CollectionReader):
         older_than: str | float | None = None,
         versions_beyond: int | None = None,
         retention: bool = False,
+        out_of_scope: bool = False,
         dry_run: bool = False,
         on_progress: Callable[[int, int, str], None] = lambda done, total, doing: None,
     ) -> ForgetReport:
         """Delete pages, a site or old versions for good, and keep the pages and the site from coming back.
 
         `older_than` takes seconds or `"90d"`; it and `versions_beyond` go with `site` or alone. `retention` applies
-        the rules of the settings. Without anything named, it finishes a forget that was interrupted. A crawl may run.
+        the rules of the settings. `out_of_scope` are the pages that the rules keep out, of `site`
+        or of all. Without anything named, it finishes a forget that was interrupted. A crawl may run.
 
         >>> news.forget(start).pages
         1
@@ -473,6 +496,12 @@ class Collection(CollectionReader):
 
         self._must_be_open()
         seconds = length_of_time(older_than, "older_than") if isinstance(older_than, str) else older_than
+        if out_of_scope:
+            if urls or retention or seconds is not None or versions_beyond is not None:
+                raise UsageError("out of scope are whole pages: name a site beside it, or nothing")
+            urls, site = tuple(page.url for page in self.out_of_scope(site)), ""
+            if not urls:
+                raise NotFound("no page is out of scope: nothing to forget")
         what = wanted(urls, site, seconds, versions_beyond, retention=retention)
         return forget(self.path, what, dry_run=dry_run, on_progress=on_progress)
 

@@ -27,7 +27,7 @@ from levada.collection.crawling import Following, open_followers
 from levada.collection.forgetting.retention import retention_beside
 from levada.collection.forgetting.unfinished import compact_for
 from levada.collection.live import live_file_writer
-from levada.collection.starts import add_start, forget_demo, limit_waits, reschedule
+from levada.collection.starts import add_start, forget_demo, limit_waits, reschedule, tidied
 from levada.collection.working import CAPACITY, queue_capacities
 from levada.core.clock import SystemClock, make_clock
 from levada.core.configuration.kept import SettingChange
@@ -134,7 +134,7 @@ async def _open_distributed_crawl(
         )
         executor = opened.enter_context(closing(StoreExecutor()))
         names = QueueNames(make_collection_name(folder))
-        add_start(start, store, clock.now())
+        add_start(tidied(start, settings), store, clock.now())
         learn_from_sample(policy, store)
         jobs = RabbitmqJobs(url, SystemClock(), queue_capacities(names))
         opened.push_async_callback(jobs.close)

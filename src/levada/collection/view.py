@@ -11,6 +11,8 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec.structs import replace
+
 from levada.collection.addresses import known_page
 from levada.core.clock import SystemClock
 from levada.core.errors import TooMany
@@ -49,6 +51,10 @@ class CollectionView:
     def collection(self) -> OpenedCollection:
         """The stored pages; `NotFound` while there are none."""
         return self._part("collection", lambda: open_collection(self.folder))
+
+    def collection_now(self) -> OpenedCollection:
+        """The stored pages, with the settings that the collection keeps now."""
+        return replace(self.collection(), settings=self.folder.settings())
 
     def index(self) -> Index:
         """The search index, as far as the indexer beside the crawl has come."""

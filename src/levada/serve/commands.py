@@ -13,6 +13,7 @@ from levada.collection.notifications import NotificationOptions, Notifications
 from levada.collection.starts import seeds
 from levada.core.commands import AddSeeds, ChangeBudget, ControlCommand, DropSite, Pause, Resume
 from levada.core.errors import NotFound, TooMany, UsageError
+from levada.core.site_rules.pace import SitePaces
 from levada.core.subscriptions import APPRISE, MAIL, Subscription
 from levada.serve.changes import Kinds, Least, Site, Words
 from levada.serve.facts import SiteAsk
@@ -63,8 +64,9 @@ def _give(view: View, order: ControlCommand) -> OrderAnswer:
 def _add(view: View, ask: SeedsAsk) -> OrderAnswer:
     start = seeds(ask.urls)
     collection = view.collection()
-    most = collection.settings.crawl.max_pages_per_site
+    paces = SitePaces.of(collection.settings)
     for site in {each.site for each in start}:
+        most = paces(site).most_pages
         record = collection.store.site(site)
         if record is not None and record.pages >= most:
             raise TooMany(f"{site} has {record.pages:,} pages already, and more than {most:,} are not taken")

@@ -12,6 +12,8 @@ from levada.collection.shards import LEAST_ASKED, OwnAdvice, OwnShards, own_advi
 from levada.core.durations import iso
 from levada.core.errors import NotFound
 from levada.core.records import Outcome, PageRecord, SiteRecord
+from levada.core.site_rules.pace import Pace, SitePaces
+from levada.core.site_rules.rules import SiteRules
 from levada.serve.lab_runs import PartFacts
 from levada.serve.operations import Nothing, Operations, facts_of
 from levada.serve.pages import Limit
@@ -44,7 +46,9 @@ class SiteFacts(msgspec.Struct, frozen=True):
     failures: int  # in a row
     dropped: bool  # visited no more, until it is added again
     rests_until: str | None
+    opens_at: str | None  # when its active hours begin; null: it may be asked now
     delay: float  # seconds between two requests
+    rules: list[str]  # the matches of the rules that concern it, the most specific first
     robots: str  # ok, none yet, or why it could not be had
     refused: list[RefusedFacts]
 
@@ -76,7 +80,7 @@ def _sites(view: View, ask: SitesAsk) -> SitesAnswer:
     names = sorted(following, key=lambda record: record.site)
     shown = names[: ask.limit]
     more = shown[-1].site if len(names) > len(shown) else None
-    return SitesAnswer([_facts(view, record) for record in shown], more)
+    return SitesAnswer(_facts(view, shown), more)
 
 
 @SITES.add("GET", "/site", "One site and its first pages", errors=(404,))
@@ -89,7 +93,7 @@ def _site(view: View, ask: SiteAsk) -> SiteAnswer:
     urls = [url for front in fronts for url in store.urls_like(front, _SHOWN_PAGES)]
     pages = [page for url in urls[:_SHOWN_PAGES] if (page := store.page(url)) is not None]
     shown = [_page(as_planned(page, record)) for page in pages]
-    return SiteAnswer(_facts(view, record), _changes_per_day(pages), shown)
+    return SiteAnswer(_facts(view, [record])[0], _changes_per_day(pages), shown)
 
 
 def _changes_per_day(pages: list[PageRecord]) -> float | None:
@@ -99,15 +103,23 @@ def _changes_per_day(pages: list[PageRecord]) -> float | None:
     return met / (watched / _DAY) if watched > 0 else None
 
 
-def _facts(view: View, record: SiteRecord) -> SiteFacts:
-    collection = view.collection()
+def _facts(view: View, records: list[SiteRecord]) -> list[SiteFacts]:
+    collection = view.collection_now()
+    rules, paces = SiteRules(collection.settings.site), SitePaces.of(collection.settings)
+    now = collection.clock.now()
+    return [_site_facts(record, rules, paces(record.site), now) for record in records]
+
+
+def _site_facts(record: SiteRecord, rules: SiteRules, pace: Pace, now: float) -> SiteFacts:
     trouble = [str(each.trouble) for _, each in record.robots if each.trouble]
-    rests = record.rest_until > collection.clock.now()
+    opens_at = pace.opens_at(now)
     return facts_of(
         SiteFacts,
         record,
-        rests_until=iso(record.rest_until) if rests else None,
-        delay=collection.settings.politeness.delay if record.delay is None else record.delay,
+        rests_until=iso(record.rest_until) if record.rest_until > now else None,
+        opens_at=iso(opens_at) if opens_at > now else None,
+        delay=max(pace.delay, record.delay or 0.0),
+        rules=list(rules.matches_of_site(record.site)),
         robots=trouble[0] if trouble else "ok" if record.robots else "not read yet",
         refused=[RefusedFacts(reason, count, example) for reason, count, example in record.refused],
     )

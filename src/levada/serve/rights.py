@@ -27,6 +27,8 @@ NEEDS: dict[str, Right] = {
     "GET /api/v1/why": _READ,
     "GET /api/v1/sites": _READ,
     "GET /api/v1/site": _READ,
+    "GET /api/v1/site/rules": _READ,
+    "GET /api/v1/rules": _READ,  # secrets are masked
     "GET /api/v1/status": _READ,
     "GET /api/v1/stages": _READ,
     "GET /api/v1/balance": _READ,
@@ -46,6 +48,9 @@ NEEDS: dict[str, Right] = {
     "POST /api/v1/seeds": _CONTROL,
     "DELETE /api/v1/sites": _CONTROL,
     "POST /api/v1/check": _CONTROL,
+    "POST /api/v1/rules/try": _CONTROL,
+    "PUT /api/v1/rules": _CONTROL,  # but not the keys that read or trust something of the machine
+    "DELETE /api/v1/rules": _CONTROL,
     "POST /api/v1/try": _CONTROL,
     "POST /api/v1/pause": _CONTROL,
     "POST /api/v1/resume": _CONTROL,

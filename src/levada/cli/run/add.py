@@ -58,7 +58,7 @@ def add(
     """
     import levada
     from levada.collection.site_rules.changes import notes_on_starts
-    from levada.collection.starts import seeds
+    from levada.collection.starts import seeds, tidied
     from levada.core.configuration.values import parse_value
 
     keys: dict[str, Any] = {"include": include, "exclude": exclude, "folders": scope, "depth": depth}
@@ -72,7 +72,7 @@ def add(
     with levada.open(data) as collection:
         before = collection.rules() if keys else []
         added = collection.add(*urls, **keys)
-        notes = notes_on_starts(collection.settings, start)
+        notes = notes_on_starts(collection.settings, tidied(start, collection.settings))
         crawling = collection.live() is not None
         changed = [each for each in collection.rules() if each not in before] if keys else []
     if json:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from levada.collection.site_rules.reports import keys_of
+import msgspec
+
+from levada.core.configuration.values import masked
 from levada.core.errors import UsageError
 from levada.core.records import FoundUrl
 from levada.core.settings import Settings
 from levada.core.site_rules.extent import folder_of
 from levada.core.site_rules.rules import SiteRules
-from levada.core.site_rules.section import RULE_TYPES, tidy_match
+from levada.core.site_rules.section import RULE_TYPES, SiteSettings, tidy_match
 from levada.core.suggestions import near_names
 
 _ADDED_TO = ("include", "exclude", "folders")
@@ -26,12 +28,12 @@ def rule_changes(match: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     for key in keys:
         if key not in RULE_TYPES:
             raise UsageError(f"a rule has no key {key[:100]!r}: {near_names(key, RULE_TYPES)}")
-    return {f"site.{_tidy(match)}.{key}": _listed(value) for key, value in keys.items()}
+    return {f"site.{tidied_match(match)}.{key}": _listed(value) for key, value in keys.items()}
 
 
 def removal(settings: Settings, match: str, keys: Iterable[str] = ()) -> dict[str, Any]:
     """The settings that end a rule, or these keys of it."""
-    named, tidy = list(keys), _tidy(match)
+    named, tidy = list(keys), tidied_match(match)
     table = next((table for table in settings.site if table.match == tidy), None)
     if table is None:
         matches = [table.match for table in settings.site]
@@ -75,7 +77,17 @@ def notes_on_starts(settings: Settings, start: Sequence[FoundUrl]) -> list[str]:
     return notes
 
 
-def _tidy(match: str) -> str:
+def keys_of(rule: SiteSettings | None) -> dict[str, Any]:
+    """The keys that a rule has, as plain data."""
+    if rule is None:
+        return {}
+    plain = msgspec.to_builtins(rule)
+    del plain["match"]
+    return {key: masked(f"site.{rule.match}.{key}", value) for key, value in plain.items()}
+
+
+def tidied_match(match: str) -> str:
+    """A match as it is kept; `UsageError` if it is none."""
     try:
         return tidy_match(match)
     except ValueError as error:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from levada.core.configuration.values import masked
+from levada.collection.site_rules.changes import keys_of
+from levada.collection.site_rules.scope import MOST_LOOKED_AT, MOST_OF_A_SITE, kept_out_now, urls_of
 from levada.core.reasons import Reason
 from levada.core.records import PageKind, PageRecord, PlanSelection, SiteRecord
+from levada.core.site_rules.pace import Pace, SitePaces
 from levada.core.site_rules.rules import SiteRules, fits_site
 from levada.core.site_rules.section import SiteSettings
 from levada.pages.change import is_read_by
@@ -51,6 +55,10 @@ class SiteReport(msgspec.Struct, frozen=True):
     keys: dict[str, Any]  # of the whole site, from all of these
     links_kept_out: int  # by these rules and earlier ones
     example: str  # one of these links
+    out_of_scope: int = 0  # known pages that the rules keep out now: they are not visited
+    out_of_scope_is_least: bool = False  # there may be more: not all pages were looked at
+    opens_at: float | None = None  # when its active hours begin; None: it may be asked now
+    note: str = ""  # that it has more pages than its rule wants
 
 
 def rule_reports(collection: OpenedCollection) -> list[RuleReport]:
@@ -113,26 +121,28 @@ def _visited(collection: OpenedCollection, site: str) -> Iterator[PageRecord]:
         yield from pages
 
 
-def keys_of(rule: SiteSettings | None) -> dict[str, Any]:
-    """The keys that a rule has, as plain data."""
-    if rule is None:
-        return {}
-    plain = msgspec.to_builtins(rule)
-    del plain["match"]
-    return {key: masked(f"site.{rule.match}.{key}", value) for key, value in plain.items()}
-
-
 def site_reports(collection: OpenedCollection, names: Sequence[str] = ()) -> list[SiteReport]:
-    """Every known site, or those named, by name."""
+    """Every known site, or those named, by name. Without names not all pages are looked at, if there are many."""
     rules, store = SiteRules(collection.settings.site), collection.store
     if names:
         records = [record for name in names if (record := store.site(name.lower())) is not None]
     else:
         records = list(store.sites())
-    return [_site_report(record, rules) for record in sorted(records, key=lambda record: record.site)]
+    paces, now = SitePaces.of(collection.settings), collection.clock.now()
+    left = MOST_OF_A_SITE if names else MOST_LOOKED_AT
+    reports = []
+    for record in sorted(records, key=lambda record: record.site):
+        report = _site_report(record, rules, paces(record.site), now)
+        if rules.limits(record.site):
+            urls = list(islice(urls_of(store, record.site, left), left))
+            count = sum(kept_out_now(rules, store, url) is not None for url in urls)
+            left -= len(urls)
+            report = replace(report, out_of_scope=count, out_of_scope_is_least=len(urls) < record.pages)
+        reports.append(report)
+    return reports
 
 
-def _site_report(record: SiteRecord, rules: SiteRules) -> SiteReport:
+def _site_report(record: SiteRecord, rules: SiteRules, pace: Pace, now: float) -> SiteReport:
     counts = {reason: (n, example) for reason, n, example in record.refused}
     links, example = counts.get(Reason.RULE, (0, ""))
     return SiteReport(
@@ -144,4 +154,11 @@ def _site_report(record: SiteRecord, rules: SiteRules) -> SiteReport:
         keys=keys_of(rules.rule_of_site(record.site).keys),
         links_kept_out=links,
         example=example,
+        opens_at=opens_at if (opens_at := pace.opens_at(now)) > now else None,
+        note=f"more than its max_pages, {pace.most_pages:,}: no page is added" if _is_over(record, rules, pace) else "",
     )
+
+
+def _is_over(record: SiteRecord, rules: SiteRules, pace: Pace) -> bool:
+    keys = rules.rule_of_site(record.site).keys
+    return keys is not None and keys.max_pages is not None and record.pages > pace.most_pages

@@ -71,6 +71,13 @@ class SiteRules:
         fitting = [table.match for table in self._tables if fits_site(table.match, site)]
         return tuple(sorted(fitting, key=lambda match: (_rank(_split(match)[0]), -len(match))))
 
+    def limits(self, site: str) -> bool:
+        """Whether some rule may keep a page of this site out."""
+        if not self._tables:
+            return False
+        tree = self._tree(site)
+        return any(rule.extent is not None or rule.queries is not None for rule in tree.rules())
+
     def visit_rule(self, url: str) -> VisitRule:
         """What goes with a visit of this URL."""
         return self.rule_for(url).visit if self._tables else NO_RULE
@@ -121,6 +128,10 @@ class _Tree:
         self._by_path = [
             (path, _combined([table for _, start, table in fitting if path.startswith(start)], site)) for path in paths
         ]
+
+    def rules(self) -> list[SiteRule]:
+        """Of the whole site, and of its paths."""
+        return [self.whole, *(rule for _, rule in self._by_path)]
 
     def rule_for(self, path: str) -> SiteRule:
         for start, rule in self._by_path:

@@ -6,6 +6,7 @@ import { forgetButton } from "./forget.js";
 import { worldNow } from "./live.js";
 import { lacks, needs } from "./me.js";
 import { often } from "./often.js";
+import { ruleCards } from "./site-rule.js";
 
 const SELDOM = 10_000, AT_ONCE = 50;
 
@@ -23,8 +24,8 @@ async function list(place) {
     found.push(...told.sites);
     next = told.next;
     more.hidden = !next;
-    show(rows, table(["site", { name: "pages", num: true }, { name: "delay", num: true }, "robots.txt", "state", "refused"],
-      found.map((site) => [el("a", { href: `#/sites/${encodeURIComponent(site.site)}` }, site.site), number(site.pages), span(site.delay), site.robots, state(site), refusals(site)])));
+    show(rows, table(["site", { name: "pages", num: true }, { name: "delay", num: true }, "robots.txt", "rule", "state", "refused"],
+      found.map((site) => [el("a", { href: `#/sites/${encodeURIComponent(site.site)}` }, site.site), number(site.pages), span(site.delay), site.robots, site.rules.join(", ") || "–", state(site), refusals(site)])));
   }
   more.addEventListener("click", () => load().catch((error) => show(rows, trouble(error))));
   show(place, el("h1", {}, "Sites"), adding(), el("div", { class: "card" }, rows, more));
@@ -57,7 +58,7 @@ function adding() {
 }
 
 const DROPPED = "dropped: add it again to take it up";
-const state = (site) => (site.dropped ? el("span", { class: "warn" }, DROPPED) : site.rests_until ? el("span", { class: "warn" }, `rests until ${moment(site.rests_until)}`) : site.failures ? `${site.failures} failures in a row` : site.admitted ? "asked for" : "linked");
+const state = (site) => (site.dropped ? el("span", { class: "warn" }, DROPPED) : site.opens_at ? el("span", { class: "warn" }, `outside its hours until ${moment(site.opens_at)}`) : site.rests_until ? el("span", { class: "warn" }, `rests until ${moment(site.rests_until)}`) : site.failures ? `${site.failures} failures in a row` : site.admitted ? "asked for" : "linked");
 const refusals = (site) => site.refused.map((each) => `${each.reason} ${number(each.count)}`).join(", ") || "–";
 
 async function one(place, name) {
@@ -80,10 +81,11 @@ async function one(place, name) {
       said.textContent = error.message;
     }
   } }, "Check all pages now");
+  const rules = await ruleCards(site.site);
   show(place, el("p", {}, el("a", { href: "#/sites" }, "← Sites")), el("h1", {}, site.site),
     el("p", { class: "soft" }, `${number(site.pages)} pages; ${span(site.delay)} between two requests; robots.txt: ${site.robots}; a page changes ${told.changes_per_day === null ? "at a rate that is not known yet" : `about ${number(told.changes_per_day, 2)} times a day`}`), site.dropped ? el("p", { class: "warn" }, DROPPED) : null,
     el("div", { class: "row" }, site.dropped ? null : [check, drop], forgetButton({ site: site.site }, site.site, said), lacks("control")), said,
-    el("div", { class: "grid" },
+    el("div", { class: "grid" }, rules,
       card("Refused, and why", table(["reason", { name: "how many", num: true }, "an example"], site.refused.map((each) => [each.reason, number(each.count), el("span", { class: "mono" }, each.example)]), "Nothing was refused here."))),
     el("div", { class: "card" }, el("h2", {}, "Pages"), table(
       ["page", "state", { name: "visits", num: true }, { name: "changes met", num: true }, "every", "next visit"],
