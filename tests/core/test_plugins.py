@@ -26,6 +26,8 @@ from levada.core.reasons import Reason
 from levada.core.records import Outcome, Request
 from levada.core.settings import parse_settings
 from levada.fetch import ContainedFetcher, CredentialFetcher, FetchLimits
+from levada.fetch.proxies import RouteFetcher
+from levada.fetch.sessions import SessionFetcher
 from levada.freshness import ContainedPolicy
 from levada.grouping import KeyedHash, MurmurHash, grouping_named
 from levada.stages import Controller, StageSample, live_rule
@@ -310,8 +312,10 @@ def test_a_broken_fetcher_is_a_failed_visit(how: str) -> None:
 def test_the_settings_choose_a_fetcher() -> None:
     async def story() -> None:
         fetcher = make_fetcher(parse_settings('[fetch]\nfetcher = "broken"', "x"))
-        assert isinstance(fetcher, CredentialFetcher)  # which adds credentials to what any fetcher sends
-        assert isinstance(fetcher.inner, ContainedFetcher)
+        assert isinstance(fetcher, SessionFetcher)  # the layers that add to what any fetcher sends
+        assert isinstance(fetcher.inner, CredentialFetcher)
+        assert isinstance(fetcher.inner.inner, RouteFetcher)
+        assert isinstance(fetcher.inner.inner.inner, ContainedFetcher)
         await fetcher.close()
 
     asyncio.run(story())

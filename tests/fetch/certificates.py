@@ -45,6 +45,18 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         return self._bundle(key, self._sign(_named(names[0]), key, list(names)))
 
+    def client(self, name: str, password: str) -> tuple[Path, Path]:
+        """The files of a client's certificate and of its key, which is encrypted."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        certificate = self._sign(_named(name), key, [])
+        private = key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(password.encode()),
+        )
+        public = certificate.public_bytes(serialization.Encoding.PEM)
+        return self._write(f"{name}.pem", public), self._write(f"{name}.key", private)
+
     def _sign(
         self,
         subject: x509.Name,

@@ -23,6 +23,8 @@ need redis-server redis-server
 need mariadb-server mariadbd /usr/sbin/mariadbd
 need tshark tshark
 need nginx-light nginx /usr/sbin/nginx
+need tinyproxy-bin tinyproxy
+need microsocks microsocks
 need nodejs node
 need systemd systemd-analyze
 need chromium chromium chromium-browser google-chrome

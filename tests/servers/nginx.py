@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.needs import missing, program
-from tests.servers.private import Child, free_ports
+from tests.needs import program
+from tests.servers.private import Child, free_ports, wait_for_port
 
 __all__ = ["nginx"]
 
-_PATIENCE = 30.0
-_LOOK_AGAIN = 0.02
 _FOLDERS = ("client_body", "fastcgi", "proxy", "scgi", "uwsgi")
 
 
@@ -38,19 +34,7 @@ def nginx(folder: Path, block: str, *, tls: bool = False) -> Iterator[int]:
     )
     child = Child([command, "-p", folder, "-c", folder / "nginx.conf", "-e", "stderr"], os.environ)
     try:
-        _wait_for(port)
+        wait_for_port(port, "nginx")
         yield port
     finally:
         child.end()
-
-
-def _wait_for(port: int) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while time.monotonic() < deadline:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
-        except OSError:
-            time.sleep(_LOOK_AGAIN)
-        else:
-            return
-    missing("nginx does not start")

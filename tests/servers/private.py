@@ -7,13 +7,19 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["Child", "PrivateServer", "free_ports"]
+from tests.needs import missing
+
+__all__ = ["Child", "PrivateServer", "free_ports", "wait_for_port"]
+
+_PATIENCE = 30.0
+_LOOK_AGAIN = 0.02
 
 
 class PrivateServer(Protocol):
@@ -35,6 +41,19 @@ def free_ports(count: int) -> list[int]:
     finally:
         for each in sockets:
             each.close()
+
+
+def wait_for_port(port: int, name: str) -> None:
+    """Until something listens at this port of the loopback."""
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
+        except OSError:
+            time.sleep(_LOOK_AGAIN)
+        else:
+            return
+    missing(f"{name} does not start")
 
 
 class Child:

@@ -17,7 +17,7 @@ from levada.store.opening import store_limits
 
 if TYPE_CHECKING:
     from levada.core.folder import DataFolder
-    from levada.core.protocols import Clock, Estimates, Fetcher, PageSample, RevisitPolicy
+    from levada.core.protocols import Clock, Estimates, Fetcher, PageSample, Parser, RevisitPolicy
     from levada.core.records import PageRecord, Plan, Request, Response, Signals, Visit
     from levada.core.settings import Settings
     from levada.crawl.executor import StoreExecutor
@@ -105,28 +105,42 @@ def make_hooks(settings: Settings) -> PageHooks | None:
     return PageHooks({name: load(HOOKS, name, settings.plugins.get(name)) for name in settings.crawl.hooks})
 
 
-def make_fetcher(settings: Settings) -> Fetcher:
+def make_fetcher(
+    settings: Settings, *, folder: DataFolder | None = None, parser: Parser | None = None, direct: bool = False
+) -> Fetcher:
+    """The fetcher of the settings.
+
+    `folder` keeps the cookies of sessions, and `parser` evaluates selectors of a login. `direct`: no proxy is used,
+    as for messages to one's own servers.
+    """
     from levada import __version__
     from levada.fetch import ContainedFetcher, CredentialFetcher, FetchLimits
     from levada.fetch.guard import AddressGuard
+    from levada.fetch.proxies import RouteFetcher
+    from levada.fetch.sessions import SessionFetcher
 
     fetch, polite = settings.fetch, settings.politeness
     contact = f" (+{polite.contact})" if polite.contact else ""
     limits = FetchLimits(**{name: getattr(fetch, name) for name in FetchLimits.__struct_fields__})
+    guard = AddressGuard(settings.guard.allow)
     made: Fetcher = load(
         "levada.fetchers",
         fetch.fetcher,
         settings.plugins.get(fetch.fetcher),
         limits=limits,
-        guard=AddressGuard(settings.guard.allow),
+        guard=guard,
         agent=f"{polite.agent}/{__version__}{contact}",
         ca_file=fetch.ca_file or None,
         connections=2 * fetch.slots,
         http2=fetch.http2,
     )
+    takes_routes = is_builtin("levada.fetchers", fetch.fetcher) or bool(getattr(made, "takes_routes", False))
     if not is_builtin("levada.fetchers", fetch.fetcher):
         made = ContainedFetcher(fetch.fetcher, made, limits)
-    return CredentialFetcher(made)
+    proxies = () if direct else fetch.proxy
+    routed = RouteFetcher(made, guard, proxies, takes_routes=takes_routes)
+    path = folder.path if folder is not None else None
+    return SessionFetcher(CredentialFetcher(routed), routed if proxies else made, folder=path, parser=parser)
 
 
 class ReplaceableFetcher:
@@ -198,6 +212,7 @@ class RunningSettings:
         settings: Settings,
         store: Store,
         fetcher: ReplaceableFetcher | None,
+        parser: Parser | None,
         policy: ReplaceablePolicy,
         clock: Clock,
         published: Callable[[Settings], None] = lambda settings: None,
@@ -206,6 +221,7 @@ class RunningSettings:
 
         self.poll = SettingsFollower(folder, settings).poll
         self._folder = folder
+        self._parser = parser
         self._store, self._fetcher, self._policy, self._clock, self._published = (
             store,
             fetcher,
@@ -221,7 +237,7 @@ class RunningSettings:
         """
         fetcher = policy = None
         if self._fetcher is not None and _of_fetcher(before) != _of_fetcher(now):
-            fetcher = make_fetcher(now)
+            fetcher = make_fetcher(now, folder=self._folder, parser=self._parser)
         if _of_policy(before) != _of_policy(now):
             policy = make_policy(now)
             await executor.run(learn_from_sample, policy, self._store)

@@ -87,7 +87,7 @@ async def open_crawl(
     parser = make_parser(settings, settings.fetch.slots)
     stage_rule("parse", settings.stages, parser.most, settings.plugins)
     hooks = make_hooks(settings)
-    own = ReplaceableFetcher(fetcher or make_fetcher(settings))
+    own = ReplaceableFetcher(fetcher or make_fetcher(settings, folder=folder, parser=parser))
     tune_allocator()
     folder.make()
     options = settings.plugins.get(settings.store.engine)
@@ -114,7 +114,7 @@ async def open_crawl(
             on_committed(visits)
 
         asking, reading = traced(own, parser)
-        running = RunningSettings(folder, settings, store, None if fetcher else own, policy, clock)
+        running = RunningSettings(folder, settings, store, None if fetcher else own, parser, policy, clock)
         compact = partial(compact_for, folder, store, indexer.wake)
         ports = CrawlPorts(clock, store, store, store, policy, store, asking, commands, running, compact)
         stages = stages_after_fetch(settings.stages, parser, indexer, counter, settings.plugins)

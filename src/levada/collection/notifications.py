@@ -312,7 +312,7 @@ async def notify_beside(folder: Path, stopping: asyncio.Event) -> list[str]:
 
 def _senders(view: CollectionView, fetcher: Fetcher | None, seconds: float) -> dict[str, Sender]:
     def made() -> Fetcher:
-        return fetcher or make_fetcher(view.folder.settings())
+        return fetcher or make_fetcher(view.folder.settings(), direct=True)
 
     child = ChildSender(
         lambda: view.folder.settings().guard.allow,
@@ -325,7 +325,7 @@ def _senders(view: CollectionView, fetcher: Fetcher | None, seconds: float) -> d
 async def _sent_once(subscription: Subscription, message: Any, settings: Settings) -> str:
     sender: Sender = ChildSender(lambda: settings.guard.allow, lambda: settings.fetch.ca_file)
     if subscription.notifier == WEBHOOK:
-        sender = WebhookSender(lambda: make_fetcher(settings), SystemClock())
+        sender = WebhookSender(lambda: make_fetcher(settings, direct=True), SystemClock())
     try:
         return await sender.send(subscription, message)
     finally:

@@ -120,7 +120,7 @@ async def _open_distributed_crawl(
     other machines go on: what they have in hand stays theirs until its lease ends.
     """
     clock, policy = make_clock(settings.clock), ReplaceablePolicy(make_policy(settings))
-    fetcher = ReplaceableFetcher(make_fetcher(settings))
+    fetcher = ReplaceableFetcher(make_fetcher(settings, folder=folder))
     folder.make()
     async with AsyncExitStack() as opened:
         opened.push_async_callback(fetcher.close)
@@ -149,7 +149,7 @@ async def _open_distributed_crawl(
 
         following = [each for each in open_followers(folder, settings) if each is not None]
         compact = partial(compact_for, folder, store, following[0].wake)
-        running = RunningSettings(folder, settings, store, fetcher, policy, clock, lambda now: share(folder, now))
+        running = RunningSettings(folder, settings, store, fetcher, None, policy, clock, lambda now: share(folder, now))
         ports = CrawlPorts(clock, store, store, store, policy, store, fetcher, commands, running, compact)
         transport = RabbitmqTransport(names, lambda queue, body: jobs.publish(queue, body, secrets.token_hex(8)))
         opened.callback(folder.forget_live)

@@ -117,7 +117,7 @@ async def _fetching(place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs) -> 
     settings = place.settings
     parse = msgspec.structs.replace(settings.parse, children=settings.parse.children or 1)
     parser = make_parser(msgspec.structs.replace(settings, parse=parse))
-    clock, fetcher = make_clock(settings.clock), make_fetcher(settings)
+    clock, fetcher = make_clock(settings.clock), make_fetcher(settings, parser=parser)
 
     visitor = Visitor(fetcher, parser, make_policy(settings), clock, settings.politeness.agent)
     step = FetchWorker(visitor, clock, names, lambda queue, body: jobs.put(queue, body, secrets.token_hex(8)))

@@ -29,6 +29,7 @@ class Reason(StrEnum):
     # What the rules of a site say about the way in
     CREDENTIALS = "credentials"  # a secret or certificate cannot be read, or would go over plain http
     LOGIN_FAILED = "login-failed"  # the site does not accept what was sent
+    PROXY = "proxy"  # no proxy works, or none connects to the site
     # Limits of one fetch
     BYTES = "bytes"
     BUFFERED_BYTES = "buffered-bytes"  # of all exchanges together

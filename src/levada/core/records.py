@@ -10,6 +10,7 @@ from enum import IntEnum, IntFlag, StrEnum
 import msgspec
 
 from levada.core.reasons import Reason
+from levada.core.site_rules.routes import ProxyAddress
 from levada.core.site_rules.visit import ReadingRule, RequestRule
 
 
@@ -181,6 +182,34 @@ class Lease(msgspec.Struct, frozen=True):
     expires_at: float
 
 
+class RouteTrouble(StrEnum):
+    """Whose fault it is that a proxy led nowhere."""
+
+    PROXY = "proxy"  # it does not work
+    REFUSAL = "refusal"  # it does not connect to this site
+
+
+class Route:
+    """The way of one exchange, with what is needed for it. It has no representation, because it holds secrets."""
+
+    __slots__ = ("address", "certificate", "key", "key_password", "proxy", "trouble")
+
+    def __init__(
+        self,
+        proxy: ProxyAddress | None = None,
+        address: str = "",
+        certificate: str = "",
+        key: str = "",
+        key_password: str = "",
+    ) -> None:
+        self.proxy = proxy
+        self.address = address  # of the site, checked: what the proxy is told; "": its name
+        self.certificate = certificate
+        self.key = key
+        self.key_password = key_password
+        self.trouble: RouteTrouble | None = None  # what the fetcher found out
+
+
 class Request(msgspec.Struct, frozen=True):
     """One HTTP exchange to make; the fetcher does not follow redirects."""
 
@@ -189,6 +218,7 @@ class Request(msgspec.Struct, frozen=True):
     keep_bytes: int | None = None  # read and keep at most this many; None: the fetcher's limits
     body: bytes | None = None  # sent by POST; None: GET
     rule: RequestRule | None = None  # what the rules of the site say, beside headers
+    route: Route | None = None  # the proxy and the client certificate of this exchange; None: neither
 
 
 class Response(msgspec.Struct, frozen=True):

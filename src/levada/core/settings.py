@@ -20,6 +20,7 @@ from msgspec import Meta
 
 from levada.core.errors import PluginError, SettingsError
 from levada.core.plugins import check_names
+from levada.core.site_rules.routes import check_proxies
 from levada.core.site_rules.section import RULE_TYPES, SiteSettings, doubled
 
 log = logging.getLogger(__name__)
@@ -109,6 +110,10 @@ class FetchSettings(_Section, frozen=True):
     min_rate_seconds: Positive = 8.0
     ca_file: str = ""  # the authorities to trust, PEM; "": the machine's own
     http2: bool = True
+    proxy: tuple[str, ...] = ()  # addresses of proxies, or references to them, which take turns; none: directly
+
+    def __post_init__(self) -> None:
+        check_proxies(self.proxy)
 
 
 class GuardSettings(_Section, frozen=True):

@@ -30,7 +30,7 @@ _MAX_SITEMAPS = 50
 _REDIRECTS_FOLLOWED = 5
 _MOST_ALLOWED = 20_000  # URLs, about 4 MB
 # These reasons say more to a person than that robots.txt could not be read.
-_SPECIFIC = (Reason.DNS, Reason.CONNECT, Reason.TLS, Reason.ADDRESS, Reason.CREDENTIALS, Reason.LOGIN_FAILED)
+_SPECIFIC = (Reason.DNS, Reason.CONNECT, Reason.TLS, Reason.ADDRESS, *SHUT_OUT)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _UNENCODED = (("Accept-Encoding", "identity"),)
 

@@ -81,7 +81,7 @@ def opened(record: SiteRecord, before: SitePaces, now: SitePaces, at: float) -> 
 
 
 _NO_ANSWER = {Reason.DNS, Reason.CONNECT, Reason.TLS, Reason.PROTOCOL, Reason.SECONDS, Reason.MIN_RATE}
-SHUT_OUT = frozenset({Reason.CREDENTIALS, Reason.LOGIN_FAILED})
+SHUT_OUT = frozenset({Reason.CREDENTIALS, Reason.LOGIN_FAILED, Reason.PROXY})
 """Those that keep a crawl out of a site: it rests at once, because another attempt may lock an account."""
 
 SITE_TROUBLE = frozenset({*_NO_ANSWER, *SHUT_OUT, Reason.ROBOTS_UNREACHABLE})
@@ -152,12 +152,17 @@ class SiteCache:
         await self._save(msgspec.structs.replace(record, failures=0))
         return record.failures >= self.settings.backoff_after
 
-    async def failed(self, site: str, now: float, *, at_once: bool = False) -> float | None:
-        """Count a failure; returns the end of the backoff, if there is one. `at_once`: there is."""
+    async def failed(self, site: str, now: float, *, at_once: bool = False, steady: bool = False) -> float | None:
+        """Count a failure; returns the end of the backoff, if there is one.
+
+        `at_once`: there is. `steady`: it is no longer than the first, because the failure is not the site's.
+        """
         record = await self.get(site)
         if record.rest_until > now:
             return record.rest_until  # the request began before the backoff: it says nothing new
         failures = max(record.failures + 1, self.settings.backoff_after if at_once else 0)
+        if steady:
+            failures = min(failures, max(record.failures, self.settings.backoff_after))
         if failures < self.settings.backoff_after:
             self._keep(msgspec.structs.replace(record, failures=failures))
             return None
@@ -228,7 +233,7 @@ class SiteCache:
         if trouble in SITE_TROUBLE or (response is not None and (response.status >= 500 or response.status == 429)):
             # One page may ask for more than the others: only what keeps the crawl out of all of them is final.
             at_once = trouble in SHUT_OUT and (response is None or not response.status)
-            until = await self.failed(site, now, at_once=at_once)
+            until = await self.failed(site, now, at_once=at_once, steady=trouble is Reason.PROXY)
             return SiteHealth(None if until is None else Backoff(until, was_asked_for=False))
         recovered = response is not None and response.status > 0 and await self.answered(site)
         return SiteHealth(recovered=recovered)

@@ -27,6 +27,7 @@ from levada.pages.urls import site_of
 log = logging.getLogger(__name__)
 
 _MOST_TOLD = 1_000
+_NOT_OPENLY = "credentials go over https only: begin with an https address, or set plain_http = true in the rule"
 
 
 class CredentialFetcher:
@@ -43,33 +44,23 @@ class CredentialFetcher:
         if site_of(request.url) != credentials.site:
             return await self.inner.fetch(request)
         if not credentials.plain_http and not request.url.startswith("https:"):
-            return self._checked(await self._fetch_openly(request), credentials)
+            return self._checked(request, seen_openly(request, await self.inner.fetch(request)), credentials)
         try:
             headers = await headers_of(credentials)
         except UsageError as error:
-            return self._checked(_refused(request, Reason.CREDENTIALS, str(error)), credentials)
-        response = await self.inner.fetch(replace(request, headers=(*request.headers, *headers)))
+            return self._checked(request, refused(request, Reason.CREDENTIALS, str(error)), credentials)
+        response = await self.inner.fetch(with_headers(request, headers))
         if response.status == 401 and (credentials.user or credentials.password or credentials.bearer):
             what = "bearer token" if credentials.bearer else "user and password"
             said = f"{credentials.site} does not accept the {what} (status 401): check them and {credentials.site}"
-            response = _refused(request, Reason.LOGIN_FAILED, said, response)
-        return self._checked(response, credentials)
+            response = refused(request, Reason.LOGIN_FAILED, said, response)
+        return self._checked(request, response, credentials)
 
     async def close(self) -> None:
         await self.inner.close()
 
-    async def _fetch_openly(self, request: Request) -> Response:
-        """Over http nothing secret is sent; what may be seen without it is a redirect, mostly to https."""
-        response = await self.inner.fetch(request)
-        if response.reason is not None or 300 <= response.status < 500:
-            return response
-        if urlsplit(request.url).path == "/robots.txt":
-            return response
-        said = "credentials go over https only: begin with an https address, or set plain_http = true in the rule"
-        return _refused(request, Reason.CREDENTIALS, said, response)
-
-    def _checked(self, response: Response, credentials: Credentials) -> Response:
-        """The answer without cookies; a failure is told in the log, once."""
+    def _checked(self, request: Request, response: Response, credentials: Credentials) -> Response:
+        """The answer, without cookies unless they are kept; a failure is told in the log, once."""
         site = credentials.site
         if response.reason in (Reason.CREDENTIALS, Reason.LOGIN_FAILED):
             if self._told.get(site) != response.detail:
@@ -79,24 +70,46 @@ class CredentialFetcher:
                 log.warning("nothing is fetched from %s for now: %s", site, response.detail)
         elif response.status and site in self._told:
             del self._told[site]
-        if any(name == "set-cookie" for name, _ in response.headers):
+        in_session = request.rule is not None and request.rule.session is not None
+        if not in_session and any(name == "set-cookie" for name, _ in response.headers):
             kept = tuple(each for each in response.headers if each[0] != "set-cookie")
             response = replace(response, headers=kept)
         return response
 
 
+def seen_openly(request: Request, response: Response) -> Response:
+    """The answer over http, where nothing secret was sent: only a redirect, mostly to https, is no page."""
+    if response.reason is not None or 300 <= response.status < 500:
+        return response
+    if urlsplit(request.url).path == "/robots.txt":
+        return response
+    return refused(request, Reason.CREDENTIALS, _NOT_OPENLY, response)
+
+
+def with_headers(request: Request, headers: tuple[tuple[str, str], ...]) -> Request:
+    """The request with further headers; cookies go into one."""
+    own = list(request.headers)
+    for name, value in headers:
+        place = next((at for at, (each, _) in enumerate(own) if name == "Cookie" and each.lower() == "cookie"), None)
+        if place is None:
+            own.append((name, value))
+        else:
+            own[place] = name, f"{own[place][1]}; {value}"
+    return replace(request, headers=tuple(own))
+
+
 async def headers_of(credentials: Credentials) -> tuple[tuple[str, str], ...]:
     """The headers with the secrets; `UsageError` says what is missing."""
-    headers = [(name, _line(name, await secret(text))) for name, text in credentials.headers]
+    headers = [(name, _line(name, await read_reference(text))) for name, text in credentials.headers]
     if credentials.bearer:
-        headers.append(("Authorization", "Bearer " + _line("bearer", await secret(credentials.bearer))))
+        headers.append(("Authorization", "Bearer " + _line("bearer", await read_reference(credentials.bearer))))
     elif credentials.user or credentials.password:
-        pair = f"{await secret(credentials.user)}:{await secret(credentials.password)}"
+        pair = f"{await read_reference(credentials.user)}:{await read_reference(credentials.password)}"
         headers.append(("Authorization", "Basic " + b64encode(pair.encode()).decode()))
     return tuple(headers)
 
 
-async def secret(text: str) -> str:
+async def read_reference(text: str) -> str:
     """What a reference names; other text is itself."""
     if not is_reference(text):
         return text
@@ -109,7 +122,7 @@ def _line(name: str, value: str) -> str:
     return value
 
 
-def _refused(request: Request, reason: Reason, detail: str, answer: Response | None = None) -> Response:
+def refused(request: Request, reason: Reason, detail: str, answer: Response | None = None) -> Response:
     """A response without content; `answer` is the one in whose place it stands."""
     if answer is None:
         return Response(request.url, 0, reason=reason, detail=detail)

@@ -1,7 +1,8 @@
 """`CurlFetcher`: HTTP/1.1 and 2 by libcurl, with every address checked at connect().
 
 curl is kept from following redirects, from protocols other than http and https, from proxies and passwords of the
-environment, from cookies, and from invalid certificates.
+environment, from cookies, and from invalid certificates. A request with a route (`levada.fetch.routes`) gets a handle
+of its own, which is closed afterwards; its connections are kept and reused like all others, for the same route only.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ import pycurl
 
 from levada.core.errors import SettingsError
 from levada.core.reasons import Reason
-from levada.core.records import Request, Response
+from levada.core.records import Request, Response, Route
 from levada.fetch.event_loop import CurlDriver
 from levada.fetch.guard import AddressGuard
+from levada.fetch.routes import route_options
 from levada.fetch.transfer import FetchLimits, SharedBuffer, Transfer
 
 # A packaged libcurl has its own OpenSSL, which looks where the build machine kept its certificates.
@@ -102,12 +104,15 @@ class CurlFetcher:
         loop = asyncio.get_running_loop()
         if self._driver is None:
             self._driver = CurlDriver(loop, self._finish, keep_connections=4 * self._connections)
-        transfer = self._idle.pop() if self._idle else self._new_transfer()
+        route = request.route
+        transfer = self._idle.pop() if self._idle and route is None else self._new_transfer()
         answer: asyncio.Future[Response] = loop.create_future()
         try:
+            if route is not None:
+                self._set_route(transfer.curl, route)
             transfer.begin(request, answer)
         except (ValueError, pycurl.error) as error:
-            self._idle.append(transfer)
+            self._put_aside(transfer)
             return _refusal(request, Reason.BAD_URL, f"This request cannot be made: {error}.")
         self._busy[transfer.curl] = transfer
         self._driver.start(transfer.curl)
@@ -129,7 +134,20 @@ class CurlFetcher:
         if self._busy.pop(transfer.curl, None) is not None and self._driver is not None:
             self._driver.stop(transfer.curl)
             transfer.forget()
+            self._put_aside(transfer)
+
+    def _put_aside(self, transfer: Transfer) -> None:
+        """Keep the handle for another exchange; one that holds the secrets of a route is closed."""
+        if transfer.request.route is None:
             self._idle.append(transfer)
+        else:
+            transfer.curl.close()
+
+    def _set_route(self, curl: Any, route: Route) -> None:
+        for option, value in route_options(route):
+            curl.setopt(option, value)
+        if self._ca_file is not None:
+            curl.setopt(pycurl.PROXY_CAINFO, self._ca_file)
 
     def _new_transfer(self) -> Transfer:
         limits, curl = self._limits, pycurl.Curl()
@@ -139,6 +157,7 @@ class CurlFetcher:
             (pycurl.REDIR_PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS),
             (pycurl.FOLLOWLOCATION, 0),
             (pycurl.PROXY, ""),
+            (pycurl.NOPROXY, ""),
             (pycurl.NETRC, pycurl.NETRC_IGNORED),
             (pycurl.NOSIGNAL, 1),
             (pycurl.HTTP_VERSION, version),

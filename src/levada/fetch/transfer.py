@@ -22,6 +22,7 @@ import pycurl
 from levada.core.reasons import Reason
 from levada.core.records import Request, Response
 from levada.fetch.guard import AddressGuard
+from levada.fetch.routes import route_failure
 from levada.pages.documents.recognition import may_be_document
 
 _MIB = 1024 * 1024
@@ -195,6 +196,8 @@ class Transfer:
         info = self.curl.getinfo
         version, headers = read_head(self._head)
         reason, detail = self._failure(code, message, now)
+        if (route := self.request.route) is not None and (said := route_failure(self.curl, route, code)):
+            reason, detail = said
         if reason is None and not version:
             reason, detail = Reason.PROTOCOL, "The head is incomplete."
         return Response(
@@ -204,7 +207,7 @@ class Transfer:
             body=b"".join(self._body) if reason is None else b"",
             reason=reason,
             detail=detail,
-            address=info(pycurl.PRIMARY_IP),
+            address=info(pycurl.PRIMARY_IP) if route is None or route.proxy is None else route.address,
             wire_bytes=int(info(_WIRE_BYTES)),
             seconds=now - self._started,
             http_version=version,
@@ -248,10 +251,14 @@ class Transfer:
 
     def _open_socket(self, _purpose: int, address: Any) -> Any:
         ip, port = address.addr[:2]
-        refusal = self._guard.refuses(ip, port)
-        if refusal is not None:
-            self._refused = refusal
-            return pycurl.SOCKET_BAD
+        route = self.request.route
+        if (
+            route is None or route.proxy is None or port != route.proxy.port
+        ):  # a user named the proxy: it may be anywhere
+            refusal = self._guard.refuses(ip, port)
+            if refusal is not None:
+                self._refused = refusal
+                return pycurl.SOCKET_BAD
         self._dialled = True
         return _Dialled(address.family, address.socktype, address.protocol)
 

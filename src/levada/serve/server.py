@@ -128,7 +128,7 @@ async def _login(access: Access, served: Served, view: View) -> AsyncIterator[Lo
     if served.openid is None:
         yield Login(access)
         return
-    fetcher = make_fetcher(view.folder.settings())
+    fetcher = make_fetcher(view.folder.settings(), direct=True)
     try:
         openid = OpenIdLogin(served.openid, fetcher.fetch, view.clock.monotonic)
         yield Login(access, openid, urlsplit(served.openid.issuer).hostname or "")

@@ -36,6 +36,7 @@ _KEYS = frozenset(
         "fetch.max_header_bytes",
         "fetch.min_rate",
         "fetch.min_rate_seconds",
+        "fetch.proxy",
         "fetch.seconds",
         "parse.max_kills",
         "store.batch",

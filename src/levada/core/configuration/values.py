@@ -80,6 +80,8 @@ def parse_value(name: str, text: str) -> Any:
         return _number(name, text, kind)
     if get_origin(kind) is tuple:
         return _list(name, text)
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return _toml(name, text, 'a table such as { url = "/login", fields = { user = "me", password = "env:NAME" } }')
     if get_origin(kind) is dict:
         return _toml(name, text, 'a table such as {"https://example.org/news/" = 5}')
     return _unquoted(text)
@@ -178,7 +180,7 @@ def masked(name: str, value: Any) -> Any:
         return {key: masked(f"{name}.{key}", each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [masked(name, each) for each in value]
-    if name.startswith("site.") and isinstance(value, str) and is_reference(value):
+    if name.startswith(("site.", "fetch.proxy")) and isinstance(value, str) and is_reference(value):
         return value  # it says where a secret lies
     if name.startswith(("plugins.", "site.")) and value and _SECRET_NAME.search(name.rpartition(".")[2]):
         return MASK

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from levada.core.secrets import check_reference, is_reference, sounds_secret
+from levada.core.site_rules.sessions import PLAIN
 
 if TYPE_CHECKING:
     from levada.core.site_rules.section import SiteSettings
-
-PLAIN = "text:"
-"""Before the value of a header with the name of a secret that is none."""
 
 
 class Credentials(msgspec.Struct, frozen=True, array_like=True):
@@ -31,8 +29,8 @@ class Credentials(msgspec.Struct, frozen=True, array_like=True):
     headers: tuple[tuple[str, str], ...] = ()  # those whose values are references
 
 
-_OF_ONE_SITE = ("user", "password", "bearer")
-_CLOSED = frozenset({"user", "password", "bearer", "plain_http"})
+_OF_ONE_SITE = ("user", "password", "bearer", "client_certificate", "client_key", "client_key_password", "login")
+_CLOSED = frozenset({*_OF_ONE_SITE, "plain_http", "proxy"})
 
 
 def reads_machine(key: str, value: object) -> bool:

@@ -15,7 +15,9 @@ from levada.core.site_rules.credentials import credentials_of, overridden_ways, 
 from levada.core.site_rules.extent import Extent, extent_of, path_of
 from levada.core.site_rules.queries import QueryRule, query_rule
 from levada.core.site_rules.reading import reading_rule
+from levada.core.site_rules.routes import route_of
 from levada.core.site_rules.section import RULE_TYPES, SiteSettings
+from levada.core.site_rules.sessions import session_of
 from levada.core.site_rules.visit import NO_RULE, RequestRule, VisitRule
 
 
@@ -189,8 +191,11 @@ def _request_rule(keys: SiteSettings, site: str) -> RequestRule | None:
         headers.append(("User-Agent", keys.agent))
     if keys.accept_language is not None:
         headers.append(("Accept-Language", keys.accept_language))
-    credentials = credentials_of(keys, site)
-    return RequestRule(tuple(headers), credentials) if headers or credentials else None
+    rule = RequestRule(tuple(headers), credentials_of(keys, site), session_of(keys, site), route_of(keys, site))
+    return rule if rule != _NOTHING else None
+
+
+_NOTHING = RequestRule()
 
 
 NO_RULES = SiteRules()

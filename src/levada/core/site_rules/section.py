@@ -17,6 +17,8 @@ from levada.core.site_rules.hours import active_hours
 from levada.core.site_rules.paths import check_patterns
 from levada.core.site_rules.queries import check_parameters
 from levada.core.site_rules.reading import check_ignored, check_selectors
+from levada.core.site_rules.routes import check_certificate, check_proxies
+from levada.core.site_rules.sessions import LoginSettings, check_login
 from levada.core.site_rules.triggers import check_triggers
 
 _Seconds = Annotated[float, Meta(gt=0, le=1e10)]
@@ -65,7 +67,15 @@ class SiteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     user: Annotated[str, Meta(min_length=1, max_length=300)] | None = None
     password: _Reference | None = None
     bearer: _Reference | None = None
+    client_certificate: _Reference | None = None
+    client_key: _Reference | None = None
+    client_key_password: _Reference | None = None
+    cookies: bool | None = None
+    login: LoginSettings | None = None
     plain_http: bool | None = None
+
+    # Through whom they are asked for.
+    proxy: Annotated[tuple[_Reference, ...], Meta(max_length=1_000)] | None = None
 
     # What counts on its pages.
     select: _Patterns | None = None
@@ -89,6 +99,9 @@ class SiteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 raise ValueError(f"headers: {name} is set by the fetcher: leave it out")
             _check_line(f"headers: {name}", text)
         check_credentials(self)
+        check_login(self)
+        check_certificate(self)
+        check_proxies(self.proxy or ())
         check_selectors("select", self.select or ())
         check_selectors("remove", self.remove or ())
         check_ignored(self.ignore or ())

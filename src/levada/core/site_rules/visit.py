@@ -9,13 +9,17 @@ from __future__ import annotations
 import msgspec
 
 from levada.core.site_rules.credentials import Credentials
+from levada.core.site_rules.routes import RouteRule
+from levada.core.site_rules.sessions import SessionRule
 
 
 class RequestRule(msgspec.Struct, frozen=True, array_like=True):
     """How a page is asked for. `headers` are among the headers of the request already, so every fetcher sends them."""
 
     headers: tuple[tuple[str, str], ...] = ()
-    credentials: Credentials | None = None  # with references, which the fetcher resolves
+    credentials: Credentials | None = None  # with references, which the fetcher resolves; as do the next two
+    session: SessionRule | None = None
+    route: RouteRule | None = None
 
 
 class ReadingRule(msgspec.Struct, frozen=True, array_like=True):
