@@ -87,7 +87,7 @@ def test_a_session_goes_on_in_the_next_crawl_and_nobody_else_reads_it(
     [
         ("wrong-guess", "", "the site shows the login form again: check the fields username, password", "login-failed"),
         ("", "", "the variable MEMBER_PASSWORD is not set", "credentials"),
-        (PASSWORD, ".nowhere", "does not show .nowhere: correct the check, or the fields", "login-failed"),
+        (PASSWORD, ".nowhere", "does not show .nowhere: correct it, or the fields", "login-failed"),
     ],
 )
 def test_a_login_that_fails_lets_the_site_rest(

@@ -11,6 +11,7 @@
     placement.json  which shard holds what, if there are several: each then has its own levada.db, index/ and
                     trends.db in a folder shard-0/, shard-1/ ... (or on a server)
     maps/           the warm map of the server, and other maps that were loaded here
+    cookies/        the sessions with sites that set cookies, a file for each that only its user can read
     queries.jsonl   the queries of the server, if it records them
     engine          the name of the plug-in that keeps the collection, if it is not levada.db
     settings.json   the settings that the collection keeps, each with its source and time

@@ -5,25 +5,26 @@ port, and no other site gets anything of it, whatever domain a cookie names. Wha
 only, unless the rule of the site allows `plain_http`.
 
 The jar of a collection is kept in `cookies/` of the data folder, in a file that only its user can read. It is part
-of no export and no backup.
+of no export and no backup, and goes when its site is forgotten.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from email.message import Message
 from http.cookiejar import Cookie, CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
 log = logging.getLogger(__name__)
 
 FOLDER = "cookies"
+_BEFORE_MARK = "@"
 _MOST_COOKIES = 200
 _MOST_CHARACTERS = 8_192  # of one cookie
 _MOST_BYTES = 4 * 1024 * 1024  # of a file
@@ -42,9 +43,11 @@ class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expires: int | None
 
 
-class _File(msgspec.Struct, frozen=True):
-    mark: str  # of the login that they are of
+class KeptSession(msgspec.Struct, frozen=True):
+    """What the file of a session holds."""
+
     cookies: list[_Kept] = []
+    login_found: list[str] = []  # where the address of the login form led
 
 
 class SiteCookies:
@@ -177,33 +180,38 @@ class _CookieAnswer:
         return self._told
 
 
-def cookie_file(folder: Path, site: str) -> Path:
-    """Where the cookies of a site are kept; `folder` is the data folder of the collection."""
-    return folder / FOLDER / f"{quote(site, safe='')}.json"
+def session_file(folder: Path, site: str, mark: str) -> Path:
+    """Where a session with a site is kept; `folder` is the data folder of the collection, `mark` tells the login."""
+    return folder / FOLDER / f"{quote(site, safe='')}{_BEFORE_MARK}{mark}.json"
 
 
-def read_cookies(path: Path, mark: str) -> list[_Kept]:
-    """The cookies of this file; none if it is not there, or is of another login."""
+def session_files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """The site of each file of a session, and the file."""
+    for path in sorted((folder / FOLDER).glob("*")):
+        yield unquote(path.name.partition(_BEFORE_MARK)[0]), path
+
+
+def read_session(path: Path) -> KeptSession:
+    """What is kept of a session; nothing if the file is not there."""
     try:
         with path.open("rb") as file:
-            found = msgspec.json.decode(file.read(_MOST_BYTES), type=_File)
+            return msgspec.json.decode(file.read(_MOST_BYTES), type=KeptSession)
     except FileNotFoundError:
-        return []
+        pass
     except (OSError, msgspec.MsgspecError):
         log.warning("%s cannot be read: the site sets its cookies anew", path)
-        return []
-    return found.cookies if found.mark == mark else []
+    return KeptSession()
 
 
-def write_cookies(path: Path, mark: str, cookies: SiteCookies) -> None:
-    """Keep them in this file, for its user alone. One that cannot be written costs a login later, and no more."""
+def write_session(path: Path, session: KeptSession) -> None:
+    """Keep it in this file, for its user alone. One that cannot be written costs a login later, and no more."""
     fresh = path.with_suffix(".new")
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         fresh.unlink(missing_ok=True)
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with open(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(_File(mark, cookies.kept())))
+            file.write(msgspec.json.encode(session))
         fresh.replace(path)
     except OSError as error:
         log.warning("the cookies of the site cannot be kept in %s: %s", path, error.strerror)

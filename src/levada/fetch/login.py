@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from urllib.parse import urlencode, urljoin, urlsplit
+from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 from levada.core.errors import BadUrl, LevadaError, UsageError
 from levada.core.patterns import compiled, glob_pattern
 from levada.core.protocols import Parser
 from levada.core.reasons import Reason
 from levada.core.records import RawPage, Request, Response
+from levada.core.site_rules.extent import path_of
 from levada.core.site_rules.sessions import ADDRESS, PLAIN, SessionRule
 from levada.core.site_rules.visit import ReadingRule
 from levada.fetch.credentials import read_reference
@@ -50,6 +51,20 @@ def logs_out(url: str) -> bool:
     return compiled(_LOGS_OUT).search(url.partition("://")[2].partition("/")[2].encode()) is not None
 
 
+class _Place:
+    """An address by its path and its query, without what the query says about coming back."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._path = parts.path.rstrip("/")
+        self._query = {pair for pair in parse_qsl(parts.query, keep_blank_values=True) if "/" not in pair[1]}
+
+    def is_at(self, url: str) -> bool:
+        parts = urlsplit(url)
+        at_path = parts.path.rstrip("/") == self._path
+        return at_path and self._query.issubset(parse_qsl(parts.query, keep_blank_values=True))
+
+
 class Login:
     """The recipe of one site."""
 
@@ -57,11 +72,17 @@ class Login:
         self._rule = rule
         self._parser = parser
         self._names = [name for name, _ in rule.fields]
-        self._paths: set[str] = set()  # of the form, and where it sends
+        self._own = _Place(rule.url)
+        self._sends_to: list[_Place] = []
+        self.found: set[str] = set()  # addresses to which that of the rule leads
 
     def is_form(self, url: str) -> bool:
-        """Whether this is the address of the form, with whatever query."""
-        return _path(url) in self._paths or _path(url) == _path(urljoin(url, self._rule.url))
+        """Whether this is the address of the form."""
+        return self._own.is_at(url) or any(_Place(each).is_at(url) for each in self.found)
+
+    def is_only_form(self, url: str) -> bool:
+        """Whether it is that, and no page besides: a front page may be a form at one time and a page at another."""
+        return self.is_form(url) and path_of(url) != "/"
 
     async def is_wanted(self, response: Response, *, whole: bool = True) -> bool:
         """Whether this answer says "log in first". `whole`: it is a page, and `check` concerns it."""
@@ -78,29 +99,43 @@ class Login:
             return True
         return whole and not self._rule.check.startswith(ADDRESS) and not await self._shows_check(response)
 
-    async def log_in(self, url: str, rule_request: Request, send: Send) -> None:
-        """Log in for a page of this address; `LoginFailure` says why it did not succeed."""
-        place = canonical(urljoin(origin_of(url) + "/", self._rule.url))
+    async def log_in(self, asked: Request, send: Send) -> None:
+        """Log in for this request; `LoginFailure` says why it did not succeed."""
+        place = canonical(urljoin(origin_of(asked.url) + "/", self._rule.url))
         self._must_be_safe(place)
-        page, addresses = await self._followed(Request(place, keep_bytes=_MOST_BYTES), rule_request, send)
+        page, addresses = await self._followed(Request(place, keep_bytes=_MOST_BYTES), asked, send)
+        shown = _shown(page.url)
         if page.reason is not None:
-            raise LoginFailure(page.reason, f"the login form {page.url} cannot be fetched: {page.detail}")
+            raise LoginFailure(page.reason, f"the login form {shown} cannot be fetched: {page.detail}")
+        if site_of(addresses[-1]) != self._rule.site:
+            raise _failure(f"the login form {shown} leads to another site, {_shown(addresses[-1])}")
         if not 200 <= page.status < 300:
-            raise LoginFailure(Reason.LOGIN_FAILED, f"the login form {page.url} answers with status {page.status}")
-        form, base = await self._form_of(page)
-        action = _target(page, urljoin(base, form.action) if base and form.action else form.action) or page.url
+            raise _failure(f"the login form {shown} answers with status {page.status}")
+        forms, base = await _forms(page)
+        form = next((each for each in forms if each.has(self._names)), None)
+        if form is None:
+            found = [", ".join(field.name for field in each.fields[:20]) for each in forms[:5]]
+            there = f"its forms have {'; '.join(found)}"[:300] if found else "it has no form"
+            raise _failure(f"no form on {shown} has the fields of the rule ({', '.join(self._names)}): {there}")
+        if form.method != "post":
+            raise _failure(f"the login form {shown} sends by GET, which would put the password into an address")
+        action = _target(page, form.action, base) or page.url
         if site_of(action) != self._rule.site:
-            raise LoginFailure(Reason.LOGIN_FAILED, f"the login form {page.url} sends to another site: {action}")
+            raise _failure(f"the login form {shown} sends to another site, {_shown(action)}")
         self._must_be_safe(action)
-        self._paths.update(map(_path, (*addresses, action)))
+        self.found.update(addresses[1:])
+        self._sends_to = [_Place(action)]
         sent = Request(action, _form_headers(page.url), _MOST_BYTES, await self._body(form))
-        answer, addresses = await self._followed(sent, rule_request, send)
-        await self._must_be_in(answer, addresses)
+        answer, addresses = await self._followed(sent, asked, send)
+        if answer.reason is not None:
+            raise LoginFailure(answer.reason, f"the login at {_shown(answer.url)} broke off: {answer.detail}")
+        if said := await self._refusal(answer, addresses):
+            raise _failure(said)
 
     def _must_be_safe(self, url: str) -> None:
         if not url.startswith("https:") and not self._rule.plain_http:
-            said = f"the login form {url} is not on https: begin with an https address, or set plain_http = true"
-            raise LoginFailure(Reason.CREDENTIALS, said)
+            said = "is not on https: begin with an https address, or set plain_http = true"
+            raise LoginFailure(Reason.CREDENTIALS, f"the login form {_shown(url)} {said}")
 
     async def _body(self, form: Form) -> bytes:
         try:
@@ -109,41 +144,22 @@ class Login:
             raise LoginFailure(Reason.CREDENTIALS, str(error)) from None
         return urlencode(form.filled(values)).encode()
 
-    async def _form_of(self, page: Response) -> tuple[Form, str]:
-        forms, base = await _forms(page)
-        form = next((each for each in forms if each.has(self._names)), None)
-        if form is None:
-            found = [", ".join(field.name for field in each.fields[:20]) for each in forms[:5]]
-            there = f"its forms have {'; '.join(found)}"[:300] if found else "it has no form"
-            wanted = ", ".join(self._names)
-            raise LoginFailure(
-                Reason.LOGIN_FAILED, f"no form on {page.url} has the fields of the rule ({wanted}): {there}"
-            )
-        if form.method != "post":
-            said = f"the login form {page.url} sends by GET, which would put the password into an address"
-            raise LoginFailure(Reason.LOGIN_FAILED, said)
-        return form, base
-
-    async def _must_be_in(self, answer: Response, addresses: list[str]) -> None:
-        """Raise unless this answer to the form says that one is logged in."""
-        check, said = self._rule.check, ""
-        names = ", ".join(self._names)
-        if answer.reason is not None:
-            raise LoginFailure(answer.reason, f"the login at {answer.url} broke off: {answer.detail}")
+    async def _refusal(self, answer: Response, addresses: list[str]) -> str:
+        """What this answer to the form says against being logged in; "" if nothing."""
+        check, fields = self._rule.check, f"check the fields {', '.join(self._names)}"
         if answer.status >= 400:
-            said = f"the site answers the login with status {answer.status}: check the fields {names}"
-        elif check.startswith(ADDRESS):
-            matches = compiled(glob_pattern(check.removeprefix(ADDRESS)) + r"(?:[?#].*)?")
-            if not any(matches.fullmatch(_of_host(each).encode()) for each in addresses):
-                said = f"the login leads to {addresses[-1]}, which is not {check}: check the fields {names}"
-        elif _is_html(answer) and await self._shows_form(answer):
-            said = f"the site shows the login form again: check the fields {names}"
+            return f"the site answers the login with status {answer.status}: {fields}"
+        if check.startswith(ADDRESS):
+            pattern = compiled(glob_pattern(check.removeprefix(ADDRESS)) + r"(?:\?.*)?")
+            if not any(pattern.fullmatch(path_of(each).encode()) for each in addresses):
+                return f"the login leads to {_shown(addresses[-1])}, which is not {check}: {fields}"
         elif answer.status in _REDIRECTS:
-            pass  # to another site: the pages of this one will tell
+            return ""  # to another site: the pages of this one will tell
+        elif _is_html(answer) and await self._shows_form(answer):
+            return f"the site shows the login form again: {fields}"
         elif not await self._shows_check(answer):
-            said = f"the page after the login, {answer.url}, does not show {check}: correct the check, or the fields"
-        if said:
-            raise LoginFailure(Reason.LOGIN_FAILED, said)
+            return f"the page after the login, {_shown(answer.url)}, does not show {check}: correct it, or the fields"
+        return ""
 
     async def _followed(self, request: Request, asked: Request, send: Send) -> tuple[Response, list[str]]:
         """The last answer after redirects on the site, and all addresses on the way."""
@@ -173,7 +189,7 @@ class Login:
             if form.has(self._names):
                 return True
             action = _target(response, form.action) or response.url
-            if form.asks_password and self.is_form(action):
+            if form.asks_password and (self.is_form(action) or any(each.is_at(action) for each in self._sends_to)):
                 return True  # another form of the login, such as one that knows the user
         return False
 
@@ -193,6 +209,10 @@ class Login:
             return (await self._parser.parse(raw)).reason is not Reason.NO_MATCH
         except LevadaError:
             return False
+
+
+def _failure(said: str) -> LoginFailure:
+    return LoginFailure(Reason.LOGIN_FAILED, said)
 
 
 def _ruled(request: Request, asked: Request) -> Request:
@@ -219,18 +239,14 @@ def _is_html(response: Response) -> bool:
     return "html" in kind or (not kind and b"<" in response.body[:1_000])
 
 
-def _target(response: Response, location: str) -> str:
-    """Where an address on this page leads; "" if nowhere."""
+def _target(response: Response, location: str, base: str = "") -> str:
+    """Where an address on this page leads; "" if nowhere. `base` is that of its `<base>`."""
     try:
-        return canonical(location, response.url) if location else ""
+        return canonical(location, canonical(base, response.url) if base else response.url) if location else ""
     except BadUrl:
         return ""
 
 
-def _path(url: str) -> str:
-    return urlsplit(url).path.rstrip("/")
-
-
-def _of_host(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.path}?{parts.query}" if parts.query else parts.path
+def _shown(url: str) -> str:
+    """An address without its query, which may hold what a session is known by."""
+    return url.partition("?")[0]

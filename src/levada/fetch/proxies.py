@@ -41,6 +41,7 @@ _LEFT_OUT = 30.0  # seconds after the first failure
 _LONGEST = 600.0
 _DOUBTS = 5  # sites in a row that it does not reach, until it counts as one that does not work
 _NAMES_KEPT = 60.0
+_RESOLVING_SECONDS = 10.0
 _MOST_NAMES = 1_000
 
 
@@ -229,8 +230,9 @@ class RouteFetcher:
             return known[1]
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError):
+            async with asyncio.timeout(_RESOLVING_SECONDS):
+                found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):  # TimeoutError is an OSError
             return ()
         addresses = tuple(dict.fromkeys(str(each[4][0]) for each in found))
         self._names[host, port] = self._now() + _NAMES_KEPT, addresses

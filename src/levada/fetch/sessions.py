@@ -23,7 +23,7 @@ from levada.core.protocols import Fetcher, Parser
 from levada.core.reasons import Reason
 from levada.core.records import Request, Response
 from levada.core.site_rules.sessions import SessionRule
-from levada.fetch.cookies import SiteCookies, cookie_file, read_cookies, write_cookies
+from levada.fetch.cookies import KeptSession, SiteCookies, read_session, session_file, write_session
 from levada.fetch.credentials import CredentialFetcher, refused, seen_openly, with_headers
 from levada.fetch.login import Login, LoginFailure, logs_out
 from levada.pages.urls import site_of
@@ -53,16 +53,23 @@ class _Session:
         self.closed: set[str] = set()  # pages that ask for a login right after one
         self.changed = False
         self.written = 0.0
-        self.path = cookie_file(folder, rule.site) if folder is not None else None
-        self.mark = _mark(rule)
+        self.path = session_file(folder, rule.site, _mark(rule)) if folder is not None else None
         if self.path is not None:
-            self.cookies.put(read_cookies(self.path, self.mark))
-        self.is_open = len(self.cookies) > 0
+            kept = read_session(self.path)
+            self.cookies.put(kept.cookies)
+            if self.login is not None:
+                self.login.found.update(kept.login_found)
+        self.was_kept = len(self.cookies) > 0
+        self.is_open = self.was_kept  # as far as is known
 
-    def save(self, now: float) -> None:
+    def save(self, now: float, *, anew: bool = False) -> None:
+        """Write the file; `anew`: also where it was deleted, as it is when its site is forgotten."""
         self.changed, self.written = False, now
-        if self.path is not None:
-            write_cookies(self.path, self.mark, self.cookies)
+        if self.path is None or (self.was_kept and not anew and not self.path.exists()):
+            return
+        found = sorted(self.login.found) if self.login is not None else []
+        write_session(self.path, KeptSession(self.cookies.kept(), found))
+        self.was_kept = True
 
     def pause(self, now: float) -> None:
         self.pause_until = now + min(_PAUSE * 2 ** min(self.failures, 20), _LONGEST_PAUSE)
@@ -70,7 +77,7 @@ class _Session:
 
 
 def _mark(rule: SessionRule) -> str:
-    """Cookies are of one user: another recipe begins without them."""
+    """Tells one login of a site from another: they do not share cookies."""
     login = (rule.site, rule.url, rule.fields)
     return hashlib.sha256(msgspec.json.encode(login)).hexdigest()[:16]
 
@@ -108,7 +115,7 @@ class SessionFetcher:
             return _without_cookies(await self._sent(session, request))
         if not rule.plain_http and not request.url.startswith("https:"):
             return _without_cookies(seen_openly(request, await self.inner.fetch(request)))
-        if session.login.is_form(request.url):
+        if session.login.is_only_form(request.url):
             return refused(request, Reason.RULE, "the login form of the site is no page to keep")
         if logs_out(request.url):
             return refused(request, Reason.RULE, "this address seems to log out: it is left alone")
@@ -146,7 +153,7 @@ class SessionFetcher:
         """The answer to whoever is logged in; a failure if there is none."""
         is_page = urlsplit(request.url).path != "/robots.txt"
         logins = session.logins
-        if is_page and not session.is_open:
+        if is_page and not (session.is_open and len(session.cookies)):
             if failure := await self._renewed(session, login, request, logins):
                 return failure
             logins = session.logins
@@ -187,7 +194,10 @@ class SessionFetcher:
             session.cookies.clear()
             session.is_open = False
             try:
-                await login.log_in(request.url, request, lambda each: self._sent(session, each))
+                await login.log_in(request, lambda each: self._sent(session, each))
+                if not len(session.cookies):
+                    said = "the login succeeded, but the site set no cookie to know us by"
+                    raise LoginFailure(Reason.LOGIN_FAILED, said)
             except LoginFailure as failure:
                 session.said = failure.reason, str(failure)
                 session.pause(self._now())
@@ -196,7 +206,7 @@ class SessionFetcher:
             session.said = Reason.LOGIN_FAILED, ""
             session.is_open = True
             session.logins += 1
-            session.save(self._now())
+            session.save(self._now(), anew=True)
             log.info("logged in to %s", site_of(request.url))
             return None
 

@@ -181,6 +181,7 @@ class _Forget:
         report = msgspec.structs.replace(
             report, messages=self._forget_messages(), queries=self._forget_queries(), maps=self._forget_maps()
         )
+        self._forget_sessions()
         self._reach("files")
         self._forget_counts()
         self._reach("counts")
@@ -334,6 +335,16 @@ class _Forget:
         for tasks in maps.glob("book.sqlite*"):
             tasks.unlink()
         return tuple(local)
+
+    def _forget_sessions(self) -> None:
+        """Delete the cookies of sites that are forgotten."""
+        if not (self._folder.path / "cookies").is_dir():
+            return
+        from levada.fetch.cookies import session_files
+
+        for site, path in session_files(self._folder.path):
+            if self._store.forgotten_sites([site]):
+                path.unlink(missing_ok=True)
 
     def _forget_counts(self) -> None:
         from levada.follow.counter import count_up
