@@ -68,6 +68,21 @@ def test_every_site_is_shown_with_its_rule_and_what_that_keeps_out(here: Path) -
     assert json.loads(sites("--limit", "1", "--json").out)["more"] == 2
 
 
+def test_a_login_is_set_like_any_key(here: Path) -> None:
+    recipe = '{ url = "/in", fields = { user = "me", password = "env:A" } }'
+    assert sites("set", "example.org", f"login={recipe}", "cookies=true", "proxy=socks5://127.0.0.1:1080").out == (
+        "example.org: cookies = true\n"
+        'example.org: login = {"url" = "/in", "fields" = {"user" = "me", "password" = "env:A"}}\n'
+        'example.org: proxy = ["socks5://127.0.0.1:1080"]\n'
+    )
+    with levada.open("levada-data") as news:
+        news.set_rule("example.org", login={"url": "/log-in", "fields": {"user": "me", "password": "env:B"}}, proxy=[])
+        (rule,) = news.rules()
+    assert rule.keys["login"] == {"url": "/log-in", "fields": {"user": "me", "password": "env:B"}}
+    assert rule.keys["proxy"] == []
+    assert 'login = {"url" = "/log-in"' in sites().out
+
+
 def test_a_rule_is_changed_key_by_key_and_ended(here: Path) -> None:
     assert sites("set", "example.org", "exclude=re:a{1,2}", "depth=3").out.splitlines() == [
         "example.org: depth = 3",

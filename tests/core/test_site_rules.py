@@ -15,6 +15,7 @@ from levada.core.configuration.values import check_values, parse_value
 from levada.core.errors import SettingsError
 from levada.core.folder import DataFolder
 from levada.core.settings import Settings, parse_settings
+from levada.core.site_rules.credentials import reads_machine
 from levada.core.site_rules.rules import SiteRules
 from levada.core.site_rules.section import SiteSettings, tidy_match
 from levada.testing.common import properties
@@ -181,6 +182,24 @@ def test_the_place_of_a_secret_is_shown(folder: DataFolder) -> None:
         ('headers = { X-Api-Key = "HUSH" }', "X-Api-Key sounds like a secret"),
         ('bearer = "env:A"\npassword = "env:B"', "either a bearer token, or a user and a password"),
         ('user = "a:HUSH"', "a user name has no colon"),
+        ('login = { url = "/in", fields = { password = "HUSH" } }', "login.fields: password sounds like a secret"),
+        ('login = { url = "/in", fields = { secret = "env:HUSH-HUSH" } }', "takes the name of a variable"),
+        ('login = { url = "/in", fields = { user = "me" } }', "no field is a secret"),
+        ('login = { url = "/in", fields = {} }', "names the fields of the form"),
+        ('login = { url = "https://b.test/HUSH", fields = { a = "env:A" } }', "or its address on a.test"),
+        ('login = { url = "//b.test/HUSH", fields = { a = "env:A" } }', "or its address on a.test"),
+        ('login = { url = "/in", fields = { a = "env:A" }, check = "a[" }', "it does not parse"),
+        ('login = { url = "/in", fields = { a = "env:A" }, check = "text:" }', "nothing stands after text:"),
+        ('login = { url = "/in", fields = { a = "env:A" }, check = "json:$.a" }', "takes a CSS selector"),
+        ('login = { url = "/in", fields = { a = "env:A" }, chek = "a" }', "unknown field"),
+        ('proxy = ["http://me:HUSH@a.test:80"]', 'write where the whole address lies, as in "env:PROXY"'),
+        ('proxy = ["socks5://HUSH@a.test:80"]', "with a user or password is a secret"),
+        ('proxy = ["http://HUSH"]', "is written with its scheme and port"),
+        ('proxy = ["gopher://HUSH:70"]', "the schemes are http, https, socks5, httph and socks5h"),
+        ('proxy = ["http://a.test:80/HUSH"]', "is written with its scheme and port"),
+        ('proxy = ["HUSH"]', "is written with its scheme and port"),
+        ('client_key_password = "HUSH"', "takes the place of a secret"),
+        ('client_certificate = "HUSH.pem"', "takes the whole path of a PEM file"),
     ],
 )
 def test_a_secret_in_a_rule_is_refused_without_being_repeated(text: str, said: str) -> None:
@@ -191,7 +210,16 @@ def test_a_secret_in_a_rule_is_refused_without_being_repeated(text: str, said: s
 
 
 @pytest.mark.parametrize("match", ["*", "*.a.test"])
-@pytest.mark.parametrize("text", ['password = "env:A"', 'user = "me"', 'headers = { X-A = "env:A" }'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        'password = "env:A"',
+        'user = "me"',
+        'headers = { X-A = "env:A" }',
+        'login = { url = "/in", fields = { a = "env:A" } }',
+        'client_certificate = "/a.pem"',
+    ],
+)
 def test_credentials_are_of_one_site(match: str, text: str) -> None:
     with pytest.raises(SettingsError, match="goes to one site only"):
         parse_settings(f'[[site]]\nmatch = "{match}"\n{text}', "a test")
@@ -212,3 +240,51 @@ def test_of_a_token_and_a_password_the_more_specific_one_goes() -> None:
         ("", "", "env:B"),
         ("me", "env:C", ""),
     ]
+
+
+def test_proxies_and_cookies_may_be_of_many_sites() -> None:
+    rules = SiteRules(parse_settings('[[site]]\nmatch = "*"\ncookies = true\nproxy = ["env:PROXY"]', "a test").site)
+    found = rules.visit_rule("https://a.test/").request
+    assert found is not None
+    assert found.session is not None
+    assert found.route is not None
+    assert (found.session.site, found.route.site, found.route.proxies) == ("a.test", "a.test", ("env:PROXY",))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("login", {"url": "/in", "fields": {"password": "env:A"}}),
+        ("proxy", ["http://127.0.0.1:3128"]),
+        ("proxy", None),
+        ("client_certificate", "/a.pem"),
+        ("client_key", "/a.key"),
+        ("client_key_password", "env:A"),
+        ("plain_http", True),
+    ],
+)
+def test_what_reads_the_machine_is_closed_to_the_api(key: str, value: Any) -> None:
+    assert reads_machine(key, value)
+
+
+def test_cookies_are_open_to_the_api() -> None:
+    assert not reads_machine("cookies", True)
+
+
+def test_a_login_is_typed_as_a_table_and_shown_with_references_only(folder: DataFolder) -> None:
+    name = "site.a.test.login"
+    typed = '{ url = "/in", fields = { user = "me", password = "env:A", pin = "text:1234" }, check = "a.out" }'
+    folder.change_settings({name: parse_value(name, typed)}, "a user")
+    (table,) = folder.settings().site
+    assert table.login is not None
+    assert table.login.fields["password"] == "env:A"
+    shown = folder.configuration().report()[name].value
+    assert shown == {
+        "url": "/in",
+        "fields": {"user": "me", "password": "env:A", "pin": "text:1234"},
+        "check": "a.out",
+    }
+    folder.change_settings({"fetch.proxy": parse_value("fetch.proxy", "env:PROXY,socks5://127.0.0.1:1080")}, "a user")
+    assert folder.configuration().report()["fetch.proxy"].value == ["env:PROXY", "socks5://127.0.0.1:1080"]
+    with pytest.raises(SettingsError, match="must be a table such as"):
+        parse_value(name, "/in")

@@ -11,20 +11,23 @@ from levada.store.sqlite import SqliteStore
 from tests.fetch.certificates import Authority
 from tests.servers.member_site import FORM, MemberSite, member_site
 from tests.story.commands import contents
+from tests.story.guides import guide_settings
 from tests.story.secrets_planted import leaks, run
 
 PASSWORD = "hush-77c2-only-for-members"
 
 
 def home_of(tmp_path: Path, site: MemberSite, *more: str, check: str = "a.log-out") -> Path:
+    """A folder with the recipe of the guide, for this site and with this check."""
     folder = tmp_path / "home"
     folder.mkdir(exist_ok=True)
-    fields = '{ username = "ada", password = "env:MEMBER_PASSWORD" }'
-    login = f'login = {{ url = "/login", fields = {fields}{f", check = {check!r}" if check else ""} }}'
+    (login,) = (block for block in guide_settings("log-in") if "login = " in block)
+    assert ', check = "a.log-out"' in login
+    login = login.replace("members.example.org", f"127.0.0.1:{site.port}")
+    login = login.replace(', check = "a.log-out"', f", check = {check!r}" if check else "")
     (folder / "levada.toml").write_text(
         f'[guard]\nallow = ["127.0.0.1:{site.port}"]\n[politeness]\ndelay = 0\n'
-        f'[fetch]\nca_file = "{tmp_path}/authority.pem"\n'
-        f'[[site]]\nmatch = "127.0.0.1:{site.port}"\n{login}\n' + "\n".join(more)
+        f'[fetch]\nca_file = "{tmp_path}/authority.pem"\n' + login + "\n".join(more)
     )
     return folder
 

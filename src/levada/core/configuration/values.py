@@ -180,6 +180,8 @@ def masked(name: str, value: Any) -> Any:
         return {key: masked(f"{name}.{key}", each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [masked(name, each) for each in value]
+    if isinstance(value, bool):
+        return value
     if name.startswith(("site.", "fetch.proxy")) and isinstance(value, str) and is_reference(value):
         return value  # it says where a secret lies
     if name.startswith(("plugins.", "site.")) and value and _SECRET_NAME.search(name.rpartition(".")[2]):
