@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from levada.core.reports import Report
     from levada.core.search_records import Hit, Hits, Trend
     from levada.core.settings import Settings
+    from levada.core.structured import Item, Offer, PricePoint, StructuredData
     from levada.export.rows import ExportRow
 
 __version__ = "0.4.0.dev0"
@@ -77,14 +78,17 @@ __all__ = [
     "ForgetReport",
     "Hit",
     "Hits",
+    "Item",
     "LevadaError",
     "NamedCollection",
     "NotFound",
     "NotificationInfo",
     "Notifications",
+    "Offer",
     "PageEvent",
     "PageOutOfScope",
     "PageOutcome",
+    "PricePoint",
     "ReadingTrial",
     "Reason",
     "Receipt",
@@ -103,6 +107,7 @@ __all__ = [
     "Source",
     "StoreError",
     "StoreLocked",
+    "StructuredData",
     "TooMany",
     "Trend",
     "UsageError",
@@ -154,6 +159,7 @@ _MODULES = {
     "levada.core.reports": ("Report",),
     "levada.core.search_records": ("Hit", "Hits", "Trend"),
     "levada.core.settings": ("Settings",),
+    "levada.core.structured": ("Item", "Offer", "PricePoint", "StructuredData"),
     "levada.export.rows": ("ExportRow",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

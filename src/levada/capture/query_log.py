@@ -10,6 +10,7 @@ log never delays an answer: what cannot be written is counted.
 
 from __future__ import annotations
 
+import math
 import os
 import random
 from contextlib import suppress
@@ -20,6 +21,7 @@ import msgspec
 
 from levada.core.errors import BadQuery, LevadaError
 from levada.core.search_records import Query
+from levada.search.properties import RangeOf, WordsOf
 from levada.search.query import Language, Since, SiteFilter, Term, parse_page_of_hits
 from levada.sharding.queries import (
     LONGEST_LINE,
@@ -152,7 +154,11 @@ def _condition(term: Term) -> Condition:
         return Condition("language", "eq", (term.code,))
     if isinstance(term, Since):
         return Condition("changed_at", "range", (term.at, None))
-    return Condition("text", "text", (" ".join(term.folded),))
+    if isinstance(term, RangeOf):
+        ends = (each if math.isfinite(each) else None for each in (term.low, term.high))
+        return Condition(f"data.{term.property}", "range", tuple(ends))
+    field = f"data.{term.property}" if isinstance(term, WordsOf) else "text"
+    return Condition(field, "text", (" ".join(term.folded),))
 
 
 class SearchCapture:

@@ -24,6 +24,7 @@ from levada.core.records import (
     SiteRecord,
     VersionInfo,
 )
+from levada.core.structured import PricePoint, StructuredData, price_series
 from levada.store.reading import OpenedCollection
 
 if TYPE_CHECKING:
@@ -110,6 +111,24 @@ class CollectionReader:
         from levada.collection.exports import as_markdown
 
         return as_markdown(self._reader(), self.page(url, version))
+
+    def data(self, url: str, version: int | None = None) -> StructuredData:
+        """What a stored page says in JSON-LD, microdata, RDFa and meta elements: items, offers, and notes on what could
+        not be read.
+
+        >>> news.data(start).notes
+        ()
+        """
+        return self.page(url, version).data
+
+    def prices(self, url: str) -> list[PricePoint]:
+        """The main offer of a page over time, from all versions that are kept, the oldest first. A point stands for a
+        change of price, currency or availability.
+
+        >>> news.prices(start)
+        []
+        """
+        return price_series((each.version, each.fetched_at, each.data) for each in reversed(self.versions(url)))
 
     def versions(self, url: str) -> list[VersionInfo]:
         """The stored versions of a page, newest first.

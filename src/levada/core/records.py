@@ -12,6 +12,7 @@ import msgspec
 from levada.core.reasons import Reason
 from levada.core.site_rules.routes import ProxyAddress
 from levada.core.site_rules.visit import ReadingRule, RequestRule
+from levada.core.structured import StructuredData, unpack_data
 
 
 class PageKind(StrEnum):
@@ -318,6 +319,7 @@ class ParsedPage(msgspec.Struct, frozen=True, array_like=True):
     plugin_failures: tuple[PluginFailure, ...] = ()
     facts: DocumentFacts | None = None  # of a document that is no web page
     told: bool = True  # False: the rule has triggers, and none of them is met
+    data: bytes = b""  # structured data, packed (`levada.core.structured`)
 
 
 class NewVersion(msgspec.Struct, frozen=True):
@@ -335,6 +337,7 @@ class NewVersion(msgspec.Struct, frozen=True):
     similarity: float  # to the version before; 0 for the first
     searchable: bool = True  # False: noindex
     facts: DocumentFacts | None = None  # of a document that is no web page
+    data: bytes = b""  # structured data, packed (`levada.core.structured`)
 
 
 class VisitResult(msgspec.Struct, frozen=True):
@@ -390,6 +393,12 @@ class Document(msgspec.Struct, frozen=True):
     searchable: bool
     gone: bool = False
     facts: DocumentFacts | None = None  # of a document that is no web page
+    packed_data: bytes = b""  # as `data` gives it
+
+    @property
+    def data(self) -> StructuredData:
+        """Its structured data."""
+        return unpack_data(self.packed_data)
 
 
 class StoredPage(msgspec.Struct, frozen=True):
@@ -418,6 +427,12 @@ class VersionInfo(msgspec.Struct, frozen=True):
     title: str
     words: int
     similarity: float
+    packed_data: bytes = b""  # as `data` gives it
+
+    @property
+    def data(self) -> StructuredData:
+        """Its structured data."""
+        return unpack_data(self.packed_data)
 
 
 class Change(msgspec.Struct, frozen=True):

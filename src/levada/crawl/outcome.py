@@ -473,4 +473,5 @@ def _version(response: Response, parsed: ParsedPage, similarity: float) -> NewVe
         similarity=similarity,
         searchable=not parsed.noindex,
         facts=parsed.facts,
+        data=parsed.data,
     )

@@ -32,9 +32,14 @@ class ParquetExporter:
             schema = _schema(pyarrow)
             with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
                 for rows in _groups(documents):
-                    plain = [msgspec.structs.asdict(row) for row in rows]
+                    plain = [_plain(row) for row in rows]
                     writer.write_table(pyarrow.Table.from_pylist(plain, schema))
             return file.written
+
+
+def _plain(row: ExportRow) -> dict[str, Any]:
+    """The columns of a row; the items, which are trees, as JSON."""
+    return msgspec.structs.asdict(row) | {"items": msgspec.json.encode(row.items).decode()}
 
 
 def _schema(pyarrow: Any) -> Any:

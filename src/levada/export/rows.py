@@ -10,6 +10,7 @@ import msgspec
 
 from levada.core.files import ExportContext
 from levada.core.records import Document
+from levada.core.structured import Item, Offer
 from levada.store.rules import plain_text
 
 
@@ -33,10 +34,15 @@ class ExportRow(msgspec.Struct, frozen=True):
     words: int
     status: int
     searchable: bool  # False: the page asks not to be indexed
+    price: str  # of the main offer in the page's structured data: an exact decimal number; "": none
+    currency: str
+    availability: str  # "InStock"
+    items: tuple[Item, ...]  # what the page says in structured data
 
 
 def row_of(document: Document) -> ExportRow:
-    fetched = utc(document.fetched_at)
+    fetched, data = utc(document.fetched_at), document.data
+    main = data.offers[0] if data.offers else Offer()
     return ExportRow(
         url=plain_text(document.url),
         site=plain_text(document.site),
@@ -50,6 +56,10 @@ def row_of(document: Document) -> ExportRow:
         words=document.words,
         status=document.status,
         searchable=document.searchable,
+        price=main.price,
+        currency=main.currency,
+        availability=main.availability,
+        items=data.items,
     )
 
 

@@ -3,8 +3,8 @@
 The evidence is in the order of the freshness specification. A 304 means unchanged. Then the same bytes do; their
 digest (XXH3, the fastest) need not be collision resistant: it is compared only with the last answer of the same
 page, so a forger could only hide a change of his own page. Then the main text decides. Its digest is over tidied
-lines, so white space alone is no change. A page with only a new title, or a new noindex, has not changed but is
-stored again; therefore the digest of a page includes both.
+lines, so white space alone is no change. A page with only a new title, a new noindex, or other offers in its
+structured data has not changed but is stored again; therefore the digest of a page includes all three.
 
 The rule by which a page is read (`levada.pages.parts`) leaves its mark in the digest: text that another rule selects
 is no change of the page.
@@ -90,14 +90,22 @@ def answer_mark(body: bytes) -> bytes:
 
 
 def page_digest(
-    text: bytes, title: str, *, asked: bool, on_page: bool, rule: ReadingRule | None = None, states: bytes = b""
+    text: bytes,
+    title: str,
+    *,
+    asked: bool,
+    on_page: bool,
+    rule: ReadingRule | None = None,
+    states: bytes = b"",
+    offers: bytes = b"",
 ) -> bytes:
-    """The digest of the text, who asks for noindex (`asked`: the answer's headers), a checksum of the title, the mark
-    of the rule by which the page is read, and the states of its triggers."""
+    """The digest of the text, who asks for noindex (`asked`: the answer's headers), a checksum of the title and of the
+    mark of the offers on the page, the mark of the rule by which it is read, and the states of its triggers."""
     noindex = _BY_ANSWER if asked else _BY_PAGE if on_page else _BY_NOBODY
     mark = rule_mark(rule)
     text_digest = content_digest(mark + text if mark else text)
-    return text_digest + noindex + crc32(title.encode("utf-8", "replace")).to_bytes(4, "big") + mark + states
+    shown = crc32(offers, crc32(title.encode("utf-8", "replace"))).to_bytes(4, "big")
+    return text_digest + noindex + shown + mark + states
 
 
 @lru_cache(maxsize=1_000)

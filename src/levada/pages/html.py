@@ -44,6 +44,9 @@ FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xm
 _AS_WRITTEN = int(LexborDocumentOptions.WO_EVENTS)
 _HEAD_TAGS = ("meta", "link", "base")
 _NO_HEADING = frozenset(("script", "style", "template", "title"))  # a title in a heading belongs to a picture
+# Names of meta elements that describe what the page is about (`levada.pages.structured.meta`).
+DESCRIPTIVE = ("og:", "article:", "book:", "product:", "video:", "music:", "twitter:", "dc.", "dc:", "dcterms")
+_MOST_DESCRIBED = 200
 _APART = frozenset(("div", "p"))
 # After the seconds, `url=` is optional; a number alone reloads the page itself.
 _REFRESH = re.compile(
@@ -62,6 +65,7 @@ class Head(NamedTuple):
     noindex: bool = False
     nofollow: bool = False
     links: tuple[tuple[str, PageKind], ...] = ()  # next pages and feeds
+    described: tuple[tuple[str, str], ...] = ()  # meta elements of OpenGraph and the like: name and content
 
 
 def tree_of(html: bytes) -> LexborHTMLParser:
@@ -74,6 +78,7 @@ def read_head(tree: LexborHTMLParser, agent: str) -> Head:
     title = base = canonical = ""
     robots: set[str] = set()
     links: list[tuple[str, PageKind]] = []
+    described: list[tuple[str, str]] = []
     for node in _head_nodes(tree):
         tag = node.tag
         if tag == "title":
@@ -84,6 +89,9 @@ def read_head(tree: LexborHTMLParser, agent: str) -> Head:
         if tag == "meta":
             robots |= _directives(attributes, product)
             links += _refresh(attributes)
+            name = (attributes.get("property") or attributes.get("name") or "").lower()
+            if name.startswith(DESCRIPTIVE) and len(described) < _MOST_DESCRIBED:
+                described.append((name, attributes.get("content") or ""))
         elif tag == "base":
             base = base or href
         elif tag == "link" and href:
@@ -98,6 +106,7 @@ def read_head(tree: LexborHTMLParser, agent: str) -> Head:
         noindex=not robots.isdisjoint(("noindex", "none")),
         nofollow=not robots.isdisjoint(("nofollow", "none")),
         links=tuple(links),
+        described=tuple(described),
     )
 
 

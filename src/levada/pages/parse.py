@@ -16,6 +16,7 @@ from levada.core.errors import BadUrl
 from levada.core.hashing import content_digest
 from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, DocumentFacts, PageKind, ParsedPage, RawPage, ReadPage
+from levada.core.structured import StructuredData, pack_data
 from levada.pages.change import page_digest, trigger_states
 from levada.pages.charset import UNREAD, Decoded, decode, says_utf8
 from levada.pages.compression import pack_content, unpack_text
@@ -27,6 +28,7 @@ from levada.pages.language import NO_WORDS, language_of, profile_of
 from levada.pages.links import LinkCollector
 from levada.pages.parts.rule import CompiledRule, compiled_rule
 from levada.pages.plugins import ReadingPlugins
+from levada.pages.structured.reading import offers_mark, read_data
 from levada.pages.text import main_text, tidy_lines
 from levada.pages.urls import canonical, site_of
 
@@ -205,6 +207,7 @@ def _parse_read(page: RawPage, read: ReadPage, limits: ParseLimits, *, found_not
 
 
 _NO_FACTS = DocumentFacts()
+_NO_DATA = StructuredData()
 
 
 def _storable(text: str) -> str:
@@ -222,14 +225,15 @@ def _parse_html(page: RawPage, limits: ParseLimits) -> ParsedPage:
         html = _read_html(page, decoded.utf8, limits)
     if html is None:
         return ParsedPage(PageKind.PAGE, charset=decoded.charset, reason=Reason.NESTING)
-    found_nothing = html.found_nothing
-    return _describe(page, decoded.charset, html.head, html.text, html.links, limits, found_nothing=found_nothing)
+    parts = (html.head, html.text, html.links, limits)
+    return _describe(page, decoded.charset, *parts, data=html.data, found_nothing=html.found_nothing)
 
 
 class _Html(NamedTuple):
     head: Head
     text: bytes
     links: LinkCollector
+    data: StructuredData
     found_nothing: bool = False  # nothing of what the rule selects is on the page
 
     @property
@@ -247,9 +251,10 @@ def _read_html(page: RawPage, html: bytes, limits: ParseLimits) -> _Html | None:
     head = read_head(tree, limits.agent)
     links = _collector(page, limits)
     follow_links(tree, head, links)
+    data = read_data(tree, html, head.described, page.url, head.base)
     if page.rule is not None:
-        return _read_parts(compiled_rule(page.rule), page, tree, html, _Html(head, b"", links), limits)
-    return _Html(head, _main_text(page, tree, html, limits), links)
+        return _read_parts(compiled_rule(page.rule), page, tree, html, _Html(head, b"", links, data), limits)
+    return _Html(head, _main_text(page, tree, html, limits), links, data)
 
 
 def _main_text(page: RawPage, tree: LexborHTMLParser, html: bytes, limits: ParseLimits) -> bytes:
@@ -310,6 +315,7 @@ def _describe(
     links: LinkCollector,
     limits: ParseLimits,
     *,
+    data: StructuredData = _NO_DATA,
     found_nothing: bool = False,
 ) -> ParsedPage:
     compared, title = text if limits.plugins is None else limits.plugins.compared_text(text, page.url), head.title
@@ -321,7 +327,8 @@ def _describe(
         compared, title = rule.compared_text(compared), rule.compared_title(title)
         states = rule.triggers.states(compared)
         told = rule.triggers.are_met(states, trigger_states(page.known_text, page.rule))
-    digest = page_digest(compared, title, asked=page.noindex, on_page=head.noindex, rule=page.rule, states=states)
+    marks = {"states": states, "offers": offers_mark(data)}
+    digest = page_digest(compared, title, asked=page.noindex, on_page=head.noindex, rule=page.rule, **marks)
     known = digest == page.known_text
     profile = NO_WORDS if known else profile_of(text)  # the stored version has the same
     plain, marked = links.links(), links.marked()
@@ -333,6 +340,7 @@ def _describe(
         charset=charset,
         text_digest=digest,
         content_zstd=b"" if known or found_nothing else pack_content(text, page.body, limits.zstd_level),
+        data=b"" if known or found_nothing else pack_data(data),
         sketch=profile.sketch,
         words=profile.words,
         distinct_words=profile.distinct,

@@ -11,6 +11,7 @@ import msgspec
 from levada.core.records import Change, Document
 from levada.core.search_records import Hit, Hits, Posting, Query
 from levada.pages.folding import is_indexed, words
+from levada.search.properties import Properties, RangeOf, WordsOf, properties_of
 from levada.search.query import (
     Ask,
     Language,
@@ -36,6 +37,7 @@ class _Page(msgspec.Struct):
     text: list[str]
     counts: Counter[str]
     names: frozenset[str]
+    properties: Properties
 
 
 class MemoryIndex:
@@ -115,6 +117,8 @@ class MemoryIndex:
                 return page.document.language == code
             case Since(at):
                 return page.document.fetched_at >= at
+            case WordsOf() | RangeOf():
+                return page.properties.has(term)
             case Words():
                 return self._has_words(page, term, languages)
 
@@ -159,6 +163,7 @@ def _page(document: Document) -> _Page:
         text=text,
         counts=Counter(word for word in title + text if is_indexed(word)),
         names=frozenset(site_names(document.site)),
+        properties=properties_of(document.data),
     )
 
 

@@ -9,6 +9,10 @@
     site:example.org          of this host or one below it; site:example.org:8080 of this port
     lang:tr                   in this language
     since:7d  since:24h  since:2026-01-31     changed since then (m, h, d, w; a date is midnight UTC)
+    type:Product brand:"Acme Tools"           these words in a property of the structured data
+    price:<100  price:10..20  rating:>=4      this number in one; also <=, >, 10.. and ..20
+    published:>2026-01-31  starts:2026-05     this date in one, or within it; published:7d: since then
+    data.calories:<500                        the same of any property of schema.org
 
 Filters can be negated and joined by OR like words, except that OR takes no minus. Anything that is neither a word
 nor one of these forms (a lone dash, punctuation) is ignored.
@@ -31,6 +35,7 @@ from levada.core.clock import SystemClock
 from levada.core.errors import BadQuery, UsageError
 from levada.core.search_records import Query
 from levada.pages.folding import words
+from levada.search.properties import FIELDS, RangeOf, WordsOf, condition_of
 
 LONGEST_QUERY = 1_000  # characters
 MOST_TERMS = 64
@@ -70,7 +75,7 @@ class Since(msgspec.Struct, frozen=True):
     at: float
 
 
-Term: TypeAlias = Words | SiteFilter | Language | Since
+Term: TypeAlias = Words | SiteFilter | Language | Since | WordsOf | RangeOf
 
 
 class Ask(msgspec.Struct, frozen=True):
@@ -95,7 +100,8 @@ class Ask(msgspec.Struct, frozen=True):
 
 _PIECE = re.compile(
     r"(?P<minus>-)?(?:"
-    r"(?P<field>(?ai:site|lang|since)):(?P<value>[^\s\"]*)"
+    rf"(?P<field>(?ai:site|lang|since|{'|'.join(FIELDS)}|data\.[a-z][a-z0-9_\-]*)):"
+    r'(?:"(?P<exact>[^"]*)"|(?P<value>[^\s"]*))'
     r'|"(?P<phrase>[^"]*)"'
     r'|(?P<open>")'
     r'|(?P<word>[^\s"]+)'
@@ -155,7 +161,8 @@ def _stands_alone(pieces: Sequence[re.Match[str] | None]) -> bool:
 
 def _is_unfinished(piece: re.Match[str], now: float) -> bool:
     try:
-        return piece["word"] == "OR" or (bool(piece["field"]) and _term(piece, now) is None)
+        is_open = bool(piece["field"]) and (piece[0][-1] == ":" or _term(piece, now) is None)
+        return piece["word"] == "OR" or is_open
     except BadQuery:
         return True
 
@@ -236,7 +243,11 @@ def _term(piece: re.Match[str], now: float) -> Term | None:
     if piece["open"]:
         raise BadQuery(f"column {piece.end()}: this quote is never closed")
     if piece["field"]:
-        return _filter(piece["field"].lower(), piece["value"], piece.start("value") + 1, now)
+        field, exact = piece["field"].lower(), piece["exact"] is not None
+        value = piece["exact"] if exact else piece["value"]
+        if not value and field not in _EXAMPLES:
+            return Words((field,), field)  # "price: 100" in a text is no field
+        return _filter(field, value, piece.start("exact" if exact else "value") + 1, now)
     quoted = piece["phrase"] is not None
     typed = piece["phrase"] if quoted else piece["word"]
     folded = tuple(words(typed))
@@ -259,8 +270,11 @@ def _alternatives(term: Term) -> tuple[Term, ...]:
     return (term, Words(folded, longest, prefix=term.prefix and longest == parts[-1]))
 
 
-def _filter(field: str, value: str, column: int, now: float) -> Term:
+def _filter(field: str, value: str, column: int, now: float) -> Term | None:
     try:
+        if field not in _EXAMPLES:
+            ago = _AGO.fullmatch(value)
+            return condition_of(field, value, _moment(value, now) if ago else None)
         if not value:
             raise BadQuery(f"{field}: needs a value, such as {_EXAMPLES[field]}")
         if field == "site":

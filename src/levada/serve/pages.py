@@ -14,8 +14,9 @@ from levada.core.durations import iso
 from levada.core.errors import NotFound, UsageError
 from levada.core.records import Document, DocumentFacts, VersionInfo
 from levada.core.search_records import Hit, Query
+from levada.core.structured import Item, price_series
 from levada.serve.access import ASKED_BY
-from levada.serve.operations import Operations
+from levada.serve.operations import Operations, facts_of
 from levada.serve.view import View
 
 READING = Operations()
@@ -104,6 +105,31 @@ class MarkdownAnswer(msgspec.Struct, frozen=True):
     language: str
     fetched_at: str
     markdown: str  # headings, lists, tables, code and absolute links of the main content
+
+
+class OfferFacts(msgspec.Struct, frozen=True):
+    price: str  # an exact decimal number; "": not said
+    currency: str
+    availability: str  # of schema.org: "InStock"
+    name: str  # of what is offered
+
+
+class PriceFacts(msgspec.Struct, frozen=True):
+    at: str  # when it was first seen
+    price: str
+    currency: str
+    availability: str
+    version: int
+
+
+class DataAnswer(msgspec.Struct, frozen=True):
+    url: str
+    version: int
+    fetched_at: str
+    items: list[Item]  # names of types and properties are those of schema.org
+    offers: list[OfferFacts]  # the main one first
+    notes: list[str]  # what could not be read, or was left out
+    prices: list[PriceFacts]  # the main offer over time, oldest first
 
 
 class VersionFacts(msgspec.Struct, frozen=True):
@@ -218,6 +244,22 @@ def _markdown(view: View, ask: TextAsk) -> MarkdownAnswer:
 
 def _about(facts: DocumentFacts) -> AboutDocument:
     return AboutDocument(facts.author, iso(facts.published), iso(facts.modified), facts.pages, facts.left_out)
+
+
+@READING.add("GET", "/page/data", "The structured data of a page, and its prices over time", errors=(404,))
+def _data(view: View, ask: TextAsk) -> DataAnswer:
+    stored = _stored(view, ask)
+    data, versions = stored.data, reversed(view.collection().store.versions(stored.url))
+    series = price_series((each.version, each.fetched_at, each.data) for each in versions)
+    return DataAnswer(
+        url=stored.url,
+        version=stored.version,
+        fetched_at=str(iso(stored.fetched_at)),
+        items=list(data.items),
+        offers=[OfferFacts(each.price, each.currency, each.availability, each.name) for each in data.offers],
+        notes=list(data.notes),
+        prices=[facts_of(PriceFacts, each, at=str(iso(each.at))) for each in series],
+    )
 
 
 @READING.add("GET", "/page/versions", "The stored versions of a page", errors=(404,), quick=True)

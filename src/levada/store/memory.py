@@ -32,6 +32,7 @@ from levada.core.records import (
     VersionInfo,
     VisitResult,
 )
+from levada.core.structured import amended_data
 from levada.pages.urls import site_of
 from levada.store.base import Capability, StoreLimits, changed_limits
 from levada.store.fair_leasing import SiteTurn, first_portions
@@ -293,7 +294,7 @@ class MemoryStore(MemoryForgetting):
     def versions(self, url: str) -> list[VersionInfo]:
         page = self._pages.get(url)
         kept = sorted(page.versions.items(), reverse=True) if page else []
-        return [VersionInfo(n, at, each.title, each.words, each.similarity) for n, (at, each) in kept]
+        return [VersionInfo(n, at, each.title, each.words, each.similarity, each.data) for n, (at, each) in kept]
 
     def changes(self, after: int, limit: int) -> list[Change]:
         pages = self._by_id.values()
@@ -463,7 +464,8 @@ class MemoryStore(MemoryForgetting):
             stored_at, version = result.visit.at, _storable(result.version)
             if amends(result):
                 stored_at, before = page.versions[number]
-                version = replace(version, similarity=before.similarity)
+                data = amended_data(before.data, stored_at, version.data, result.visit.at)
+                version = replace(version, similarity=before.similarity, data=data)
             page.record = replace(page.record, version=number, sketch=version.sketch)
             page.versions[number] = (stored_at, version)
             versions = sorted((number, at) for number, (at, _) in page.versions.items())
@@ -587,4 +589,5 @@ def _document_of(page: _Page, number: int) -> Document:
         searchable=version.searchable,
         gone=page.gone,
         facts=version.facts,
+        packed_data=version.data,
     )

@@ -167,21 +167,22 @@ def version_row(page_id: int, number: int, at: float, version: NewVersion) -> Ro
         _encode(headers),
         version.content_zstd,
         None if version.facts is None else _encode(version.facts),
+        version.data or None,
     )
 
 
 def amended_row(page_id: int, number: int, version: NewVersion) -> Row:
-    """The columns title, language, charset, status, words, distinct words, searchable, headers, content, facts;
-    page, number."""
+    """The columns title, language, charset, status, words, distinct words, searchable, headers, content, facts,
+    data; page, number."""
     row = version_row(page_id, number, 0.0, version)
     return (*row[3:9], *row[10:], page_id, number)
 
 
 def moved_version(row: Row, sketch: bytes) -> MovedVersion:
     """Read number, fetched_at, title, language, charset, status, headers, content, words, distinct words,
-    similarity, searchable, facts."""
+    similarity, searchable, facts, data."""
     number, fetched_at, title, language, charset, status, headers, content_zstd, *counts = row
-    words, distinct_words, similarity, searchable, facts = counts
+    words, distinct_words, similarity, searchable, facts, data = counts
     content = NewVersion(
         title=title,
         language=language,
@@ -195,6 +196,7 @@ def moved_version(row: Row, sketch: bytes) -> MovedVersion:
         similarity=similarity,
         searchable=bool(searchable),
         facts=_document_facts(facts),
+        data=data or b"",
     )
     return MovedVersion(number, fetched_at, content)
 
@@ -214,7 +216,7 @@ def change_record(row: Row) -> Change:
 def document_record(row: Row, *, whole: bool = True) -> Document:
     """Read the columns of a document, which are in this order in each store; with its body if `whole`."""
     id, url, site, version, title, language, charset, status, fetched_at, met_at, *rest = row
-    words, similarity, searchable, gone, current, headers, content_zstd, facts = rest
+    words, similarity, searchable, gone, current, headers, content_zstd, facts, data = rest
     try:
         decoded = _decode_headers(headers)
     except msgspec.MsgspecError as error:
@@ -239,6 +241,7 @@ def document_record(row: Row, *, whole: bool = True) -> Document:
         searchable=bool(searchable),
         gone=bool(gone),
         facts=_document_facts(facts),
+        packed_data=data or b"",
     )
 
 

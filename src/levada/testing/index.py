@@ -6,6 +6,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from levada.core.errors import BadQuery, StoreError
 from levada.core.protocols import Index
 from levada.core.records import Change, Document
 from levada.core.search_records import Query
+from levada.core.structured import Item, Offer, StructuredData, pack_data
 from levada.pages.folding import words
 from levada.search.memory import MemoryIndex
 from levada.search.query import LONGEST_QUERY
@@ -46,9 +48,54 @@ VAPUR = change(3, "Vapurlar İstanbul'da iskeleden kalkar", title="Vapur", site=
 ALL = [HARBOUR, BRIDGE, VAPUR]
 
 
+def described(page: int, text: str, *items: Item, offers: tuple[Offer, ...] = ()) -> Change:
+    """A page with structured data."""
+    return change(page, text, packed_data=pack_data(StructuredData(items, offers)))
+
+
+THERMOS = described(
+    1,
+    "A thermos keeps tea hot",
+    Item(
+        ("Product",),
+        {
+            "name": ("Termos 1 l",),
+            "brand": (Item(("Brand",), {"name": ("Acme Tools",)}),),
+            "gtin13": ("4006381333931",),
+            "offers": (Item(("Offer",), {"price": ("1.299,00 TL",), "availability": ("InStock",)}),),
+            "aggregateRating": (Item(("AggregateRating",), {"ratingValue": ("4.5",), "reviewCount": ("12",)}),),
+            "weight": ("900 g",),
+        },
+    ),
+    offers=(Offer("1299.00", "TRY", "InStock", "Termos 1 l"),),
+)
+MUGS = described(
+    2,
+    "Mugs of steel",
+    Item(("Product",), {"name": ("Mug",), "offers": (Item(("AggregateOffer",), {"lowPrice": ("19.90",)}),)}),
+    Item(("Product",), {"name": ("Termos",), "brand": ("Zenith",), "color": ("Acme red", "tools")}),
+)
+ARTICLE = described(
+    3,
+    "How to choose a thermos",
+    Item(
+        ("NewsArticle",),
+        {
+            "headline": ("Termos arayanlara",),
+            "author": (Item(("Person",), {"name": ("Ayşe Işık",)}),),
+            "datePublished": ("2026-01-31T22:30:00+03:00",),
+            "dateModified": ("2026-02-03",),
+        },
+    ),
+)
+DESCRIBED = [THERMOS, MUGS, ARTICLE, change(4, "price 100 brand acme type product", seq=4)]
+
+
 CASES = tomllib.loads(files("levada.testing").joinpath("data", "index.toml").read_text(encoding="utf-8"))
 SPELLINGS: list[list[str]] = list(CASES["spellings"].values())
 WORDS: list[str] = CASES["words"]
+PROPERTIES_NOW = 1_770_000_000.0  # 2026-02-02
+NUMBERS = st.decimals(-(10**9), 10**9, places=2) | st.sampled_from([Decimal(0), Decimal("0.01"), Decimal(100)])
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
 LANGUAGES, SITES = st.sampled_from(["tr", "en", "fr", ""]), st.sampled_from(["a.org", "x.a.org"])
 PAGES = st.lists(st.tuples(st.integers(1, 6), TEXTS, TEXTS, LANGUAGES, SITES), max_size=10)
@@ -172,6 +219,42 @@ class IndexContract:
         found = filled.search(Query(query, now=380.0))
         assert {int(hit.url.rpartition("/")[2]) for hit in found.hits} == set(pages)
         assert found.total == len(pages)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def shop(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+        """An index of `DESCRIBED`, to be read only."""
+        with closing(cls().make(tmp_path_factory.mktemp("shop") / "index")) as index:
+            index.apply(DESCRIBED)
+            yield index
+
+    @pytest.mark.parametrize(("query", "pages"), CASES["properties"].items())
+    def test_properties_of_structured_data_are_searched(self, shop: Index, query: str, pages: list[int]) -> None:
+        found = shop.search(Query(query, now=PROPERTIES_NOW))
+        assert {int(hit.url.rpartition("/")[2]) for hit in found.hits} == set(pages)
+        assert found.total == len(pages)
+
+    @pytest.mark.parametrize("query", ["price:cheap", "price:1..2..3", "price:..", "published:>soon", "rating:<"])
+    def test_a_condition_that_is_no_number_or_date_is_refused_with_an_example(self, shop: Index, query: str) -> None:
+        with pytest.raises(BadQuery, match=r"^column \d+: .* is not a (number|date), such as"):
+            shop.search(Query(query))
+
+    @properties(15, HealthCheck.function_scoped_fixture)
+    @given(st.lists(NUMBERS, max_size=12), st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=10))
+    def test_a_range_finds_the_numbers_in_it(
+        self, index: Index, numbers: list[Decimal], ranges: list[tuple[Decimal, Decimal]]
+    ) -> None:
+        index.clear()
+        index.apply(described(n, "x", Item((), {"price": (str(each),)})) for n, each in enumerate(numbers, 1))
+        for low, high in ranges:
+            between = {n for n, each in enumerate(numbers, 1) if low <= each <= high}
+            assert {hit.url[13:] for hit in index.search(Query(f"price:{low}..{high}", limit=50)).hits} == {
+                str(n) for n in between
+            }
+            assert index.search(Query(f"price:<{low}")).total == sum(each < low for each in numbers)
+            assert index.search(Query(f"price:<={low}")).total == sum(each <= low for each in numbers)
+            assert index.search(Query(f"price:>{low}")).total == sum(each > low for each in numbers)
+            assert index.search(Query(f"price:>={low}")).total == sum(each >= low for each in numbers)
 
     @pytest.mark.parametrize(("typed", "pages"), CASES["half_typed"].items())
     def test_a_query_is_answered_while_it_is_typed(self, filled: Index, typed: str, pages: list[int]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
-from levada.cli.options import DataOption, JsonOption, print_json
+from levada.cli.options import DataOption, JsonOption, print_json, print_result
 from levada.cli.terminal import printer
 from levada.core.durations import iso, moment, relative
 from levada.core.errors import UsageError
@@ -16,6 +18,7 @@ from levada.core.words import line, paragraphs, plural
 
 if TYPE_CHECKING:
     from levada.core.records import Document
+    from levada.core.structured import Item, PricePoint
 
 
 def page(
@@ -26,6 +29,9 @@ def page(
     ] = None,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="The main content as Markdown: headings, lists, tables, code, links.")
+    ] = False,
+    structured: Annotated[
+        bool, typer.Option("--structured", help="Its structured data: JSON-LD, microdata, RDFa, OpenGraph; and prices.")
     ] = False,
     html: Annotated[bool, typer.Option("--html", help="The body as it was fetched, byte by byte.")] = False,
     data: DataOption = Path("levada-data"),
@@ -39,16 +45,20 @@ def page(
     levada page https://example.org/news
     levada page example.org/news --markdown > news.md
     levada page example.org/news --version 3 --html
+    levada page shop.example/thermos --structured
     levada page example.org/news --json
     ```
     """
     import levada
 
-    if markdown + html + json > 1:
-        raise UsageError("choose one of --markdown, --html and --json")
+    if markdown + html + (structured or json) > 1:
+        raise UsageError("choose one of --markdown, --html, --structured and --json")
     with levada.open(data, create=False) as collection:
         document = collection.page(url, version)
-        if html:
+        if structured:
+            found = structured_facts(document, collection.prices(document.url))
+            print_result(json, found, _show_structured, document, found["prices"])
+        elif html:
             sys.stdout.buffer.write(document.body)
             sys.stdout.buffer.flush()
         elif markdown:
@@ -70,6 +80,8 @@ def _facts(document: Document) -> dict[str, object]:
         "bytes": len(document.body),
         "headers": document.headers,
         **_document_facts(document),
+        "items": msgspec.to_builtins(document.data.items),
+        "offers": msgspec.to_builtins(document.data.offers),
         "text": document.text,
     }
 
@@ -124,3 +136,46 @@ def _about(document: Document) -> list[str]:
     said = ", ".join(filter(None, parts))
     left_out = f"not in the text: {line(facts.left_out)}" if facts.left_out else ""
     return [each for each in (said, left_out) if each]
+
+
+def structured_facts(document: Document, prices: list[PricePoint]) -> dict[str, Any]:
+    """The structured data of a page as JSON."""
+    data = document.data
+    points = [{**msgspec.structs.asdict(each), "at": iso(each.at)} for each in prices]
+    return {
+        "url": document.url,
+        "version": document.version,
+        "fetched_at": iso(document.fetched_at),
+        **{name: msgspec.to_builtins(getattr(data, name)) for name in ("items", "offers", "notes")},
+        "prices": points,
+    }
+
+
+def _show_structured(document: Document, prices: list[dict[str, Any]]) -> None:
+    out, data = printer(), document.data
+    out.print(line(document.title) or "(no title)", style="bold")
+    out.print(f"{document.url}, version {document.version}")
+    for item in data.items:
+        out.print()
+        for each in _item_lines(item, f"{' and '.join(item.type) or 'item'} ({item.source})", 0):
+            out.print(each)
+    if not data.items:
+        out.print("no structured data")
+    if prices:
+        out.print()
+        out.print("prices", style="bold")
+        for point in prices:
+            price = " ".join(filter(None, (point["price"], point["currency"]))) or "no price"
+            out.print(f"{point['at']}  {line(price)}  {line(point['availability'])}".rstrip())
+    for note in data.notes:
+        out.print(f"note: {line(note)}")
+
+
+def _item_lines(item: Item, head: str, depth: int) -> Iterator[str]:
+    yield f"{'  ' * depth}{line(head)}"
+    for name, values in item.properties.items():
+        for value in values:
+            if isinstance(value, str):
+                yield f"{'  ' * (depth + 1)}{line(name)}: {line(value)}"
+            else:
+                yield from _item_lines(value, f"{name}: {' and '.join(value.type) or 'item'}", depth + 1)

@@ -16,9 +16,10 @@ from typing import Protocol
 
 import tantivy
 
+from levada.search.properties import RangeOf, WordsOf, range_pattern
 from levada.search.query import Ask, Language, Since, SiteFilter, Term, Words
 from levada.search.stemming import LANGUAGES, word_stems
-from levada.search.tantivy.schema import forms_of, schema
+from levada.search.tantivy.schema import NUMBERS, PROPERTIES, forms_of, property_term, schema
 
 TITLE_BOOST = 2.5
 BOOSTS = {"text": 1.0, "title": TITLE_BOOST}
@@ -92,6 +93,14 @@ class _Translation:
                 return _filter(term("language", code, "basic"))
             case Since(at):
                 return _filter(_Q.range_query(schema(), "changed_at", tantivy.FieldType.Float, lower_bound=at))
+            case WordsOf():
+                return _filter(self._property_words(each))
+            case RangeOf():
+                return _filter(_numbers_between(each))
+
+    def _property_words(self, each: WordsOf) -> tantivy.Query:
+        words = tuple(property_term(each.property, word) for word in each.folded)
+        return completed(self._searcher, PROPERTIES, words) if each.prefix else words_query(PROPERTIES, words)
 
     def _words(self, each: Words) -> tantivy.Query:
         fields = [
@@ -124,6 +133,13 @@ class _Translation:
 
     def _rarity(self, forms: list[str]) -> float:
         return rarity(self._searcher.num_docs, sum(self._searcher.doc_freq("text", form) for form in forms))
+
+
+def _numbers_between(each: RangeOf) -> tantivy.Query:
+    pattern = range_pattern(each)
+    if not pattern:
+        return _Q.empty_query()
+    return _Q.regex_query(schema(), NUMBERS, f"{re.escape(each.property)}={pattern}")
 
 
 def words_query(field: str, words: tuple[str, ...]) -> tantivy.Query:

@@ -21,11 +21,13 @@ import tantivy
 
 from levada.core.records import Document
 from levada.pages.folding import LONGEST_WORD, TURKISH, fold
+from levada.search.properties import ordered, properties_of
 from levada.search.query import site_names
 from levada.search.stemming import word_forms
 from levada.store.rules import PAGE_BITS, nth_of, plain_text
 
 FORMS = "forms"  # the field
+PROPERTIES, NUMBERS = "properties", "numbers"  # the fields of structured data
 LONGEST_FORM = 2 * LONGEST_WORD + 16  # bytes
 _SEPARATOR = "\x1f"
 _MOST_FORMS = 2_000  # forms of one stem that are searched
@@ -105,7 +107,7 @@ def forms_of(searcher: tantivy.Searcher, language: str, stems: Collection[str]) 
     return forms
 
 
-FORMAT = 3  # raise it with every change of fields or folding: an older index is rebuilt
+FORMAT = 4  # raise it with every change of fields or folding: an older index is rebuilt
 
 
 class HitSummary(msgspec.Struct, frozen=True, array_like=True):
@@ -118,7 +120,7 @@ class HitSummary(msgspec.Struct, frozen=True, array_like=True):
     changed_at: float
 
 
-_LONGEST_NAME = 300  # bytes of a host and its port
+_OTHERS = (("names", 300), ("properties", 200))  # bytes: of a host and its port, of a property and a word
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(HitSummary).decode
 
@@ -134,13 +136,15 @@ def schema() -> tantivy.Schema:
     build.add_text_field("language", tokenizer_name="raw", index_option="basic")
     build.add_text_field("title", tokenizer_name="folded", index_option="position")
     build.add_text_field("text", tokenizer_name="folded", index_option="position")
+    build.add_text_field(PROPERTIES, tokenizer_name="properties", index_option="position")
+    build.add_text_field(NUMBERS, tokenizer_name="properties", index_option="basic")
     build.add_text_field(FORMS, tokenizer_name="forms", index_option="basic")
     return build.build()
 
 
 def register_analyzers(index: tantivy.Index) -> None:
     """Texts come folded, so only splitting at spaces is left."""
-    for name, longest in (("folded", LONGEST_WORD), ("forms", LONGEST_FORM), ("names", _LONGEST_NAME)):
+    for name, longest in (("folded", LONGEST_WORD), ("forms", LONGEST_FORM), *_OTHERS):
         split = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
         index.register_tokenizer(name, split.filter(tantivy.Filter.remove_long(longest + 1)).build())
 
@@ -157,7 +161,18 @@ def document_of(document: Document, site_number: int) -> tantivy.Document:
     entry.add_text("language", language)
     entry.add_text("title", fold(document.title))
     entry.add_text("text", fold(document.text))
+    if document.packed_data:
+        found = properties_of(document.data)
+        # What stands between two values keeps a phrase from running from one to the next.
+        values = (" ".join(property_term(name, word) for word in value) for name, value in found.values)
+        entry.add_text(PROPERTIES, f" {_SEPARATOR} ".join(values))
+        entry.add_text(NUMBERS, " ".join(property_term(name, ordered(number)) for name, number in found.numbers))
     return entry
+
+
+def property_term(name: str, value: str) -> str:
+    """The term for a word, or the digits of a number, in a property."""
+    return f"{name}={value}"
 
 
 @lru_cache(maxsize=1024)

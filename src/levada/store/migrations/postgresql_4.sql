@@ -4,6 +4,7 @@ CREATE TABLE near_runs (site_id bigint PRIMARY KEY, runs bytea NOT NULL);
 ALTER TABLE documents ADD COLUMN text_key bigint;
 CREATE INDEX documents_by_text ON documents (text_key, page_id) WHERE text_key IS NOT NULL;
 ALTER TABLE versions ADD COLUMN facts bytea;
+ALTER TABLE versions ADD COLUMN data bytea;
 -- Keyed hashes of the URLs and sites that were forgotten, and their key.
 CREATE TABLE forgotten (mark text COLLATE "C" PRIMARY KEY, at double precision NOT NULL);
 CREATE TABLE forgotten_key (id bigint PRIMARY KEY CHECK (id = 1), key text NOT NULL);

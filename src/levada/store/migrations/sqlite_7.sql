@@ -3,6 +3,7 @@ CREATE TABLE near_runs (site_id INTEGER PRIMARY KEY, runs BLOB NOT NULL);
 ALTER TABLE pages ADD COLUMN text_key INTEGER;
 CREATE INDEX pages_by_text ON pages (text_key) WHERE text_key IS NOT NULL;
 ALTER TABLE versions ADD COLUMN facts BLOB;
+ALTER TABLE versions ADD COLUMN data BLOB;
 -- Keyed hashes of the URLs and sites that were forgotten, and their key.
 CREATE TABLE forgotten (mark TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE forgotten_key (id INTEGER PRIMARY KEY CHECK (id = 1), key TEXT NOT NULL);

@@ -119,6 +119,7 @@ CREATE TABLE versions (
     headers bytea NOT NULL,
     content_zstd bytea NOT NULL,
     facts bytea, -- what a document that is no web page says about itself
+    data bytea, -- structured data
     PRIMARY KEY (page_id, version)
 );
 ALTER TABLE versions ALTER content_zstd SET STORAGE EXTERNAL;

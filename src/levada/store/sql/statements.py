@@ -15,10 +15,10 @@ _PAGE = """p.id, p.url, s.site, coalesce(v.kind, p.kind), coalesce(v.state, 0), 
     v.leads_to"""
 _DOCUMENT = """p.id, p.url, s.site, v.version, v.title, v.language, v.charset, v.status, v.fetched_at, h.met_at,
     v.words, v.similarity, v.searchable, {d.document}.gone, {d.document}.version, v.headers, v.content_zstd,
-    v.facts"""
+    v.facts, v.data"""
 _SITE = """s.id, s.site, s.admitted, s.pages, s.failures, s.rest_until, s.delay, r.records
     FROM sites s LEFT JOIN robots r ON r.site_id = s.id"""
-_VERSION_MARKS = ", ".join("?" * 14)
+_VERSION_MARKS = ", ".join("?" * 15)
 
 
 class Statements:
@@ -95,15 +95,15 @@ class Statements:
         # One statement, so that both halves show one moment: a follower would miss a change between two statements.
         changed = f"""SELECT {d.document}.seq, coalesce(a.version, 0), {columns} {current}
             LEFT JOIN arrived a ON a.page_id = {d.document_id} WHERE {d.document}.seq > :after"""
-        nothing = ", ".join(["NULL"] * 15)
+        nothing = ", ".join(["NULL"] * 16)
         departed = f"SELECT seq, 0, page_id, url, site, {nothing} FROM departed WHERE seq > :after"
         self.changes = t(d.first_of_union.format(first=changed, second=departed))
         table = d.documents.split()[0]
         self.newest_seq = f"""SELECT {d.greatest}((SELECT coalesce(max(seq), 0) FROM {table} WHERE seq IS NOT NULL),
             (SELECT coalesce(max(seq), 0) FROM departed))"""
         self.versions = t(
-            f"""SELECT v.version, v.fetched_at, v.title, v.words, v.similarity FROM versions v
-            JOIN pages p ON p.id = v.page_id WHERE {d.by_url} ORDER BY v.version DESC"""
+            f"""SELECT v.version, v.fetched_at, v.title, v.words, v.similarity, coalesce(v.data, {d.no_bytes})
+            FROM versions v JOIN pages p ON p.id = v.page_id WHERE {d.by_url} ORDER BY v.version DESC"""
         )
         # Changes before a page moved to another shard stay in this shard's log.
         self.change_log = t(
@@ -184,8 +184,9 @@ class Statements:
         self.insert_version = t(f"INSERT INTO versions VALUES ({_VERSION_MARKS})")
         self.amend_version = t(
             """UPDATE versions SET title = ?, language = ?, charset = ?, status = ?, words = ?, distinct_words = ?,
-            searchable = ?, headers = ?, content_zstd = ?, facts = ? WHERE page_id = ? AND version = ?"""
+            searchable = ?, headers = ?, content_zstd = ?, facts = ?, data = ? WHERE page_id = ? AND version = ?"""
         )
+        self.data_of_version = t("SELECT data, fetched_at FROM versions WHERE page_id = ? AND version = ?")
         self.log_change = t("INSERT INTO happenings VALUES (?, ?, ?, ?, ?, ?)")
         self.tidy_log = t("DELETE FROM happenings WHERE seq <= ?")
         self.gone = t(
@@ -238,7 +239,7 @@ class Statements:
         )
         self.moving_versions = t(
             f"""SELECT page_id, version, fetched_at, title, language, charset, status, headers, content_zstd,
-            words, distinct_words, similarity, searchable, facts FROM versions WHERE {of_pages}
+            words, distinct_words, similarity, searchable, facts, data FROM versions WHERE {of_pages}
             ORDER BY page_id, version"""
         )
         self.insert_visited = t(

@@ -30,6 +30,7 @@ from levada.core.records import (
     SiteRecord,
     VisitResult,
 )
+from levada.core.structured import amended_data
 from levada.store.base import StoreLimits
 from levada.store.retention import expendable
 from levada.store.rows import (
@@ -482,7 +483,9 @@ class SqlFrontier(SqlReader[WriteT]):
         number, gone = version_after(result), is_removed(result.state)
         write.count("stored", int(not gone) - int(page.version > 0 and not was_gone))
         if amends(result):
-            contents.amended.append(amended_row(page.id, number, version))
+            ((data, stored_at),) = write.rows(self.sql.data_of_version, (page.id, number)) or ((None, 0.0),)
+            data = amended_data(data, stored_at, version.data, result.visit.at)
+            contents.amended.append(amended_row(page.id, number, msgspec.structs.replace(version, data=data)))
         else:
             contents.versions.append(version_row(page.id, number, result.visit.at, version))
             if self._limits.retains_by_time:

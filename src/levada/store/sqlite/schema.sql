@@ -105,6 +105,7 @@ CREATE TABLE versions (
     headers BLOB NOT NULL,
     content_zstd BLOB NOT NULL,
     facts BLOB, -- what a document that is no web page says about itself
+    data BLOB, -- structured data
     PRIMARY KEY (page_id, version)
 );
 CREATE TABLE happenings (

@@ -1,0 +1,77 @@
+"""Reading of all structured data of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import urljoin
+from zlib import crc32
+
+import msgspec
+from selectolax.lexbor import LexborHTMLParser
+
+from levada.core.structured import StructuredData
+from levada.pages.structured.building import LONGEST_VALUE, Limits
+from levada.pages.structured.elements import MICRODATA, RDFA, read_elements
+from levada.pages.structured.json_ld import read_json_ld
+from levada.pages.structured.meta import read_meta
+from levada.pages.structured.offers import offers_of
+
+_JSON_LD = "application/ld+json"
+_NOTHING = StructuredData()
+
+
+def read_data(
+    tree: LexborHTMLParser, html: bytes, meta: Sequence[tuple[str, str]], url: str, base: str = ""
+) -> StructuredData:
+    """The structured data of a page, from its tree, its bytes and its meta elements as names and contents.
+
+    What the bytes show not to be there is not looked for.
+    """
+    # Four searches of the bytes take some 10 microseconds for a page of 100 KB.
+    has_json = b"ld+json" in html or b"LD+JSON" in html
+    has_microdata = b"itemscope" in html
+    has_rdfa = b"typeof=" in html
+    if not (has_json or has_microdata or has_rdfa or meta):
+        return _NOTHING
+    limits = Limits()
+    items = []
+    if has_json:
+        items += read_json_ld(_scripts(tree), limits)
+
+    def absolute(written: str) -> str:
+        try:
+            return urljoin(_joined(url, base), written[: 4 * LONGEST_VALUE].strip()) if written else ""
+        except ValueError:
+            return written
+
+    if has_microdata:
+        items += read_elements(tree, MICRODATA, absolute, limits)
+    if has_rdfa:
+        items += read_elements(tree, RDFA, absolute, limits)
+    if meta:
+        items += read_meta(meta, limits)
+    return StructuredData(tuple(items), offers_of(items), limits.notes())
+
+
+def _joined(url: str, base: str) -> str:
+    return urljoin(url, base) if base else url
+
+
+def _scripts(tree: LexborHTMLParser) -> list[str]:
+    return [
+        node.text()
+        for node in tree.tags("script")
+        if (node.attributes.get("type") or "").partition(";")[0].strip().lower() == _JSON_LD
+    ]
+
+
+def offers_mark(data: StructuredData) -> bytes:
+    """Bytes that are the same as long as a page describes the same kinds of things, at the same offers.
+
+    Other properties are left out: pages write the time, counters and tokens into them.
+    """
+    if not data.items:
+        return b""
+    types = sorted({name for item in data.items for name in item.type})
+    said = [(each.price, each.currency, each.availability) for each in data.offers]
+    return crc32(msgspec.msgpack.encode((types, said))).to_bytes(4, "big")
