@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from html import unescape
 
 from levada.core.structured import Item
@@ -17,7 +18,7 @@ MOST_TEXT = 200_000  # characters of all values of a page
 MOST_NOTES = 10
 
 _SCHEMA = re.compile(r"(?:https?://(?:www\.)?schema\.org/|schema:)", re.IGNORECASE)
-_ENUMERATED = re.compile(r"\s*https?://(?:www\.)?schema\.org/[A-Za-z]{1,60}\s*")
+_ENUMERATED = re.compile(r"https?://(?:www\.)?schema\.org/[A-Za-z]{1,60}")
 _DATA_VOCABULARY = re.compile(r"https?://(?:rdf\.)?data-vocabulary\.org/#?", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,30});", re.IGNORECASE)
 
@@ -58,7 +59,7 @@ class Limits:
             self.note(f"more than {MOST_TEXT:,} characters: the rest is left out")
             return ""
         self.text -= len(value)
-        return value.encode("utf-8", "replace").decode()
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
 class Builder:
@@ -68,14 +69,16 @@ class Builder:
         self.types = tuple(dict.fromkeys(filter(None, map(short_name, types[:10]))))
         self.source = source
         self.id = id[:LONGEST_VALUE]
-        self.properties: dict[str, list[str | Item | Builder]] = {}
+        self.properties: dict[str, list[str | Builder]] = {}
         self._limits = limits
 
-    def add(self, name: str, value: str | Item | Builder) -> None:
+    def add(self, name: str, value: str | Builder) -> None:
         """Add a value to a property; text is tidied, and nothing is added for an empty one."""
         name = short_name(name)
         if isinstance(value, str):
-            value = self._limits.text_of(short_name(value) if _ENUMERATED.fullmatch(value) else value)
+            value = self._limits.text_of(value)
+            if value.startswith("http") and _ENUMERATED.fullmatch(value):
+                value = short_name(value)
         if not name or value == "":
             return
         values = self.properties.get(name)
@@ -93,7 +96,9 @@ class Builder:
         """The item as it is kept, with those in it down to the deepest that is."""
         kept: dict[str, tuple[str | Item, ...]] = {}
         for name, values in self.properties.items():
-            found = [each if isinstance(each, str | Item) else self._inner(each, depth) for each in values]
+            found: list[str | Item | None] = [
+                self._inner(each, depth) if isinstance(each, Builder) else each for each in values
+            ]
             if some := tuple(each for each in found if each is not None):
                 kept[name] = some
         return Item(self.types, kept, self.source, self.id)
@@ -107,7 +112,12 @@ class Builder:
 
 def short_name(name: str) -> str:
     """A type or property without the address of schema.org; "" for one that is too long."""
+    return _short_name(name) if len(name) <= LONGEST_NAME else ""
+
+
+@lru_cache(maxsize=2_000)
+def _short_name(name: str) -> str:
     name = name.strip()
     if ":" in name:
         name = _DATA_VOCABULARY.sub("", _SCHEMA.sub("", name, count=1), count=1)
-    return name.encode("utf-8", "replace").decode() if len(name) <= LONGEST_NAME else ""
+    return name.encode("utf-8", "replace").decode()

@@ -17,8 +17,9 @@ from levada.pages.structured.building import DEEPEST, MOST_VALUES, Builder, Limi
 
 MOST_SCRIPTS = 30
 MOST_BYTES = 500_000  # of all scripts of a page
-_WRAPPING = re.compile(r"\A[\s;\ufeff]*(?:<!--|//\s*<!\[CDATA\[|/\*\s*<!\[CDATA\[\s*\*/|<!\[CDATA\[)?\s*")
-_WRAPPED = re.compile(r"[\s;]*(?:(?://\s*)?-->|//\s*\]\]>|/\*\s*\]\]>\s*\*/|\]\]>)?[\s;]*\Z")
+_SPACES = " \t\r\n\f;\ufeff"
+_BEFORE = ("<!--", "//<![CDATA[", "// <![CDATA[", "/*<![CDATA[*/", "/* <![CDATA[ */", "<![CDATA[")
+_AFTER = ("//-->", "-->", "//]]>", "// ]]>", "/*]]>*/", "/* ]]> */", "]]>")
 # Strings are matched whole, so that what looks like a comment or a comma in one stays.
 _LOOSE = re.compile(r'("(?:[^"\\]|\\.)*+")|/\*.*?\*/|//[^\n]*|,(?=[\s,]*+[\]}])', re.DOTALL)
 _CONTAINERS = ("@graph", "@list", "@set")
@@ -49,18 +50,28 @@ def _is_deep(error: Exception) -> bool:
 
 def _parsed(script: str) -> Any:
     """The value of a script. Numbers stay as they are written: a price is exact."""
-    text = _WRAPPED.sub("", _WRAPPING.sub("", script[:MOST_BYTES], count=1), count=1) if script else script
+    text = script.strip(_SPACES)
     if not text:
         return None
     try:
         return _loads(text)
     except ValueError as error:
+        text = _unwrapped(text)
         for mended in (_mended(text), _mended(unescape(text))):
             try:
                 return _loads(mended)
             except ValueError:
                 pass
         raise error
+
+
+def _unwrapped(text: str) -> str:
+    """Without the marks of a comment or of CDATA, by which pages hide scripts from browsers of long ago."""
+    for mark in _BEFORE:
+        text = text.removeprefix(mark)
+    for mark in _AFTER:
+        text = text.removesuffix(mark)
+    return text.strip(_SPACES)
 
 
 def _loads(text: str) -> Any:
@@ -131,15 +142,22 @@ class _Graph:
     def _referred(self) -> set[str]:
         """The ids that objects of the page refer to, from within others."""
         found: set[str] = set()
-        waiting: list[Any] = [value for node in self._nodes for key, value in node.items() if key != "@graph"]
+        if not self._by_id:
+            return found
+        waiting: list[Any] = [
+            value
+            for node in self._nodes
+            for key, value in node.items()
+            if isinstance(value, dict | list) and key != "@graph"
+        ]
         while waiting:
             each = waiting.pop()
             if isinstance(each, list):
                 waiting += each
             elif isinstance(each, dict):
-                if (id := _id(each)) in self._by_id:
+                if (id := each.get("@id")) and isinstance(id, str) and id in self._by_id:
                     found.add(id)
-                waiting += each.values()
+                waiting += [value for value in each.values() if isinstance(value, dict | list)]
         return found
 
     def _builder(self, node: dict[str, Any], depth: int, source: str = "") -> Builder | None:
@@ -178,7 +196,8 @@ class _Graph:
         if node is each and _is_reference(each):
             builder.add(name, _id(each))  # it is described on another page
         elif id(node) in self._told:
-            builder.add(name, self._mention(node))
+            if self._limits.take_item():
+                builder.add(name, self._mention(node))
         elif (inner := self._builder(node, depth + 1)) is not None:
             builder.add(name, inner)
 

@@ -42,6 +42,7 @@ _CURRENCY = re.compile(r"[A-Z]{3}", re.ASCII)
 _SPACES = re.compile("[\\s'’\u00a0\u202f]+")
 _LONGEST = 40  # characters
 _PRICES = ("price", "lowPrice", "highPrice")
+_OFFERING = frozenset((*_PRICES, "availability", "priceSpecification"))
 _AVAILABILITY = re.compile(r"(?:https?://(?:www\.)?schema\.org/|schema:)?([A-Za-z]{2,40})")
 
 
@@ -123,15 +124,18 @@ def _offers_in(item: Item, name: str) -> Iterator[Offer]:
     if own is not None:
         yield own
         return
-    inner = [*item.properties.get("offers", ())]
-    inner += [value for key, values in item.properties.items() if key != "offers" for value in values]
-    for value in inner:
-        if isinstance(value, Item):
-            yield from _offers_in(value, name)
+    inner = [value for value in item.properties.get("offers", ()) if type(value) is Item]
+    for key, values in item.properties.items():
+        if key != "offers":
+            inner += [value for value in values if type(value) is Item]
+    for each in inner:
+        yield from _offers_in(each, name)
 
 
 def _own_offer(item: Item, name: str) -> Offer | None:
     """The offer that an item is: it says a price or that the thing can be had."""
+    if _OFFERING.isdisjoint(item.properties):
+        return None
     availability = _availability(item.first("availability"))
     specified = [each for each in item.properties.get("priceSpecification", ()) if isinstance(each, Item)]
     for each in (item, *specified):

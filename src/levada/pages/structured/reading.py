@@ -9,7 +9,7 @@ from zlib import crc32
 import msgspec
 from selectolax.lexbor import LexborHTMLParser
 
-from levada.core.structured import StructuredData
+from levada.core.structured import Item, StructuredData
 from levada.pages.structured.building import LONGEST_VALUE, Limits
 from levada.pages.structured.elements import MICRODATA, RDFA, read_elements
 from levada.pages.structured.json_ld import read_json_ld
@@ -25,28 +25,27 @@ def read_data(
 ) -> StructuredData:
     """The structured data of a page, from its tree, its bytes and its meta elements as names and contents.
 
-    What the bytes show not to be there is not looked for.
+    Only a page that names schema.org has more than meta elements: one search of its bytes is all that others cost.
     """
-    # Four searches of the bytes take some 10 microseconds for a page of 100 KB.
-    has_json = b"ld+json" in html or b"LD+JSON" in html
-    has_microdata = b"itemscope" in html
-    has_rdfa = b"typeof=" in html
-    if not (has_json or has_microdata or has_rdfa or meta):
+    names_schema = b"schema.org" in html
+    if not names_schema and not meta:
         return _NOTHING
     limits = Limits()
-    items = []
-    if has_json:
-        items += read_json_ld(_scripts(tree), limits)
+    items: list[Item] = []
+    if names_schema and (scripts := _scripts(tree)):
+        items += read_json_ld(scripts, limits)
 
     def absolute(written: str) -> str:
+        if written.startswith(("https://", "http://")):
+            return written
         try:
             return urljoin(_joined(url, base), written[: 4 * LONGEST_VALUE].strip()) if written else ""
         except ValueError:
             return written
 
-    if has_microdata:
+    if names_schema and b"itemscope" in html:
         items += read_elements(tree, MICRODATA, absolute, limits)
-    if has_rdfa:
+    if names_schema and b"typeof=" in html:
         items += read_elements(tree, RDFA, absolute, limits)
     if meta:
         items += read_meta(meta, limits)

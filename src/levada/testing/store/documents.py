@@ -12,12 +12,14 @@ from msgspec.structs import replace
 from levada.core.errors import StoreDamaged
 from levada.core.hashing import drawn
 from levada.core.records import ChangeKind, PageState
+from levada.core.structured import EarlierOffers, Offer, unpack_data
 from levada.store.base import Capability, Store, StoreLimits, WithLimits
 from levada.store.rules import TIDIED_EVERY
 from levada.testing.store.visits import (
     OpenStore,
     StoreSuite,
     changed,
+    described,
     document_of,
     failed,
     first,
@@ -116,6 +118,24 @@ class DocumentContract(StoreSuite):
         kept = [[each.version for each in store.versions(found.url)] for found in links("a", 3)]
         assert kept == [[4, 3], [3, 2], [2, 1]]
         assert store.stats(0.0).versions == 6
+
+    def test_structured_data_stays_with_its_version_and_with_what_amends_it(self, store: Store) -> None:
+        visited(store, "http://a/", "a", "one", 0.0)
+        for at, price in ((60.0, "5"), (120.0, "5"), (180.0, "6")):
+            priced = replace(new_version("one", similarity=1.0), data=described("one", price))
+            visit(store, at, unchanged, version=priced, body_digest=b"b", text_digest=price.encode())
+        visit(store, 240.0, changed, "two")
+
+        second, first_one = store.versions("http://a/")
+        assert (second.data, second.packed_data) == (unpack_data(described("two")), described("two"))
+        assert (first_one.data.offers, first_one.data.since) == ((Offer("6"),), 180.0)
+        assert first_one.data.earlier == (EarlierOffers(0.0), EarlierOffers(60.0, (Offer("5"),)))
+        document = store.document("http://a/", 1)
+        assert document is not None
+        assert document.data == first_one.data
+        (change,) = store.changes(0, 9)
+        assert change.document is not None
+        assert change.document.data == second.data
 
     def test_changes_come_in_order_each_page_once_with_its_latest_state(self, store: Store) -> None:
         visited(store, "http://a/", "a", "one", 0.0)

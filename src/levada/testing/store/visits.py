@@ -20,6 +20,7 @@ from levada.core.records import (
     Visit,
     VisitResult,
 )
+from levada.core.structured import Item, Offer, StructuredData, pack_data
 from levada.pages.compression import pack_content
 from levada.store.base import Store, StoreLimits
 
@@ -69,7 +70,13 @@ def new_version(text: str, *, similarity: float = 0.0, searchable: bool = True) 
         distinct_words=len(set(text.split())),
         similarity=similarity,
         searchable=searchable,
+        data=described(text),
     )
+
+
+def described(name: str, *prices: str) -> bytes:
+    """Packed data: a product of this name at these prices."""
+    return pack_data(StructuredData((Item(("Product",), {"name": (name,)}),), tuple(map(Offer, prices))))
 
 
 def _result(lease: Lease, visit: Visit, state: PageState, interval: float | None, facts: dict[str, Any]) -> VisitResult:
