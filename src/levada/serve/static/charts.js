@@ -52,3 +52,34 @@ export function visits(history, next, now) {
     }, svg("title", {}, `${visit.outcome} at ${visit.at}`))),
     next && svg("circle", { class: "next", cx: x(ahead), cy: 22, r: 6 }, svg("title", {}, `next visit at ${next}`)));
 }
+
+// A price over time: a step at each change, until `end`. While the thing could not be had the line is dashed; without a price there is none.
+export function steps(points, end, { words = "" } = {}) {
+  const known = points.filter((point) => point.value !== null);
+  const lowest = Math.min(...known.map((point) => point.value)), highest = Math.max(...known.map((point) => point.value));
+  const room = (highest - lowest) * 0.08 || Math.abs(highest) * 0.05 || 1;
+  const floor = lowest - room, top = highest + room;
+  const begin = Date.parse(points[0].at), until = Math.max(Date.parse(end), Date.parse(points.at(-1).at), begin + 1);
+  const x = (at) => WIDER + (WIDE - WIDER - 6) * ((at - begin) / (until - begin));
+  const y = (value) => HIGH - BELOW - (HIGH - BELOW - 10) * ((value - floor) / (top - floor));
+  const ticks = lowest === highest ? [lowest] : [lowest, highest];
+  return svg("svg", { class: "chart", viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": words },
+    ticks.map((tick) => [
+      svg("line", { class: "axis", x1: WIDER, x2: WIDE - 6, y1: y(tick), y2: y(tick) }),
+      svg("text", { x: WIDER - 6, y: y(tick) + 4, "text-anchor": "end" }, exact(tick)),
+    ]),
+    svg("text", { x: WIDER, y: HIGH - 4 }, day(points[0].at)),
+    svg("text", { x: WIDE - 6, y: HIGH - 4, "text-anchor": "end" }, day(new Date(until).toISOString())),
+    points.map((point, place) => {
+      if (point.value === null) return null;
+      const next = points[place + 1], from = x(Date.parse(point.at)), to = next ? x(Date.parse(next.at)) : x(until);
+      const rise = next && next.value !== null ? `V${y(next.value).toFixed(1)}` : "";
+      const path = svg("path", { class: "s1", d: `M${from.toFixed(1)} ${y(point.value).toFixed(1)}H${to.toFixed(1)}${rise}` }, svg("title", {}, point.name));
+      if (point.away) path.setAttribute("stroke-dasharray", "3 4");
+      return path;
+    }));
+}
+
+const WIDER = 66;
+const exact = (value) => number(value, Number.isInteger(value) ? 0 : 2);
+const day = (iso) => iso.slice(0, 10);

@@ -6,6 +6,7 @@ import { forgetButton } from "./forget.js";
 import { hunk } from "./hunks.js";
 import { lacks, needs } from "./me.js";
 import { often } from "./often.js";
+import { structured } from "./structured.js";
 import { ago, card, el, moment, note, number, percent, show, span, table, trouble, wide } from "./dom.js";
 import { watchPanel } from "./watch.js";
 
@@ -17,7 +18,7 @@ export async function open(place, { query: typed }) {
     show(place, el("h1", {}, "Page"), note("Search for a page, or open one from a site's list."));
     return;
   }
-  const about = el("div", {}), changes = el("div", { class: "card" });
+  const about = el("div", {}), described = el("div", { class: "grid" }), changes = el("div", { class: "card" });
   const check = checker(url, () => look());
   let seen = "", newest = null;
   const look = async () => {
@@ -28,8 +29,9 @@ export async function open(place, { query: typed }) {
     draw(about, page, why, check.form);
     if (newest !== page.version) await versions(url, changes, Number(typed.get("after")));
     newest = page.version;
+    if (page.version) await structured(described, url, page.checked_at, why.now);
   };
-  show(place, about, changes, watchPanel(url));
+  show(place, about, described, changes, watchPanel(url));
   return often(place, look, OFTEN);
 }
 
