@@ -11,6 +11,7 @@ import msgspec
 from levada.collection.site_rules.changes import rule_changes
 from levada.core.site_rules.rules import SiteRules, fits_site
 from levada.core.site_rules.section import RULE_TYPES, tidy_match
+from levada.crawl.link_filter import page_kept_out
 from levada.store.base import Store
 from levada.store.reading import OpenedCollection
 
