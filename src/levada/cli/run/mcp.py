@@ -57,7 +57,7 @@ def mcp(
     from levada.cli.run.serve import host_name, read_tokens
     from levada.core.clock import SystemClock
     from levada.serve.access import Access, is_loopback
-    from levada.serve.mcp_server import PATH, serve_http, serve_stdio
+    from levada.serve.mcp.server import PATH, serve_http, serve_stdio
     from levada.serve.server import listen
 
     with levada.open(data, create=False) as collection:

@@ -24,7 +24,7 @@ from levada.accounts.records import Right
 from levada.collection.collection import Collection
 from levada.core.errors import LevadaError, MissingExtra, UsageError
 from levada.serve.access import Access, AccessRefusal
-from levada.serve.mcp_tools import INSTRUCTIONS, Tool, tools
+from levada.serve.mcp.tools import INSTRUCTIONS, Tool, tools
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
