@@ -110,17 +110,20 @@ def make_fetcher(
 ) -> Fetcher:
     """The fetcher of the settings.
 
-    `folder` keeps the cookies of sessions, and `parser` evaluates selectors of a login. `direct`: no proxy is used,
-    as for messages to one's own servers.
+    `folder` keeps the cookies of sessions, and on which sites rendering paid off; `parser` evaluates selectors of a
+    login. `direct`: no proxy is used, as for messages to one's own servers.
     """
     from levada import __version__
+    from levada.browser import BrowserSetup, RenderingFetcher
     from levada.fetch import ContainedFetcher, CredentialFetcher, FetchLimits
     from levada.fetch.guard import AddressGuard
     from levada.fetch.proxies import RouteFetcher
     from levada.fetch.sessions import SessionFetcher
 
     fetch, polite = settings.fetch, settings.politeness
+    browser = settings.browser
     contact = f" (+{polite.contact})" if polite.contact else ""
+    agent = f"{polite.agent}/{__version__}{contact}"
     limits = FetchLimits(**{name: getattr(fetch, name) for name in FetchLimits.__struct_fields__})
     guard = AddressGuard(settings.guard.allow)
     made: Fetcher = load(
@@ -129,7 +132,7 @@ def make_fetcher(
         settings.plugins.get(fetch.fetcher),
         limits=limits,
         guard=guard,
-        agent=f"{polite.agent}/{__version__}{contact}",
+        agent=agent,
         ca_file=fetch.ca_file or None,
         connections=2 * fetch.slots,
         http2=fetch.http2,
@@ -140,7 +143,18 @@ def make_fetcher(
     proxies = () if direct else fetch.proxy
     routed = RouteFetcher(made, guard, proxies, takes_routes=takes_routes)
     path = folder.path if folder is not None else None
-    return SessionFetcher(CredentialFetcher(routed), routed if proxies else made, folder=path, parser=parser)
+    sessions = SessionFetcher(CredentialFetcher(routed), routed if proxies else made, folder=path, parser=parser)
+    setup = BrowserSetup(
+        browser.command,
+        agent,
+        settings.guard.allow,
+        pages=browser.pages,
+        seconds=browser.seconds,
+        memory=browser.memory,
+        max_bytes=browser.max_bytes,
+        max_html=fetch.max_decoded_bytes,
+    )
+    return RenderingFetcher(sessions, setup, folder.rendering if folder is not None else None)
 
 
 class ReplaceableFetcher:
@@ -258,7 +272,7 @@ class RunningSettings:
 
 
 def _of_fetcher(settings: Settings) -> tuple[object, ...]:
-    return settings.fetch, settings.guard, settings.politeness.agent, settings.politeness.contact
+    return settings.fetch, settings.browser, settings.guard, settings.politeness.agent, settings.politeness.contact
 
 
 def _of_policy(settings: Settings) -> tuple[object, ...]:

@@ -118,6 +118,7 @@ class DataFolder:
         self.maps = path / "maps"
         self.unfinished = path / "forget.json"
         self.planned = path / "planned.json"
+        self.rendering = path / "rendering.json"
         self.placement = path / "placement.json"
         self._settings = path / "settings.json"
         self.live_file = path / "live.json"

@@ -47,6 +47,11 @@ class Reason(StrEnum):
     HTTP_5XX = "http-5xx"
     RETRY_AFTER = "retry-after"
     GONE = "gone"
+    # Rendering in a browser
+    BROWSER_MISSING = "browser-missing"  # no Chromium, or no `levada[browser]`
+    RENDER_TIMEOUT = "render-timeout"
+    RENDER_CRASH = "render-crash"
+    RENDER_MEMORY = "render-memory"
     # What came back
     CONTENT_TYPE = "content-type"
     EMPTY = "empty"

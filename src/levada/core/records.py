@@ -11,7 +11,7 @@ import msgspec
 
 from levada.core.reasons import Reason
 from levada.core.site_rules.routes import ProxyAddress
-from levada.core.site_rules.visit import ReadingRule, RequestRule
+from levada.core.site_rules.visit import ReadingRule, RenderRule, RequestRule
 from levada.core.structured import StructuredData, unpack_data
 
 
@@ -220,6 +220,7 @@ class Request(msgspec.Struct, frozen=True):
     body: bytes | None = None  # sent by POST; None: GET
     rule: RequestRule | None = None  # what the rules of the site say, beside headers
     route: Route | None = None  # the proxy and the client certificate of this exchange; None: neither
+    render: RenderRule | None = None  # how a browser renders the answer; None: it does not
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -235,6 +236,7 @@ class Response(msgspec.Struct, frozen=True):
     wire_bytes: int = 0
     seconds: float = 0.0
     http_version: str = ""
+    screenshot: bytes = b""  # of the rendered page, JPEG; b"": none was asked for
 
     def header(self, name: str) -> str | None:
         """The first header of this (lower-case) name."""

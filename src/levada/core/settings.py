@@ -116,6 +116,16 @@ class FetchSettings(_Section, frozen=True):
         check_proxies(self.proxy)
 
 
+class BrowserSettings(_Section, frozen=True):
+    """The browser that renders pages, where a rule of their site asks for it."""
+
+    command: str = ""  # the program; "": the Chromium that is installed
+    pages: Annotated[int, Meta(ge=1, le=100)] = 2  # rendered at the same time
+    seconds: Positive = 30.0  # for one page
+    memory: Annotated[int, Meta(ge=64 * 1024 * 1024)] = 1024 * 1024 * 1024  # of the process of one page
+    max_bytes: Count = 30 * 1024 * 1024  # that one page loads
+
+
 class GuardSettings(_Section, frozen=True):
     """Non-public addresses that may be connected to. Exact `ip:port` pairs only."""
 
@@ -233,6 +243,7 @@ class Settings(_Section, frozen=True):
     budget: BudgetSettings = BudgetSettings()
     politeness: PolitenessSettings = PolitenessSettings()
     fetch: FetchSettings = FetchSettings()
+    browser: BrowserSettings = BrowserSettings()
     guard: GuardSettings = GuardSettings()
     parse: ParseSettings = ParseSettings()
     store: StoreSettings = StoreSettings()

@@ -107,7 +107,10 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 _KILLS = frozenset({Reason.PARSER_DIED, Reason.PARSE_SECONDS, Reason.PARSE_MEMORY})
 # Reasons that may pass by themselves; every other one stays until the page or the site changes.
 PASSING = (
-    SITE_TROUBLE | _KILLS | {Reason.HTTP_5XX, Reason.RETRY_AFTER, Reason.BUFFERED_BYTES, Reason.PLUGIN, Reason.INTERNAL}
+    SITE_TROUBLE
+    | _KILLS
+    | {Reason.HTTP_5XX, Reason.RETRY_AFTER, Reason.BUFFERED_BYTES, Reason.PLUGIN, Reason.INTERNAL}
+    | {Reason.BROWSER_MISSING, Reason.RENDER_TIMEOUT, Reason.RENDER_CRASH, Reason.RENDER_MEMORY}
 )
 _OUT_OF_SEARCH = frozenset({PageState.GONE, PageState.ELSEWHERE})
 _MAY_STAND_FOR_OTHERS = frozenset({PageState.NEW, PageState.LIVE})

@@ -16,7 +16,7 @@ from levada.core.plugins import note_failure
 from levada.core.protocols import Clock, Fetcher, Parser, RevisitPolicy
 from levada.core.reasons import Reason
 from levada.core.records import Lease, PageKind, PageRecord, ParsedPage, RawPage, Request, Response
-from levada.core.site_rules.visit import NO_RULE, ReadingRule, RequestRule, VisitRule
+from levada.core.site_rules.visit import NO_RULE, ReadingRule, RenderRule, RequestRule, VisitRule
 from levada.pages.change import answer_mark, is_read_by, was_noindex
 from levada.pages.robots import header_directives
 
@@ -91,7 +91,8 @@ class Visitor:
             conditions = _conditions(page, rule.reading)
             if conditions and self._policy.wants_full_fetch(page):
                 conditions = ()
-            response = await self._fetcher.fetch(request_for(page.url, rule.request, conditions))
+            render = rule.render if page.kind is PageKind.PAGE else None
+            response = await self._fetcher.fetch(request_for(page.url, rule.request, conditions, render=render))
             return Fetched(lease, self._clock.now(), response)
         except StoreError:
             raise
@@ -111,12 +112,17 @@ class Visitor:
 
 
 def request_for(
-    url: str, rule: RequestRule | None, headers: tuple[tuple[str, str], ...] = (), keep_bytes: int | None = None
+    url: str,
+    rule: RequestRule | None,
+    headers: tuple[tuple[str, str], ...] = (),
+    keep_bytes: int | None = None,
+    *,
+    render: RenderRule | None = None,
 ) -> Request:
-    """The request for a URL by its rule."""
+    """The request for a URL by its rules."""
     if rule is None:
-        return Request(url, headers, keep_bytes)
-    return Request(url, (*rule.headers, *headers), keep_bytes, rule=rule)
+        return Request(url, headers, keep_bytes, render=render)
+    return Request(url, (*rule.headers, *headers), keep_bytes, rule=rule, render=render)
 
 
 def _conditions(page: PageRecord, rule: ReadingRule | None) -> tuple[tuple[str, str], ...]:

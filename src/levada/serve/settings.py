@@ -19,7 +19,7 @@ from levada.serve.view import View
 
 SETTINGS = Operations()
 # What these say concerns the machine and its network, which an admin of the collection has no say in.
-_CLOSED = frozenset({"fetch.ca_file", "fetch.proxy", "guard", "plugins", "store.engine", "store.servers"})
+_CLOSED = frozenset({"browser", "fetch.ca_file", "fetch.proxy", "guard", "plugins", "store.engine", "store.servers"})
 
 
 class SettingFacts(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 MISSING = (0, 0)  # the mark of a file that is not there, as in a folder that was deleted
 
-_SECTIONS = frozenset({"budget", "guard", "politeness", "revisit", "site"})
+_SECTIONS = frozenset({"browser", "budget", "guard", "politeness", "revisit", "site"})
 _KEYS = frozenset(
     {
         "crawl.max_depth",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from levada.core.patterns import check_pattern
 from levada.core.selectors import check_selector
+from levada.core.site_rules.rendering import rendered_how
 from levada.core.site_rules.visit import ReadingRule
 from levada.core.suggestions import near_names
 
@@ -45,7 +46,9 @@ _SINGULAR = frozenset(kind.rstrip("s") for kind in IGNORED_KINDS)
 
 def reading_rule(keys: SiteSettings) -> ReadingRule | None:
     """What goes to the parser child; None where nothing is said."""
-    rule = ReadingRule(keys.select or (), keys.remove or (), keys.ignore or (), trigger=keys.trigger or ())
+    rule = ReadingRule(
+        keys.select or (), keys.remove or (), keys.ignore or (), trigger=keys.trigger or (), rendered=rendered_how(keys)
+    )
     return rule if rule != _NOTHING else None
 
 

@@ -15,6 +15,7 @@ from levada.core.site_rules.credentials import credentials_of, overridden_ways, 
 from levada.core.site_rules.extent import Extent, extent_of, path_of
 from levada.core.site_rules.queries import QueryRule, query_rule
 from levada.core.site_rules.reading import reading_rule
+from levada.core.site_rules.rendering import render_rule
 from levada.core.site_rules.routes import route_of
 from levada.core.site_rules.section import RULE_TYPES, SiteSettings
 from levada.core.site_rules.sessions import session_of
@@ -179,9 +180,9 @@ def _combined(tables: Sequence[SiteSettings], site: str) -> SiteRule:
         values.pop(key, None)
         sources.pop(key, None)
     keys = SiteSettings(match=tables[0].match, **values)
-    request, reading = _request_rule(keys, site), reading_rule(keys)
+    request, reading, render = _request_rule(keys, site), reading_rule(keys), render_rule(keys)
     matches = tuple(table.match for table in tables)
-    visit = VisitRule(request, reading) if request or reading else NO_RULE
+    visit = VisitRule(request, reading, render) if request or reading or render else NO_RULE
     return SiteRule(keys, matches, visit, sources, extent_of(keys), query_rule(keys))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -17,6 +17,7 @@ from levada.core.site_rules.hours import active_hours
 from levada.core.site_rules.paths import check_patterns
 from levada.core.site_rules.queries import check_parameters
 from levada.core.site_rules.reading import check_ignored, check_selectors
+from levada.core.site_rules.rendering import check_rendering
 from levada.core.site_rules.routes import check_certificate, check_proxies
 from levada.core.site_rules.sessions import LoginSettings, check_login
 from levada.core.site_rules.triggers import check_triggers
@@ -77,6 +78,12 @@ class SiteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     # Through whom they are asked for.
     proxy: Annotated[tuple[_Reference, ...], Meta(max_length=1_000)] | None = None
 
+    # Whether a browser renders its pages.
+    render: Literal["never", "auto", "always"] | None = None
+    wait_for: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
+    screenshot: bool | None = None
+    render_media: bool | None = None
+
     # What counts on its pages.
     select: _Patterns | None = None
     remove: _Patterns | None = None
@@ -102,6 +109,7 @@ class SiteSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         check_login(self)
         check_certificate(self)
         check_proxies(self.proxy or ())
+        check_rendering(self)
         check_selectors("select", self.select or ())
         check_selectors("remove", self.remove or ())
         check_ignored(self.ignore or ())

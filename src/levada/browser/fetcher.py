@@ -1,0 +1,145 @@
+"""`RenderingFetcher`: fetches a page, and has a browser render it where its rule and the page want that.
+
+The page itself comes from the fetcher inside, with all its rules and limits; only an HTML answer of status 200 to 299
+goes to the browser. What comes back has no validators: an unchanged shell says nothing about what its scripts load.
+
+Without rendering in its rule, a request passes by at the cost of one comparison, and nothing of the browser is loaded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from levada.browser.messages import BrowserSetup, Rendered, ToRender
+from levada.core.protocols import Fetcher
+from levada.core.reasons import Reason
+from levada.core.records import Request, Response
+from levada.pages.urls import site_of
+
+if TYPE_CHECKING:
+    from levada.browser.memory import RenderMemory
+
+log = logging.getLogger(__name__)
+
+RENDERED = "x-levada-rendered"
+"""A header of our own in a stored answer that a browser has rendered."""
+
+_OF_SHELL = frozenset({"etag", "last-modified", "content-type", "content-length", "content-encoding", RENDERED})
+_SAVE = 30.0  # seconds between two writings of the memory
+
+
+class RenderingFetcher:
+    """A `levada.core.protocols.Fetcher` around another one. `memory` is the file that remembers what paid off."""
+
+    def __init__(self, fetcher: Fetcher, setup: BrowserSetup, memory: Path | None = None) -> None:
+        self.inner = fetcher
+        self._setup = setup
+        self._memory_file = memory
+        self._renderer: _Renderer | None = None
+
+    def fetch(self, request: Request) -> Coroutine[Any, Any, Response]:
+        if request.render is None:
+            return self.inner.fetch(request)
+        return self._fetch_rendered(request)
+
+    async def close(self) -> None:
+        if self._renderer is not None:
+            await self._renderer.close()
+        await self.inner.close()
+
+    async def _fetch_rendered(self, request: Request) -> Response:
+        response = await self.inner.fetch(request)
+        if response.reason is not None or not 200 <= response.status < 300 or not _is_html(response):
+            return response
+        if self._renderer is None:
+            from levada.browser.memory import RenderMemory
+
+            self._renderer = _Renderer(self._setup, RenderMemory(self._memory_file))
+        return await self._renderer.render(request, response)
+
+
+def _is_html(response: Response) -> bool:
+    kind = (response.header("content-type") or "").partition(";")[0].strip().lower()
+    if kind in ("text/html", "application/xhtml+xml"):
+        return True
+    return not kind and response.body[:1024].lstrip()[:1] == b"<"
+
+
+class _Renderer:
+    """Decides whether a page is rendered, and has the browser's child do it."""
+
+    def __init__(self, setup: BrowserSetup, memory: RenderMemory) -> None:
+        from levada.browser.process import BrowserProcess
+
+        self._memory = memory
+        self._process = BrowserProcess(setup)
+        self._turn = asyncio.Semaphore(setup.pages)
+        self._told = ""
+        self._saved_at = time.monotonic()
+
+    async def close(self) -> None:
+        self._memory.save()
+        await self._process.close()
+
+    async def render(self, request: Request, response: Response) -> Response:
+        from levada.browser.shell import shell_of, words_of
+
+        rule, site = request.render, site_of(request.url)
+        assert rule is not None
+        if not rule.always and not self._memory.wants(site, shell_of(response.body)):
+            return response
+        began = time.monotonic()
+        async with self._turn:
+            rendered = await self._process.render(_to_render(request, response))
+        answer = self._answer(response, rendered)
+        if answer.reason is None and not rendered.location:
+            self._memory.note(site, words_of(response.body), words_of(answer.body))
+            if time.monotonic() - self._saved_at > _SAVE:
+                self._saved_at = time.monotonic()
+                self._memory.save()
+        return replace(answer, seconds=response.seconds + time.monotonic() - began)
+
+    def _answer(self, response: Response, rendered: Rendered) -> Response:
+        wire = response.wire_bytes + rendered.loaded
+        if rendered.reason is not None:
+            if rendered.reason is Reason.BROWSER_MISSING and self._told != rendered.detail:
+                self._told = rendered.detail
+                log.warning("pages that need a browser are not read: %s", rendered.detail)
+            return replace(
+                response, body=b"", headers=(), reason=rendered.reason, detail=rendered.detail, wire_bytes=wire
+            )
+        if rendered.location:  # a redirect like any other: its target has its own turn, robots.txt and guard
+            return replace(response, status=302, body=b"", headers=(("location", rendered.location),), wire_bytes=wire)
+        headers = tuple(each for each in response.headers if each[0] not in _OF_SHELL)
+        return replace(
+            response,
+            headers=(*headers, ("content-type", "text/html; charset=utf-8"), (RENDERED, "chromium")),
+            body=rendered.html,
+            screenshot=rendered.screenshot,
+            wire_bytes=wire,
+        )
+
+
+def _to_render(request: Request, response: Response) -> ToRender:
+    rule = request.render
+    assert rule is not None
+    own = {name.lower(): value for name, value in request.headers}
+    return ToRender(
+        0,
+        request.url,
+        response.status,
+        response.headers,
+        response.body,
+        agent=own.get("user-agent", ""),
+        accept_language=own.get("accept-language", ""),
+        wait_for=rule.wait_for,
+        screenshot=rule.screenshot,
+        media=rule.media,
+    )
