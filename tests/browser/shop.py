@@ -45,8 +45,10 @@ const fetched = (path) => {
 };
 const Front = { setup() {
   const lamps = fetched(() => '/api/lamps.json');
-  return () => h('main', [h('h1', 'All of our lamps'), h('p', 'Each is made by hand, and tested for a week before it leaves the house.'),
-    h('ul', (lamps.value || []).map((lamp) => h('li', h(RouterLink, { to: `/lamps/${lamp.id}` }, () => lamp.name))))]);
+  const entry = (lamp) => h('li', h(RouterLink, { to: `/lamps/${lamp.id}` }, () => lamp.name));
+  return () => h('main', [h('h1', 'All of our lamps'),
+    h('p', 'Each is made by hand, and tested for a week before it leaves the house.'),
+    h('ul', (lamps.value || []).map(entry))]);
 } };
 const Lamp = { setup() {
   const route = useRoute();
@@ -56,8 +58,8 @@ const Lamp = { setup() {
 } };
 const About = { setup: () => () => h('main', [h('h1', 'About the shop'),
   h('p', 'We have made lamps beside the old channel since 1931, and we repair every one that we ever sold.')]) };
-const App = { setup: () => () => [h('nav', [h(RouterLink, { to: '/' }, () => 'Lamps'), ' ', h(RouterLink, { to: '/about' }, () => 'About')]),
-  h(RouterView)] };
+const App = { setup: () => () => [h('nav', [h(RouterLink, { to: '/' }, () => 'Lamps'), ' ',
+  h(RouterLink, { to: '/about' }, () => 'About')]), h(RouterView)] };
 const router = createRouter({ history: createWebHistory(), routes: [{ path: '/', component: Front },
   { path: '/lamps/:id', component: Lamp }, { path: '/about', component: About }] });
 createApp(App).use(router).mount('#app');

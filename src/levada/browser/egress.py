@@ -16,7 +16,7 @@ import secrets
 import socket
 from base64 import b64encode
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -175,7 +175,7 @@ class EgressProxy:
                     kept = [line for line in lines if not line.lower().startswith(_HOP_BY_HOP)]
                     request = f"{method} {path} HTTP/1.1".encode("ascii")
                     site.writer.write(b"\r\n".join([request, *kept, b"Connection: close", b"", b""]))
-                    await self._exchange(issued, browser, site)
+                    await self._exchange(method.encode(), issued, browser, site)
             finally:
                 site.writer.close()
 
@@ -209,15 +209,14 @@ class EgressProxy:
             issued.refused.append(sentence)
         raise _Refused("403 Forbidden", sentence)
 
-    async def _exchange(self, issued: Pass, browser: _End, site: _End) -> None:
-        body = asyncio.ensure_future(self._one_way(issued, browser.reader, site.writer))
-        try:
-            await self._answer(issued, site.reader, browser.writer)
-        finally:
-            body.cancel()
-            await asyncio.gather(body, return_exceptions=True)
+    async def _exchange(self, method: bytes, issued: Pass, browser: _End, site: _End) -> None:
+        """One request. It ends with its answer: a site may leave its side of the connection open."""
+        body = self._one_way(issued, browser.reader, site.writer)
+        await _first_of(body, self._answer(issued, site.reader, browser.writer, has_body=method != b"HEAD"))
 
-    async def _answer(self, issued: Pass, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _answer(
+        self, issued: Pass, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, has_body: bool
+    ) -> None:
         """Send an answer on, with the connection to be closed after it: each request is checked by itself."""
         while True:
             async with asyncio.timeout(self._limits.idle_seconds):
@@ -231,26 +230,36 @@ class EgressProxy:
             writer.write(head)
             if not is_interim:
                 break
-        await self._one_way(issued, reader, writer)
+        if not has_body or first.split(b" ", 2)[1] in (b"204", b"304"):
+            await writer.drain()
+        else:
+            await self._one_way(issued, reader, writer, _length(lines))
 
     async def _both_ways(self, issued: Pass, browser: _End, site: _End) -> None:
-        ways = [
-            asyncio.ensure_future(self._one_way(issued, browser.reader, site.writer)),
-            asyncio.ensure_future(self._one_way(issued, site.reader, browser.writer)),
-        ]
-        try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
+        there = self._one_way(issued, browser.reader, site.writer)
+        await _first_of(there, self._one_way(issued, site.reader, browser.writer))
 
-    async def _one_way(self, issued: Pass, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while piece := await reader.read(_PIECE):
+    async def _one_way(
+        self, issued: Pass, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: int | None = None
+    ) -> None:
+        """Send on until the end, or so many bytes."""
+        while left != 0 and (piece := await reader.read(_PIECE if left is None else min(left, _PIECE))):
             if not issued.count(len(piece), self._limits.max_bytes):
                 return
+            left = None if left is None else left - len(piece)
             writer.write(piece)
             await writer.drain()
+
+
+async def _first_of(*ways: Coroutine[None, None, None]) -> None:
+    """Run them until one ends."""
+    tasks = [asyncio.ensure_future(way) for way in ways]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _read_head(reader: asyncio.StreamReader) -> tuple[bytes, list[bytes]]:
@@ -260,6 +269,13 @@ async def _read_head(reader: asyncio.StreamReader) -> tuple[bytes, list[bytes]]:
     if b"\n" in head.replace(b"\r\n", b"") or any(line[:1] in (b" ", b"\t") for line in lines):
         raise ValueError("a head with bare or folded lines")
     return first, lines
+
+
+def _length(lines: Sequence[bytes]) -> int | None:
+    """How long the body says to be; None if it says nothing, or is chunked."""
+    headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines)}
+    stated = headers.get(b"content-length", b"")
+    return int(stated) if stated.isdigit() and b"transfer-encoding" not in headers else None
 
 
 def _credential(secret: str) -> str:

@@ -25,12 +25,13 @@ def shell_of(body: bytes) -> Shell:
     """Whether an HTML page, as it is served, is an empty shell."""
     if b"<script" not in body and b"<SCRIPT" not in body:
         return Shell.NO
+    body, without_scripts = _parted(body)
     tree = LexborHTMLParser(body)
     if tree.css_first("script[src], script[type=module], script:not([type])") is None:
         return Shell.NO
-    asks_for_scripts = any("javascript" in (each.text() or "").lower() for each in tree.css("noscript"))
+    asks_for_scripts = b"javascript" in without_scripts
     holds_root = any(_is_empty(each.text() or "") for each in tree.css(_ROOTS)) or _has_empty_component(tree)
-    tree.strip_tags(["script", "style", "noscript", "template", "svg", "head"])
+    tree.strip_tags(["script", "style", "template", "svg", "head"])
     if not _is_empty(tree.body.text() if tree.body is not None else ""):
         return Shell.NO
     return Shell.YES if asks_for_scripts or holds_root else Shell.MAYBE
@@ -38,9 +39,21 @@ def shell_of(body: bytes) -> Shell:
 
 def words_of(body: bytes) -> int:
     """How many words the body of a page shows."""
-    tree = LexborHTMLParser(body)
-    tree.strip_tags(["script", "style", "noscript", "template", "head"])
+    tree = LexborHTMLParser(_parted(body)[0])
+    tree.strip_tags(["script", "style", "template", "head"])
     return len((tree.body.text(separator=" ") if tree.body is not None else "").split())
+
+
+def _parted(body: bytes) -> tuple[bytes, bytes]:
+    """A page without what is for browsers without scripts, and that in lower case."""
+    lower, at = body.lower(), 0
+    kept, left_out = [], []
+    while (start := lower.find(b"<noscript", at)) >= 0 and (end := lower.find(b"</noscript", start)) >= 0:
+        kept.append(body[at:start])
+        left_out.append(lower[start:end])
+        at = end
+    kept.append(body[at:])
+    return b"".join(kept), b"".join(left_out)
 
 
 def _is_empty(text: str) -> bool:

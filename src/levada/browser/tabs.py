@@ -16,6 +16,7 @@ import logging
 import os
 import time
 from collections import OrderedDict
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,9 @@ FLAGS = (
     "--disable-speech-api",
     "--mute-audio",
 )
+
+SANDBOX = "sandbox allow-scripts allow-same-origin allow-forms; frame-src 'none'; object-src 'none'"
+"""What a page may not do, as the browser itself enforces it: no popups, downloads, dialogs, frames, plug-ins."""
 
 # In a world of its own, where the page's scripts have not changed any function. Open shadow roots become part of
 # the document; scripts are left out, except for data, and what only stands there for browsers without scripts.
@@ -265,6 +269,7 @@ class _Visit:
         self._asked = asked
         self._setup = setup
         self._is_served = False
+        self._stays = asyncio.Event()  # another document was asked for and refused: this one is not finished then
         self._requests = 0
         self._ended: asyncio.Future[Rendered | _Gone] = asyncio.get_running_loop().create_future()
         self._cdp: CDPSession | None = None
@@ -310,12 +315,8 @@ class _Visit:
         kinds = ("Document",) if asked.media else ("Document", *_MEDIA)
         await cdp.send("Network.enable")
         await cdp.send("Fetch.enable", {"patterns": [{"urlPattern": "*", "resourceType": kind} for kind in kinds]})
-        try:
-            await page.goto(asked.url, wait_until="domcontentloaded", timeout=most)
-        except Exception:
-            if not self._is_served:
-                raise
-            # An other document was asked for meanwhile, and refused: this one stays.
+        await page.goto(asked.url, wait_until="commit", timeout=most)
+        await self._first_of(page.wait_for_load_state("domcontentloaded", timeout=most), self._stays.wait())
         if asked.wait_for:
             await page.wait_for_selector(asked.wait_for.removeprefix("css:"), state="attached", timeout=most)
         with suppress(Exception):
@@ -323,6 +324,11 @@ class _Visit:
         html = await self._document(cdp)
         picture = await self._picture(cdp) if asked.screenshot else b""
         return Rendered(asked.id, html, picture)
+
+    async def _first_of(self, *ways: Coroutine[Any, Any, Any]) -> None:
+        tasks = [asyncio.ensure_future(way) for way in ways]
+        self._tasks.update(tasks)  # they end with the visit
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
     async def _document(self, cdp: CDPSession) -> bytes:
         world = await cdp.send("Page.createIsolatedWorld", {"frameId": self._frame, "worldName": "levada"})
@@ -367,6 +373,8 @@ class _Visit:
                 return
             reason = "Aborted" if is_main else "BlockedByClient"
             await cdp.send("Fetch.failRequest", {"requestId": paused, "errorReason": reason})
+        if is_main:
+            self._stays.set()
         url = request["url"].partition("#")[0]
         if is_main and request["method"] == "GET" and url != self._asked.url.partition("#")[0]:
             self._end(Rendered(self._asked.id, location=url))
@@ -414,6 +422,7 @@ async def _hand_over(context: BrowserContext, user: str, issued: Pass) -> None:
 
 def _served(asked: ToRender) -> dict[str, Any]:
     headers = [{"name": name, "value": value} for name, value in asked.headers if name.lower() not in _HEADERS_LEFT_OUT]
+    headers.append({"name": "Content-Security-Policy", "value": SANDBOX})
     return {
         "responseCode": asked.status,
         "responseHeaders": headers,
