@@ -74,7 +74,8 @@ def test_shadow_roots_are_read_and_scripts_are_left_out_but_not_their_data() -> 
     page = (
         "<!doctype html><meta charset=iso-8859-9><x-lamp></x-lamp><noscript>no scripts</noscript>"
         '<script type="application/ld+json">{"name": "Lamp"}</script><style>p { color: red }</style><script>'
-        "document.querySelector('x-lamp').attachShadow({mode: 'open'}).innerHTML = '<p>a lamp in the shade</p>'</script>"
+        "document.querySelector('x-lamp').attachShadow({mode: 'open'}).innerHTML ="
+        " '<p>a lamp in the shade</p>'</script>"
     )
     (rendered,) = render_all(setup(), [(AT, page)])
     html = shown(rendered)

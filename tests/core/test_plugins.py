@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from levada.browser import RenderingFetcher
 from levada.cli.app import app
 from levada.collection.components import make_fetcher, make_policy
 from levada.core import plugins
@@ -312,10 +313,11 @@ def test_a_broken_fetcher_is_a_failed_visit(how: str) -> None:
 def test_the_settings_choose_a_fetcher() -> None:
     async def story() -> None:
         fetcher = make_fetcher(parse_settings('[fetch]\nfetcher = "broken"', "x"))
-        assert isinstance(fetcher, SessionFetcher)  # the layers that add to what any fetcher sends
-        assert isinstance(fetcher.inner, CredentialFetcher)
-        assert isinstance(fetcher.inner.inner, RouteFetcher)
-        assert isinstance(fetcher.inner.inner.inner, ContainedFetcher)
+        assert isinstance(fetcher, RenderingFetcher)  # the layers around any fetcher
+        assert isinstance(fetcher.inner, SessionFetcher)
+        assert isinstance(fetcher.inner.inner, CredentialFetcher)
+        assert isinstance(fetcher.inner.inner.inner, RouteFetcher)
+        assert isinstance(fetcher.inner.inner.inner.inner, ContainedFetcher)
         await fetcher.close()
 
     asyncio.run(story())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 import msgspec
 import pytest
@@ -25,7 +26,8 @@ PAGE = """<!doctype html><title>Shop (3)</title><nav><a href=/all>All</a></nav><
 
 
 def rule(**keys: Sequence[str]) -> ReadingRule:
-    return ReadingRule(**{name: tuple(value) for name, value in keys.items()})
+    given: dict[str, Any] = {name: tuple(value) for name, value in keys.items()}
+    return ReadingRule(**given)
 
 
 def compared(text: str, *ignored: str) -> str:
