@@ -396,6 +396,7 @@ class Document(msgspec.Struct, frozen=True):
     gone: bool = False
     facts: DocumentFacts | None = None  # of a document that is no web page
     packed_data: bytes = b""  # as `data` gives it
+    screenshot: bytes = b""  # JPEG, of a page that a browser rendered; b"": none
 
     @property
     def data(self) -> StructuredData:

@@ -39,6 +39,7 @@ from levada.crawl.link_filter import LinkFilter
 from levada.crawl.sites import SITE_TROUBLE, doubling, http_date, retry_after
 from levada.crawl.visits import Visited
 from levada.pages.change import is_noindex, judge, shows_the_same, with_mark_pending
+from levada.pages.compression import with_picture
 from levada.pages.urls import canonical
 
 
@@ -469,7 +470,7 @@ def _version(response: Response, parsed: ParsedPage, similarity: float) -> NewVe
         charset=parsed.charset,
         status=response.status,
         headers=response.headers,
-        content_zstd=parsed.content_zstd,
+        content_zstd=with_picture(parsed.content_zstd, response.screenshot),
         sketch=parsed.sketch,
         words=parsed.words,
         distinct_words=parsed.distinct_words,

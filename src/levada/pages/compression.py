@@ -2,6 +2,9 @@
 
 The frame holds the length of the text in four bytes, the text and the body. The body repeats most of the text,
 which then takes almost no room: two frames are a third larger and slower to make.
+
+A picture of the page may follow, in a frame that every reader of zstd skips (RFC 8878, 3.1.2). It ends with its length
+and a mark, so that it is found from the end.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ import threading
 import zstandard
 
 _LENGTH = 4  # bytes
+_SKIPPED = b"\x5c\x2a\x4d\x18"  # the first bytes of the frame of a picture
+_MARK = b"\0picture"
 _ONE_BLOCK = 128 * 1024  # zstd unpacks at least this much at a time
 
 
@@ -57,6 +62,28 @@ def unpack_text(packed: bytes) -> bytes:
     if len(text) < length:
         raise ValueError("the end of the text is missing")
     return text
+
+
+def with_picture(packed: bytes, picture: bytes) -> bytes:
+    """Packed content with a picture behind it; the content alone for b""."""
+    if not picture:
+        return packed
+    skipped = picture + len(picture).to_bytes(_LENGTH, "little") + _MARK
+    return packed + _SKIPPED + len(skipped).to_bytes(_LENGTH, "little") + skipped
+
+
+def picture_of(packed: bytes) -> bytes:
+    """The picture behind packed content; b"" if there is none.
+
+    >>> picture_of(with_picture(pack_content(b"text", b"body", 1), b"picture"))
+    b'picture'
+    """
+    if not packed.endswith(_MARK):
+        return b""
+    end = len(packed) - len(_MARK) - _LENGTH
+    start = end - int.from_bytes(packed[end : end + _LENGTH], "little")
+    is_frame = start >= 2 * _LENGTH and packed.startswith(_SKIPPED, start - 2 * _LENGTH)
+    return packed[start:end] if is_frame else b""
 
 
 def _end_of_text(content: bytes, size: int) -> int:

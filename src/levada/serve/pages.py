@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Annotated, Any
 
 import msgspec
@@ -132,6 +133,12 @@ class DataAnswer(msgspec.Struct, frozen=True):
     prices: list[PriceFacts]  # the main offer over time, oldest first
 
 
+class ScreenshotAnswer(msgspec.Struct, frozen=True):
+    url: str
+    version: int
+    jpeg: str | None  # in base64; null: there is none of this version
+
+
 class VersionFacts(msgspec.Struct, frozen=True):
     version: int
     fetched_at: str
@@ -240,6 +247,13 @@ def _markdown(view: View, ask: TextAsk) -> MarkdownAnswer:
         fetched_at=str(iso(stored.fetched_at)),
         markdown=as_markdown(view.collection(), stored),
     )
+
+
+@READING.add("GET", "/page/screenshot", "The picture of a version that a browser rendered", errors=(404,))
+def _screenshot(view: View, ask: TextAsk) -> ScreenshotAnswer:
+    stored = _stored(view, ask)
+    jpeg = b64encode(stored.screenshot).decode() if stored.screenshot else None
+    return ScreenshotAnswer(stored.url, stored.version, jpeg)
 
 
 def _about(facts: DocumentFacts) -> AboutDocument:

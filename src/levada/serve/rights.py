@@ -23,6 +23,7 @@ NEEDS: dict[str, Right] = {
     "GET /api/v1/page/text": _READ,
     "GET /api/v1/page/markdown": _READ,
     "GET /api/v1/page/data": _READ,
+    "GET /api/v1/page/screenshot": _READ,
     "GET /api/v1/page/versions": _READ,
     "GET /api/v1/page/diff": _READ,
     "GET /api/v1/why": _READ,

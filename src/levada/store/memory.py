@@ -33,6 +33,7 @@ from levada.core.records import (
     VisitResult,
 )
 from levada.core.structured import amended_data
+from levada.pages.compression import picture_of
 from levada.pages.urls import site_of
 from levada.store.base import Capability, StoreLimits, changed_limits
 from levada.store.fair_leasing import SiteTurn, first_portions
@@ -561,7 +562,7 @@ def _storable(version: NewVersion) -> NewVersion:
 
 def _change_of(page: _Page) -> Change:
     record = page.record
-    document = None if page.gone else replace(_document_of(page, record.version), body=b"")
+    document = None if page.gone else replace(_document_of(page, record.version), body=b"", screenshot=b"")
     shown = document if document is not None and document.searchable else None
     return Change(page.seq, record.id, record.url, record.site, shown)
 
@@ -590,4 +591,5 @@ def _document_of(page: _Page, number: int) -> Document:
         gone=page.gone,
         facts=version.facts,
         packed_data=version.data,
+        screenshot=picture_of(version.content_zstd),
     )

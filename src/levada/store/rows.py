@@ -33,6 +33,7 @@ from levada.core.records import (
     Visit,
     VisitResult,
 )
+from levada.pages.compression import picture_of
 from levada.store.base import MovedPage, MovedVersion
 from levada.store.rules import met_content, plain_text, remember, unpacked, unpacked_text
 
@@ -242,6 +243,7 @@ def document_record(row: Row, *, whole: bool = True) -> Document:
         gone=bool(gone),
         facts=_document_facts(facts),
         packed_data=data or b"",
+        screenshot=picture_of(content_zstd) if whole else b"",
     )
 
 

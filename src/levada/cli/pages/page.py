@@ -33,6 +33,10 @@ def page(
     structured: Annotated[
         bool, typer.Option("--structured", help="Its structured data: JSON-LD, microdata, RDFa, OpenGraph; and prices.")
     ] = False,
+    screenshot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the picture of a page that a browser rendered, JPEG; -: to stdout."),
+    ] = None,
     html: Annotated[bool, typer.Option("--html", help="The body as it was fetched, byte by byte.")] = False,
     data: DataOption = Path("levada-data"),
     json: JsonOption = False,
@@ -47,17 +51,20 @@ def page(
     levada page example.org/news --version 3 --html
     levada page shop.example/thermos --structured
     levada page example.org/news --json
+    levada page shop.example/lamps/3 --screenshot lamp.jpg
     ```
     """
     import levada
 
-    if markdown + html + (structured or json) > 1:
-        raise UsageError("choose one of --markdown, --html, --structured and --json")
+    if markdown + html + (screenshot is not None) + (structured or json) > 1:
+        raise UsageError("choose one of --markdown, --html, --screenshot, --structured and --json")
     with levada.open(data, create=False) as collection:
         document = collection.page(url, version)
         if structured:
             found = structured_facts(document, collection.prices(document.url))
             print_result(json, found, _show_structured, document, found["prices"])
+        elif screenshot is not None:
+            _write_screenshot(document, screenshot)
         elif html:
             sys.stdout.buffer.write(document.body)
             sys.stdout.buffer.flush()
@@ -69,6 +76,24 @@ def page(
             print_json({**_facts(document), "markdown": collection.markdown(document.url, document.version)})
         else:
             _show(document, collection.now())
+
+
+def _write_screenshot(document: Document, file: Path) -> None:
+    from levada.core.errors import NotFound
+
+    if not document.screenshot:
+        raise NotFound(
+            f"there is no screenshot of version {document.version} of {document.url}: set screenshot=true and render "
+            "in the rule of its site, for the versions to come"
+        )
+    if str(file) == "-":
+        sys.stdout.buffer.write(document.screenshot)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        file.write_bytes(document.screenshot)
+    except OSError as error:
+        raise UsageError(f"cannot write {file}: {error.strerror}") from None
 
 
 def _facts(document: Document) -> dict[str, object]:

@@ -126,12 +126,22 @@ function chooser(url, versions, compared, chosenBefore, chosenAfter) {
 }
 
 async function compare(url, versions, before, after, compared) {
-  if (!before || !after) return;
+  if (!before || !after) {
+    show(compared, after ? await picture(url, after) : "");
+    return;
+  }
   try {
     const told = await ask(`/page/diff${query({ url, before: Math.min(before, after), after: Math.max(before, after) })}`);
-    show(compared, el("p", { class: "soft small" }, `${number(told.removed)} lines went, ${number(told.added)} came`),
+    const pictures = await Promise.all([before, after].sort((one, other) => one - other).map((version) => picture(url, version)));
+    show(compared, pictures.some(Boolean) ? el("div", { class: "pictures" }, pictures.map((each) => each || el("p", { class: "soft" }, "No picture was taken."))) : "", el("p", { class: "soft small" }, `${number(told.removed)} lines went, ${number(told.added)} came`),
       told.hunks.length ? told.hunks.map(hunk) : el("p", {}, "The main text is the same; what changed is around it."));
   } catch (error) {
     show(compared, trouble(error));
   }
+}
+
+// What a browser saw, of a page that one rendered.
+async function picture(url, version) {
+  const told = await ask(`/page/screenshot${query({ url, version })}`);
+  return told.jpeg && el("figure", {}, el("img", { src: `data:image/jpeg;base64,${told.jpeg}`, alt: `The page in version ${version}` }), el("figcaption", { class: "small soft" }, `version ${version}`));
 }
