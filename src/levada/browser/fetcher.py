@@ -32,16 +32,24 @@ RENDERED = "x-levada-rendered"
 """A header of our own in a stored answer that a browser has rendered."""
 
 _OF_SHELL = frozenset({"etag", "last-modified", "content-type", "content-length", "content-encoding", RENDERED})
+_NO_PROXY = 'the browser takes no proxy: give this site proxy = [] or render = "never"'
 _SAVE = 30.0  # seconds between two writings of the memory
 
 
 class RenderingFetcher:
-    """A `levada.core.protocols.Fetcher` around another one. `memory` is the file that remembers what paid off."""
+    """A `levada.core.protocols.Fetcher` around another one.
 
-    def __init__(self, fetcher: Fetcher, setup: BrowserSetup, memory: Path | None = None) -> None:
+    `memory` is the file that remembers what paid off. `proxied` says that requests whose rules name no proxy go
+    through one.
+    """
+
+    def __init__(
+        self, fetcher: Fetcher, setup: BrowserSetup, memory: Path | None = None, *, proxied: bool = False
+    ) -> None:
         self.inner = fetcher
         self._setup = setup
         self._memory_file = memory
+        self._proxied = proxied
         self._renderer: _Renderer | None = None
 
     def fetch(self, request: Request) -> Coroutine[Any, Any, Response]:
@@ -62,7 +70,11 @@ class RenderingFetcher:
             from levada.browser.memory import RenderMemory
 
             self._renderer = _Renderer(self._setup, RenderMemory(self._memory_file))
-        return await self._renderer.render(request, response)
+        return await self._renderer.render(request, response, proxied=self._goes_by_proxy(request))
+
+    def _goes_by_proxy(self, request: Request) -> bool:
+        route = request.rule.route if request.rule is not None else None
+        return self._proxied if route is None or route.proxies is None else bool(route.proxies)
 
 
 def _is_html(response: Response) -> bool:
@@ -88,13 +100,15 @@ class _Renderer:
         self._memory.save()
         await self._process.close()
 
-    async def render(self, request: Request, response: Response) -> Response:
+    async def render(self, request: Request, response: Response, *, proxied: bool) -> Response:
         from levada.browser.shell import shell_of, words_of
 
         rule, site = request.render, site_of(request.url)
         assert rule is not None
         if not rule.always and not self._memory.wants(site, shell_of(response.body)):
             return response
+        if proxied:  # never past the proxy that the user wants
+            return self._answer(response, Rendered(0, reason=Reason.PROXY, detail=_NO_PROXY))
         began = time.monotonic()
         async with self._turn:
             rendered = await self._process.render(_to_render(request, response))

@@ -154,7 +154,8 @@ def make_fetcher(
         max_bytes=browser.max_bytes,
         max_html=fetch.max_decoded_bytes,
     )
-    return RenderingFetcher(sessions, setup, folder.rendering if folder is not None else None)
+    memory = folder.rendering if folder is not None else None
+    return RenderingFetcher(sessions, setup, memory, proxied=bool(proxies))
 
 
 class ReplaceableFetcher:
