@@ -55,7 +55,7 @@ def test_documents_that_wait_for_an_extra_are_due_once_it_is_installed() -> None
     waits = replace(failed(one, NOW), reason=Reason.NEEDS_EXTRA, next_visit=NOW + DAY)
     store.commit([waits, replace(failed(other, NOW), reason=Reason.CONTENT_TYPE, next_visit=NOW + DAY)])
     assert Rescheduling(store, Settings(), Settings(), NOW).run() == 0
-    assert Rescheduling(store, Settings(), Settings(), NOW, reads_more=True).run() == 1
+    assert Rescheduling(store, Settings(), Settings(), NOW, no_longer={Reason.NEEDS_EXTRA}).run() == 1
     assert plans(store, 2) == [0.0, DAY]
 
 

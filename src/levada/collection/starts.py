@@ -20,6 +20,7 @@ from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, FoundUrl, PageRecord, PageState
 from levada.core.settings import DAY, GuardSettings, RevisitSettings, Settings
 from levada.core.site_rules.pace import widest_revisit
+from levada.core.site_rules.rendering import NEVER
 from levada.core.site_rules.rules import SiteRules
 from levada.core.site_rules.section import SiteSettings, planning_tables
 from levada.core.words import command_for, shortened
@@ -45,6 +46,9 @@ _ADVICE = {
     Reason.BYTES: "it is larger than fetch.max_bytes",
     Reason.DECODED_BYTES: "it is larger than fetch.max_decoded_bytes",
     Reason.NEEDS_EXTRA: "it is a PDF: pip install 'levada[documents]', then run the same command again",
+    Reason.BROWSER_MISSING: "it needs a browser: apt install chromium and pip install 'levada[browser]'",
+    Reason.RENDER_TIMEOUT: "a browser did not get done with it: raise browser.seconds, or correct wait_for in its rule",
+    Reason.RENDER_MEMORY: "a browser needs more memory for it: raise browser.memory if you trust the site",
     Reason.ENCRYPTED: "it is a document that asks for a password",
     Reason.DAMAGED: "it is a document that breaks off, or not what it says it is",
     Reason.HTTP_4XX: "the site does not give it to us",
@@ -83,18 +87,34 @@ class _PlannedBy(msgspec.Struct, frozen=True):
     guard: GuardSettings
     site: tuple[SiteSettings, ...] = ()  # the rules of sites, as far as they concern plans
     reads_pdf: bool = False  # not a setting: whether the extra is installed
+    renders: bool = False  # nor is this: whether a browser is there for those who want it
 
 
 def _reads_pdf() -> bool:
     return find_spec("pypdfium2") is not None
 
 
-def _read_pdf(folder: DataFolder) -> bool:
-    """Whether the crawl before could read PDFs."""
-    try:
-        return msgspec.json.decode(folder.planned.read_bytes(), type=_PlannedBy).reads_pdf
-    except (OSError, msgspec.MsgspecError):
+def _renders(settings: Settings) -> bool:
+    if all(table.render in (None, NEVER) for table in settings.site):
         return False
+    from levada.browser.process import missing
+
+    return not missing(settings.browser.command)
+
+
+def _no_longer(folder: DataFolder, settings: Settings) -> set[Reason]:
+    """The reasons that held at the crawl before, and do not now."""
+    try:
+        before = msgspec.json.decode(folder.planned.read_bytes(), type=_PlannedBy)
+        read_pdf, rendered = before.reads_pdf, before.renders
+    except (OSError, msgspec.MsgspecError):
+        read_pdf = rendered = False
+    gone = set()
+    if _reads_pdf() and not read_pdf:
+        gone.add(Reason.NEEDS_EXTRA)
+    if _renders(settings) and not rendered:
+        gone.add(Reason.BROWSER_MISSING)
+    return gone
 
 
 def planned_by(folder: DataFolder, settings: Settings) -> Settings:
@@ -116,7 +136,11 @@ def keep_planned_by(folder: DataFolder, settings: Settings) -> None:
     A change of settings whose rescheduling was not finished is not noted, so the next crawl does it.
     """
     content = msgspec.json.format(
-        msgspec.json.encode(_PlannedBy(settings.revisit, settings.guard, planning_tables(settings.site), _reads_pdf()))
+        msgspec.json.encode(
+            _PlannedBy(
+                settings.revisit, settings.guard, planning_tables(settings.site), _reads_pdf(), _renders(settings)
+            )
+        )
     )
     with suppress(OSError):
         if folder.planned.read_bytes() == content:
@@ -129,8 +153,8 @@ def keep_planned_by(folder: DataFolder, settings: Settings) -> None:
 
 def reschedule(folder: DataFolder, store: Store, settings: Settings, now: float) -> None:
     """Bring forward what the settings of this crawl want sooner than those by which the visits are planned."""
-    reads_more = _reads_pdf() and not _read_pdf(folder)
-    moved = Rescheduling(store, planned_by(folder, settings), settings, now, reads_more=reads_more).run()
+    gone = _no_longer(folder, settings)
+    moved = Rescheduling(store, planned_by(folder, settings), settings, now, no_longer=gone).run()
     keep_planned_by(folder, settings)
     if moved:
         log.info(

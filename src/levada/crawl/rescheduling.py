@@ -9,6 +9,8 @@ no longer, it is due. Nothing is ever put off.
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from msgspec.structs import replace
 
 from levada.core.hashing import spread
@@ -83,8 +85,15 @@ class Rescheduling:
     """
 
     def __init__(
-        self, store: Store, before: Settings, settings: Settings, now: float, *, reads_more: bool = False
+        self,
+        store: Store,
+        before: Settings,
+        settings: Settings,
+        now: float,
+        *,
+        no_longer: Container[Reason] = (),
     ) -> None:
+        """`no_longer` are reasons that do not hold any more, because something was installed."""
         self.moved = 0  # pages
         self._store = store
         self._before, self._settings = before, settings
@@ -92,13 +101,13 @@ class Rescheduling:
         self._now = now
         self._ruled = planning_tables(before.site) != planning_tables(settings.site)
         self._guarded = allows_more(before, settings)
-        self._reads_more = reads_more
+        self._no_longer = no_longer
         self._limited = limits_less(before.revisit, settings.revisit) or _limits(before) != _limits(settings)
         self._after = 0
 
     @property
     def is_needed(self) -> bool:
-        return self._guarded or self._reads_more or self._limited or self._ruled
+        return self._guarded or bool(self._no_longer) or self._limited or self._ruled
 
     def run(self) -> int:
         """Do it all; returns how many pages were moved."""
@@ -125,7 +134,7 @@ class Rescheduling:
     def _sooner(self, page: PageRecord) -> float | None:
         if self._guarded and page.reason is Reason.ADDRESS:
             return self._now
-        if self._reads_more and page.reason is Reason.NEEDS_EXTRA:
+        if page.reason is not None and page.reason in self._no_longer:
             return self._now
         if self._ruled and page.reason is Reason.RULE and not page_kept_out(self._rules, page):
             return self._now

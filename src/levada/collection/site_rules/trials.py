@@ -29,7 +29,7 @@ from levada.core.site_rules.extent import path_of
 from levada.core.site_rules.reading import reading_rule
 from levada.core.site_rules.rules import SiteRules
 from levada.core.site_rules.section import SiteSettings
-from levada.core.site_rules.visit import ReadingRule, RequestRule
+from levada.core.site_rules.visit import ReadingRule, RenderRule, RequestRule
 from levada.core.words import paragraphs
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.robots import RobotsCache
@@ -274,7 +274,9 @@ class RecentPages:
         self._clock = clock
         self._seconds = seconds
         self._most = most
-        self._pages: OrderedDict[tuple[str, RequestRule | None], tuple[float, LivePage]] = OrderedDict()
+        self._pages: OrderedDict[tuple[str, RequestRule | None, RenderRule | None], tuple[float, LivePage]] = (
+            OrderedDict()
+        )
         self._asked: dict[str, float] = {}  # when a site was asked last
         self._locks: defaultdict[str, Lock] = defaultdict(Lock)
 
@@ -282,7 +284,8 @@ class RecentPages:
         """Fetches a page, or has it still; `anew` fetches it in any case."""
 
         async def fetched(url: str, settings: Settings, reader: OpenedCollection | None) -> LivePage:
-            key, site = (url, SiteRules(settings.site).visit_rule(url).request), site_of(url)
+            rule, site = SiteRules(settings.site).visit_rule(url), site_of(url)
+            key = url, rule.request, rule.render
             with self._locks[site]:
                 at, page = self._pages.get(key, (0.0, None))
                 if page is None or anew or self._clock.monotonic() > at + self._seconds:
@@ -341,7 +344,8 @@ class _LiveFetch:
         if verdict.asked or site in asked:
             await self._wait(site, verdict.delay)
         asked.add(site)
-        return await self._fetcher.fetch(request_for(url, self._rules.visit_rule(url).request))
+        rule = self._rules.visit_rule(url)
+        return await self._fetcher.fetch(request_for(url, rule.request, render=rule.render))
 
     async def _wait(self, site: str, delay: float | None) -> None:
         seconds = max(self._delay, delay or 0.0)
