@@ -299,7 +299,7 @@ def test_what_waits_for_a_slot_is_what_would_start_if_there_were_one(
 # Rules and settings
 
 
-@pytest.mark.parametrize("stage", ["fetch", "parse", "index", "count"])
+@pytest.mark.parametrize("stage", ["fetch", "parse", "index", "count", "render"])
 @pytest.mark.parametrize("controller", ["static", "linear", "drain-time", "hpa", "keda", "ds2", "feed-forward"])
 def test_every_controller_can_size_every_stage(stage: str, controller: str) -> None:
     settings = convert_settings({"stages": {"controller": controller}}, "a test").stages

@@ -25,6 +25,7 @@ from levada.pages.urls import site_of
 
 if TYPE_CHECKING:
     from levada.browser.memory import RenderMemory
+    from levada.browser.slots import RenderSlots
 
 log = logging.getLogger(__name__)
 
@@ -39,16 +40,24 @@ _SAVE = 30.0  # seconds between two writings of the memory
 class RenderingFetcher:
     """A `levada.core.protocols.Fetcher` around another one.
 
-    `memory` is the file that remembers what paid off. `proxied` says that requests whose rules name no proxy go
+    `memory` is the file that remembers what paid off. `slots` bound how many pages are rendered at the same time; they
+    are those of `browser.pages` if they are not given. `proxied` says that requests whose rules name no proxy go
     through one.
     """
 
     def __init__(
-        self, fetcher: Fetcher, setup: BrowserSetup, memory: Path | None = None, *, proxied: bool = False
+        self,
+        fetcher: Fetcher,
+        setup: BrowserSetup,
+        memory: Path | None = None,
+        *,
+        slots: RenderSlots | None = None,
+        proxied: bool = False,
     ) -> None:
         self.inner = fetcher
         self._setup = setup
         self._memory_file = memory
+        self._slots = slots
         self._proxied = proxied
         self._renderer: _Renderer | None = None
 
@@ -68,8 +77,10 @@ class RenderingFetcher:
             return response
         if self._renderer is None:
             from levada.browser.memory import RenderMemory
+            from levada.browser.slots import RenderSlots
 
-            self._renderer = _Renderer(self._setup, RenderMemory(self._memory_file))
+            slots = self._slots or RenderSlots(self._setup.pages)
+            self._renderer = _Renderer(self._setup, RenderMemory(self._memory_file), slots)
         return await self._renderer.render(request, response, proxied=self._goes_by_proxy(request))
 
     def _goes_by_proxy(self, request: Request) -> bool:
@@ -87,18 +98,25 @@ def _is_html(response: Response) -> bool:
 class _Renderer:
     """Decides whether a page is rendered, and has the browser's child do it."""
 
-    def __init__(self, setup: BrowserSetup, memory: RenderMemory) -> None:
+    def __init__(self, setup: BrowserSetup, memory: RenderMemory, slots: RenderSlots) -> None:
         from levada.browser.process import BrowserProcess
 
         self._memory = memory
         self._process = BrowserProcess(setup)
-        self._turn = asyncio.Semaphore(setup.pages)
+        self._slots = slots
+        self._resting: asyncio.Task[None] | None = None
+        slots.on_empty = self._rest
         self._told = ""
         self._saved_at = time.monotonic()
 
     async def close(self) -> None:
         self._memory.save()
         await self._process.close()
+        if self._resting is not None:
+            await self._resting
+
+    def _rest(self) -> None:
+        self._resting = asyncio.create_task(self._process.rest())
 
     async def render(self, request: Request, response: Response, *, proxied: bool) -> Response:
         from levada.browser.shell import shell_of, words_of
@@ -110,7 +128,7 @@ class _Renderer:
         if proxied:  # never past the proxy that the user wants
             return self._answer(response, Rendered(0, reason=Reason.PROXY, detail=_NO_PROXY))
         began = time.monotonic()
-        async with self._turn:
+        async with self._slots.turn():
             rendered = await self._process.render(_to_render(request, response))
         answer = self._answer(response, rendered)
         if answer.reason is None and not rendered.location:

@@ -69,7 +69,8 @@ class BrowserProcess:
             async with asyncio.timeout(self._setup.seconds + _GRACE):
                 return await answer
         except TimeoutError:
-            self._kill()
+            if self._process is not None:
+                _kill(self._process)
             return Rendered(asked.id, reason=Reason.RENDER_TIMEOUT, detail="The browser does not answer.")
         except OSError:
             return Rendered(asked.id, reason=Reason.RENDER_CRASH, detail="The browser's process ended.")
@@ -79,16 +80,23 @@ class BrowserProcess:
     async def close(self) -> None:
         """End the child in order, and the browser with it."""
         self._closed = True
-        process = self._process
-        if process is None:
-            return
+        await self.rest()
+
+    async def rest(self) -> None:
+        """The same until the next page."""
+        async with self._starting:
+            process, self._process = self._process, None
+            if process is not None:
+                await self._end(process)
+
+    async def _end(self, process: asyncio.subprocess.Process) -> None:
         if process.stdin is not None:
             process.stdin.close()
         try:
             async with asyncio.timeout(_CLOSING):
                 await process.wait()
         except TimeoutError:
-            self._kill()
+            _kill(process)
             await process.wait()
         if self._reading is not None:
             await self._reading
@@ -127,10 +135,11 @@ class BrowserProcess:
             if not waiting.done():
                 gone = Rendered(number, reason=Reason.RENDER_CRASH, detail="The browser's process ended.")
                 waiting.set_result(gone)
-        self._kill()
+        _kill(process)
         await process.wait()
 
-    def _kill(self) -> None:
-        if self._process is not None and self._process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)

@@ -12,10 +12,12 @@ from msgspec.structs import replace
 from levada.core.errors import PluginError, SettingsError
 from levada.core.plugins import is_builtin, load
 from levada.core.site_rules.pace import widest_revisit
+from levada.core.site_rules.rendering import renders_any
 from levada.store.base import Capability, Store, WithLimits
 from levada.store.opening import store_limits
 
 if TYPE_CHECKING:
+    from levada.browser.slots import RenderSlots
     from levada.core.folder import DataFolder
     from levada.core.protocols import Clock, Estimates, Fetcher, PageSample, Parser, RevisitPolicy
     from levada.core.records import PageRecord, Plan, Request, Response, Signals, Visit
@@ -96,6 +98,15 @@ def make_parser(settings: Settings, slots: int = 64) -> ParserPool:
     )
 
 
+def make_render_slots(settings: Settings) -> RenderSlots | None:
+    """The slots of a stage that renders pages; None if no rule wants any rendered."""
+    if not renders_any(settings.site):
+        return None
+    from levada.browser.slots import RenderSlots
+
+    return RenderSlots(settings.browser.pages)
+
+
 def make_hooks(settings: Settings) -> PageHooks | None:
     """The chosen page hooks; None if there are none."""
     if not settings.crawl.hooks:
@@ -106,12 +117,18 @@ def make_hooks(settings: Settings) -> PageHooks | None:
 
 
 def make_fetcher(
-    settings: Settings, *, folder: DataFolder | None = None, parser: Parser | None = None, direct: bool = False
+    settings: Settings,
+    *,
+    folder: DataFolder | None = None,
+    parser: Parser | None = None,
+    slots: RenderSlots | None = None,
+    direct: bool = False,
 ) -> Fetcher:
     """The fetcher of the settings.
 
     `folder` keeps the cookies of sessions, and on which sites rendering paid off; `parser` evaluates selectors of a
-    login. `direct`: no proxy is used, as for messages to one's own servers.
+    login. `slots` bound how many pages are rendered at the same time. `direct`: no proxy is used, as for messages to
+    one's own servers.
     """
     from levada import __version__
     from levada.browser import BrowserSetup, RenderingFetcher
@@ -155,7 +172,7 @@ def make_fetcher(
         max_html=fetch.max_decoded_bytes,
     )
     memory = folder.rendering if folder is not None else None
-    return RenderingFetcher(sessions, setup, memory, proxied=bool(proxies))
+    return RenderingFetcher(sessions, setup, memory, slots=slots, proxied=bool(proxies))
 
 
 class ReplaceableFetcher:
@@ -231,12 +248,15 @@ class RunningSettings:
         policy: ReplaceablePolicy,
         clock: Clock,
         published: Callable[[Settings], None] = lambda settings: None,
+        *,
+        slots: RenderSlots | None = None,
     ) -> None:
         from levada.core.configuration.following import SettingsFollower
 
         self.poll = SettingsFollower(folder, settings).poll
         self._folder = folder
         self._parser = parser
+        self._slots = slots
         self._store, self._fetcher, self._policy, self._clock, self._published = (
             store,
             fetcher,
@@ -252,7 +272,7 @@ class RunningSettings:
         """
         fetcher = policy = None
         if self._fetcher is not None and _of_fetcher(before) != _of_fetcher(now):
-            fetcher = make_fetcher(now, folder=self._folder, parser=self._parser)
+            fetcher = make_fetcher(now, folder=self._folder, parser=self._parser, slots=self._slots)
         if _of_policy(before) != _of_policy(now):
             policy = make_policy(now)
             await executor.run(learn_from_sample, policy, self._store)

@@ -18,6 +18,7 @@ from levada.collection.components import (
     make_hooks,
     make_parser,
     make_policy,
+    make_render_slots,
 )
 from levada.collection.forgetting.retention import retention_beside
 from levada.collection.forgetting.unfinished import compact_for
@@ -87,7 +88,8 @@ async def open_crawl(
     parser = make_parser(settings, settings.fetch.slots)
     stage_rule("parse", settings.stages, parser.most, settings.plugins)
     hooks = make_hooks(settings)
-    own = ReplaceableFetcher(fetcher or make_fetcher(settings, folder=folder, parser=parser))
+    slots = make_render_slots(settings)
+    own = ReplaceableFetcher(fetcher or make_fetcher(settings, folder=folder, parser=parser, slots=slots))
     tune_allocator()
     folder.make()
     options = settings.plugins.get(settings.store.engine)
@@ -114,10 +116,10 @@ async def open_crawl(
             on_committed(visits)
 
         asking, reading = traced(own, parser)
-        running = RunningSettings(folder, settings, store, None if fetcher else own, parser, policy, clock)
+        running = RunningSettings(folder, settings, store, None if fetcher else own, parser, policy, clock, slots=slots)
         compact = partial(compact_for, folder, store, indexer.wake)
         ports = CrawlPorts(clock, store, store, store, policy, store, asking, commands, running, compact)
-        stages = stages_after_fetch(settings.stages, parser, indexer, counter, settings.plugins)
+        stages = stages_after_fetch(settings.stages, parser, indexer, counter, settings.plugins, slots)
         transport = LocalTransport(reading, on_committed=committed, stage_pools=stages, hooks=hooks)
         board = live_file_writer(folder, lambda: counter.balance if counter else None)
         stopping = asyncio.Event()

@@ -20,7 +20,7 @@ from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, FoundUrl, PageRecord, PageState
 from levada.core.settings import DAY, GuardSettings, RevisitSettings, Settings
 from levada.core.site_rules.pace import widest_revisit
-from levada.core.site_rules.rendering import NEVER
+from levada.core.site_rules.rendering import renders_any
 from levada.core.site_rules.rules import SiteRules
 from levada.core.site_rules.section import SiteSettings, planning_tables
 from levada.core.words import command_for, shortened
@@ -95,7 +95,7 @@ def _reads_pdf() -> bool:
 
 
 def _renders(settings: Settings) -> bool:
-    if all(table.render in (None, NEVER) for table in settings.site):
+    if not renders_any(settings.site):
         return False
     from levada.browser.process import missing
 

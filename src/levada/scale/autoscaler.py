@@ -251,13 +251,15 @@ class Autoscaler:
         return ""
 
 
-_STARTUP = {"fetch": 0.0, "parse": 0.3, "index": 0.5, "count": 0.5}  # seconds
+_STARTUP = {"fetch": 0.0, "parse": 0.3, "index": 0.5, "count": 0.5, "render": 1.0}  # seconds
 # Jobs last milliseconds, so each sample is clear: patience would only be late.
 _SLOT: dict[str, float] = {"spare": 1.0, "patience": 0.0, "drain": 0.0, "cooldown": 2.0}
 _CHILD: dict[str, float] = {"patience": 0.0, "drain": 0.25, "cooldown": 3.0}
 # One at most, and any job that waits needs it.
 _WRITER: dict[str, float] = {"patience": 0.0, "drain": 0.0, "cooldown": 3.0}
-_OURS = {"fetch": _SLOT, "parse": _CHILD, "index": _WRITER, "count": _WRITER}
+# A tab costs far more than a fetch: pages wait a little for those that are there.
+_TAB: dict[str, float] = {"patience": 0.0, "drain": 2.0, "cooldown": 5.0}
+_OURS = {"fetch": _SLOT, "parse": _CHILD, "index": _WRITER, "count": _WRITER, "render": _TAB}
 
 
 class _LimitedPool(InProcessPool, Protocol):
@@ -286,11 +288,14 @@ def stages_after_fetch(
     indexer: InProcessPool,
     counter: InProcessPool | None = None,
     tables: PluginTables | None = None,
+    renderer: _LimitedPool | None = None,
 ) -> list[Stage]:
-    """Parse, index and count, in the order in which a page passes them."""
+    """Parse, index and count, in the order in which a page passes them; and render, which few pages pass."""
     pools: list[tuple[str, InProcessPool, int]] = [("parse", parser, parser.most), ("index", indexer, 1)]
     if counter is not None:
         pools.append(("count", counter, 1))
+    if renderer is not None:
+        pools.append(("render", renderer, renderer.most))
     return [
         Stage(name, InProcess(pool), stage_rule(name, settings, most, tables), settings.idle)
         for name, pool, most in pools

@@ -17,9 +17,13 @@ log = logging.getLogger(__name__)
 
 MISSING = (0, 0)  # the mark of a file that is not there, as in a folder that was deleted
 
-_SECTIONS = frozenset({"browser", "budget", "guard", "politeness", "revisit", "site"})
+_SECTIONS = frozenset({"budget", "guard", "politeness", "revisit", "site"})
 _KEYS = frozenset(
     {
+        "browser.command",
+        "browser.max_bytes",
+        "browser.memory",
+        "browser.seconds",
         "crawl.max_depth",
         "crawl.max_pages_per_site",
         "crawl.max_redirects",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from levada.core.selectors import Language, check_selector, language_of
@@ -30,6 +31,11 @@ def render_rule(keys: SiteSettings) -> RenderRule | None:
     if keys.render is None or keys.render == NEVER:
         return None
     return RenderRule(keys.render == ALWAYS, keys.wait_for or "", bool(keys.screenshot), bool(keys.render_media))
+
+
+def renders_any(tables: Iterable[SiteSettings]) -> bool:
+    """Whether one of the rules has pages rendered."""
+    return any(table.render not in (None, NEVER) for table in tables)
 
 
 def rendered_how(keys: SiteSettings) -> str:
