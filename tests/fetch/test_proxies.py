@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from levada.fetch.guard import AddressGuard
 from levada.fetch.proxies import RouteFetcher
 from tests.fetch.certificates import Authority
 from tests.fetch.servers import WebServer, answer, web
+from tests.scripted_web import MemoryFetcher
 from tests.servers.forward_proxies import ForwardProxy, socks_proxy, tinyproxy
 from tests.servers.private import free_ports
 
@@ -228,3 +231,82 @@ def test_a_connection_through_a_proxy_is_used_again(http_proxy: ForwardProxy, si
     given = settings([f"http://127.0.0.1:{http_proxy.port}"], site)
     assert [page.status for page in fetched(given, *[f"{site.url}/"] * 5)] == [200] * 5
     assert site.connections == 1
+
+
+@pytest.mark.parametrize("scheme", ["http", "socks5"])
+@pytest.mark.parametrize("said", [b"", b"SSH-2.0-OpenSSH_9.2\r\n", b"\x05\xff", b"\x00" * 100])
+def test_what_is_no_proxy_is_left_out(scheme: str, said: bytes, site: WebServer) -> None:
+    class Other(WebServer):
+        def talk(self, connection: socket.socket) -> None:
+            connection.recv(65536)
+            connection.sendall(said)
+
+    with web({}, kind=Other) as other:
+        (page,) = fetched(settings([f"{scheme}://{other.address}"], site), f"{site.url}/")
+    assert page.reason is Reason.PROXY, page
+    assert site.exchanges == []
+
+
+class _Lost(WebServer):
+    """A proxy that reaches nothing."""
+
+    def talk(self, connection: socket.socket) -> None:
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+
+
+def test_a_proxy_that_reaches_no_site_is_left_out(site: WebServer, http_proxy: ForwardProxy) -> None:
+    with web({}, kind=_Lost) as lost:
+        given = settings([f"http://{lost.address}"], site)
+        pages = fetched(given, *[f"{site.url}/"] * 6)
+        assert [page.reason for page in pages] == [*[Reason.CONNECT] * 4, Reason.PROXY, Reason.PROXY]
+        both = settings([f"http://{lost.address}", f"http://127.0.0.1:{http_proxy.port}"], site)
+        pages = fetched(both, *[f"{site.url}/"] * 20)
+        assert [page.reason for page in pages[9:]] == [None] * 11
+
+
+@pytest.mark.parametrize("scheme", ["http", "socks5"])
+def test_a_site_that_breaks_off_is_not_the_fault_of_the_proxy(
+    scheme: str, http_proxy: ForwardProxy, socks: ForwardProxy
+) -> None:
+    proxy = http_proxy if scheme == "http" else socks
+    with web({"/": PAGE, "/reset": lambda exchange: exchange.reset(), "/nothing": lambda exchange: None}) as site:
+        given = settings([f"{scheme}://127.0.0.1:{proxy.port}"], site)
+        urls = [f"{site.url}/{path}" for path in ("", "reset", "nothing", "reset", "")]
+        reasons = [page.reason for page in fetched(given, *urls)]
+    assert reasons == [None, Reason.PROTOCOL, Reason.PROTOCOL, Reason.PROTOCOL, None]
+
+
+def test_a_proxy_may_be_reached_by_tls(tmp_path: Path, http_proxy: ForwardProxy) -> None:
+    class Tunnel(WebServer):
+        def talk(self, connection: socket.socket) -> None:
+            with socket.create_connection(("127.0.0.1", http_proxy.port)) as inner:
+                self._start(_copied, inner, connection)
+                _copied(connection, inner)
+
+    authority = Authority(tmp_path, "authority")
+    with (
+        web({"/": PAGE}, authority.server("localhost")) as site,
+        web({}, authority.server("127.0.0.1"), kind=Tunnel) as tunnel,
+        web({}, authority.server("elsewhere.test"), kind=Tunnel) as other,
+    ):
+        (page,) = fetched(settings([f"https://{tunnel.address}"], site, tmp_path=tmp_path), by_name(site))
+        assert page.body == b"a page", page
+        assert f"CONNECT 127.0.0.1:{site.port}" in http_proxy.asked()[-1]
+        (page,) = fetched(settings([f"https://{other.address}"], site, tmp_path=tmp_path), by_name(site))
+        assert page.reason is Reason.PROXY
+        assert len(site.exchanges) == 1
+
+
+def _copied(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+
+
+def test_a_fetcher_that_takes_no_routes_sends_nothing(site: WebServer) -> None:
+    memory = MemoryFetcher({f"{site.url}/": Response(f"{site.url}/", 200)})
+    fetcher = RouteFetcher(memory, AddressGuard(), ("http://127.0.0.1:3128",), takes_routes=False)
+    page = asyncio.run(fetcher.fetch(Request(f"{site.url}/")))
+    assert page.reason is Reason.PROXY
+    assert memory.requests == []

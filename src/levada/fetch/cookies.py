@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from email.message import Message
 from http.cookiejar import Cookie, CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from typing import Any, cast
@@ -80,11 +79,8 @@ class SiteCookies:
 
     def take(self, url: str, headers: Sequence[tuple[str, str]]) -> bool:
         """Take the cookies of an answer; returns whether it sets any."""
-        told = Message()
-        for name, value in headers:
-            if name == "set-cookie":
-                told["Set-Cookie"] = value
-        if not len(told):
+        told = [value for name, value in headers if name == "set-cookie"]
+        if not told:
             return False
         asked = cast(Any, _CookieRequest(url))
         only_secure = url.startswith("https:") and not self._plain_http
@@ -173,11 +169,16 @@ class _CookieRequest:
 
 
 class _CookieAnswer:
-    def __init__(self, told: Message) -> None:
+    """An answer, and its headers, as `http.cookiejar` wants them."""
+
+    def __init__(self, told: list[str]) -> None:
         self._told = told
 
-    def info(self) -> Message:
-        return self._told
+    def info(self) -> _CookieAnswer:
+        return self
+
+    def get_all(self, name: str, default: list[str]) -> list[str]:
+        return self._told if name == "Set-Cookie" else default
 
 
 def session_file(folder: Path, site: str, mark: str) -> Path:

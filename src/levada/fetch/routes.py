@@ -32,6 +32,7 @@ _NOT_ALLOWED, _UNRESOLVED = 23, 27
 _ASKS_PASSWORD = 407
 _NO_ENTRY = "it does not let us in: check its user and password"
 _NOT_LET_IN = (401, _ASKS_PASSWORD)  # tinyproxy answers 401 to a wrong password
+_TLS = frozenset({pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION, pycurl.E_SSL_CACERT})
 _WEIRD_REPLY = 8
 _BROKEN_OFF = frozenset(
     {
@@ -91,8 +92,11 @@ def route_failure(curl: Any, route: Route, code: int) -> tuple[Reason, str] | No
         return _blame(route, RouteTrouble.PROXY, "it does not answer")
     if code == _E_PROXY:
         return _socks_failure(route, curl.getinfo(pycurl.PROXY_ERROR))
-    if code in _BROKEN_OFF and not tunnel and route.proxy.scheme in _TUNNELS:
+    is_opening = not tunnel and route.proxy.scheme in _TUNNELS and curl.getinfo(pycurl.NUM_CONNECTS) > 0
+    if is_opening and code in _BROKEN_OFF:
         return _blame(route, RouteTrouble.PROXY, "it does not speak as a proxy does")
+    if is_opening and route.proxy.scheme == "https" and code in _TLS:
+        return _blame(route, RouteTrouble.PROXY, "its certificate or its TLS connection is not valid")
     return None
 
 
