@@ -29,6 +29,7 @@ from levada.core.folder import DataFolder
 from levada.core.records import ChangeEvent, ChangeFacts, ChangeKind, FoundUrl, PageState
 from levada.core.settings import Settings
 from levada.core.subscriptions import DescribedChange, Message, Subscription, TakenChanges
+from levada.fetch.cookies import KeptSession, SiteCookies, session_file, write_session
 from levada.pages.compression import pack_content
 from levada.store.base import Store, StoreLimits
 from levada.store.opening import open_store
@@ -57,6 +58,10 @@ def build(path: Path, settings: Settings | None = None) -> Path:
     find_trends(path, window="24h")
     warm(folder, warm_request(folder), _quiet)
     _tell(folder)
+    for site in (FORGOTTEN, KEPT):
+        cookies = SiteCookies()
+        cookies.take(f"https://{site}/", [("set-cookie", f"session={site}")])
+        write_session(session_file(path, site, "mark"), KeptSession(cookies.kept(), [f"https://{site}/in"]))
     lines = [{"filter": {"url": f"http://{FORGOTTEN}/{CANARY}"}}, {"filter": {"site": FORGOTTEN}}, {"filter": KEPT}]
     folder.queries.write_text("".join(json.dumps(each) + "\n" for each in lines))
     return path

@@ -94,6 +94,7 @@ def test_a_forgotten_site_is_in_no_file_and_everything_else_is_as_it_was(data: P
     assert (report.maps, report.finished) == (("pages",), True)
     nothing_is_left(data)
     is_sound(data)
+    assert [each.name for each in (data / "cookies").iterdir()] == [f"{KEPT}@mark.json"]
     with closing(open_reading_store(DataFolder(data))) as store:
         assert {event.site for event in store.change_log(0, 99)} == {KEPT}
 

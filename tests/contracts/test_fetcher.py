@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +12,11 @@ from levada.core.protocols import Fetcher
 from levada.core.records import Request, Response
 from levada.fetch import CurlFetcher, FetchLimits
 from levada.fetch.guard import AddressGuard
+from levada.fetch.proxies import RouteFetcher
 from levada.testing import FetcherContract
 from levada.testing.fetcher import ANSWERS, Site
 from tests.scripted_web import MemoryFetcher
+from tests.servers.forward_proxies import socks_proxy, tinyproxy
 
 
 def conditional(request: Request) -> Response:
@@ -23,6 +27,33 @@ def conditional(request: Request) -> Response:
 class TestCurl(FetcherContract):
     def make(self, allowed: str) -> Fetcher:
         return CurlFetcher(FetchLimits(), AddressGuard([allowed]), agent="levada-test/1", connections=4)
+
+
+class _ThroughProxy(FetcherContract):
+    """The same through a proxy, which gives none of it away."""
+
+    proxy: str
+
+    def make(self, allowed: str) -> Fetcher:
+        guard = AddressGuard([allowed])
+        inner = CurlFetcher(FetchLimits(), guard, agent="levada-test/1", connections=4)
+        return RouteFetcher(inner, guard, [self.proxy])
+
+
+class TestThroughHttpProxy(_ThroughProxy):
+    @pytest.fixture(autouse=True)
+    def through(self, tmp_path: Path) -> Iterator[None]:
+        with tinyproxy(tmp_path / "proxy") as proxy:
+            self.proxy = f"http://127.0.0.1:{proxy.port}"
+            yield
+
+
+class TestThroughSocksProxy(_ThroughProxy):
+    @pytest.fixture(autouse=True)
+    def through(self, tmp_path: Path) -> Iterator[None]:
+        with socks_proxy(tmp_path / "proxy") as proxy:
+            self.proxy = f"socks5://127.0.0.1:{proxy.port}"
+            yield
 
 
 class TestMemory(FetcherContract):

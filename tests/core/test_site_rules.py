@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from levada.core.settings import Settings, parse_settings
 from levada.core.site_rules.credentials import reads_machine
 from levada.core.site_rules.rules import SiteRules
 from levada.core.site_rules.section import SiteSettings, tidy_match
+from levada.core.site_rules.visit import VisitRule
 from levada.testing.common import properties
 
 
@@ -288,3 +290,13 @@ def test_a_login_is_typed_as_a_table_and_shown_with_references_only(folder: Data
     assert folder.configuration().report()["fetch.proxy"].value == ["env:PROXY", "socks5://127.0.0.1:1080"]
     with pytest.raises(SettingsError, match="must be a table such as"):
         parse_value(name, "/in")
+
+
+def test_a_rule_reaches_a_worker_with_references_only() -> None:
+    text = (
+        'login = { url = "/in", fields = { password = "env:A_SECRET" } }\nproxy = ["env:A_PROXY"]\n'
+        'client_certificate = "/a.pem"\nclient_key_password = "env:A_KEY"'
+    )
+    rules = SiteRules(parse_settings(f'[[site]]\nmatch = "a.test"\n{text}', "a test").site)
+    rule = rules.visit_rule("https://a.test/")
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(rule), type=VisitRule) == rule

@@ -44,6 +44,11 @@ def test_a_form_is_sent_as_a_browser_sends_it(fields: str, expected: list[tuple[
     assert sent(f"<form action=/in method=post>{fields}</form><input name=outside>", **values) == expected
 
 
+def test_a_button_that_the_rule_names_is_the_one_that_is_pressed() -> None:
+    buttons = "<button name=cancel value=1>x</button><button name=go value=2>y</button>"
+    assert sent(f"<form>{buttons}</form>", go="2") == [("go", "2")]
+
+
 def test_a_page_has_its_forms_apart() -> None:
     forms, base = forms_of(
         b'<base href="/x/"><form action="/search"><input name=q></form>'

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -310,3 +311,32 @@ def test_a_fetcher_that_takes_no_routes_sends_nothing(site: WebServer) -> None:
     page = asyncio.run(fetcher.fetch(Request(f"{site.url}/")))
     assert page.reason is Reason.PROXY
     assert memory.requests == []
+
+
+def test_a_proxy_is_told_an_address_that_the_guard_permits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a name with good and bad addresses a checked one is told; a proxy that resolves it may not have the name."""
+    answers = {"mixed.test": ["10.0.0.1", "2606:4700::1111", "93.184.215.14"], "six.test": ["2606:4700::1111"]}
+
+    def resolved(host: str, port: int, *_rest: object, **_named: object) -> list[Any]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in answers[host]]
+
+    told: list[str] = []
+
+    class Noting:
+        async def fetch(self, request: Request) -> Response:
+            assert request.route is not None
+            told.append(request.route.address)
+            return Response(request.url, 200)
+
+        async def close(self) -> None:
+            pass
+
+    async def asked(proxy: str, host: str) -> Reason | None:
+        fetcher = RouteFetcher(Noting(), AddressGuard(), (proxy,))
+        return (await fetcher.fetch(Request(f"https://{host}/"))).reason
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    assert [asyncio.run(asked("http://p:1", host)) for host in answers] == [None, None]
+    assert told == ["93.184.215.14", "2606:4700::1111"]
+    assert asyncio.run(asked("socks5h://p:1", "mixed.test")) is Reason.ADDRESS
+    assert asyncio.run(asked("socks5h://p:1", "six.test")) is None

@@ -49,7 +49,8 @@ class Form(msgspec.Struct):
 
     def filled(self, values: dict[str, str]) -> list[tuple[str, str]]:
         """What is sent with these values: hidden fields as they are, and the first button with a name."""
-        sent, pressed = [], False
+        sent = []
+        pressed = any(field.kind == "submit" and field.name in values for field in self.fields)
         for field in self.fields:
             if field.name in values or field.kind in _NOT_SENT:
                 continue

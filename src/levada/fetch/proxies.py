@@ -210,14 +210,19 @@ class RouteFetcher:
 
     async def _checked(self, request: Request, proxy: ProxyAddress) -> tuple[str, Response | None]:
         """The address of the site that the proxy is told, or why it is not asked at all."""
-        parts = urlsplit(request.url)
-        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+        try:
+            parts = urlsplit(request.url)
+            host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+        except ValueError as error:
+            return "", _failed(request, Reason.BAD_URL, f"This request cannot be made: {error}.")
+        if parts.scheme not in ("http", "https"):
+            return "", _failed(request, Reason.SCHEME, "Only http and https are fetched.")
         resolves = proxy.scheme in RESOLVING
         addresses = await self._addresses(host, port)
         if not addresses:
             if resolves:
                 return "", None  # no name can be resolved here: the proxy can
-            return "", _failed(request, Reason.DNS, f"the name {host} could not be resolved")
+            return "", _failed(request, Reason.DNS, f"The name {host} could not be resolved.")
         refused = [refusal for each in addresses if (refusal := self._guard.refuses(each, port)) is not None]
         if refused and (resolves or len(refused) == len(addresses)):
             return "", _failed(request, Reason.ADDRESS, refused[0])
