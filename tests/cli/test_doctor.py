@@ -14,6 +14,7 @@ from levada.collection.search import open_search
 from levada.core.folder import DataFolder
 from levada.store.sqlite import SqliteStore
 from tests.cli.collection import build, command
+from tests.servers.private import free_ports
 
 doctor = command("doctor")
 
@@ -198,6 +199,28 @@ def test_a_server_that_is_away_fails_and_its_password_is_not_shown(tmp_path: Pat
     assert answer.code == 1
     assert f"PostgreSQL at 127.0.0.1:{port}/levada" in answer.out
     assert "hushhush" not in answer.out
+
+
+def test_what_stands_in_the_way_in_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (nobody,) = free_ports(1)
+    monkeypatch.setenv("HELD", "http://me:hush-hush@proxy.example")
+    config = tmp_path / "levada.toml"
+    login = '{ url = "/in", fields = { password = "env:NOT_SET" } }'
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        ours = there.getsockname()[1]
+        config.write_text(
+            f'[fetch]\nproxy = ["http://127.0.0.1:{ours}", "socks5://127.0.0.1:{nobody}", "env:HELD"]\n'
+            f'[[site]]\nmatch = "a.test"\nlogin = {login}\nclient_certificate = "{tmp_path}/nothing.pem"\n'
+        )
+        told = doctor("--data", tmp_path, "--config", config, "--json").out
+    found = [each["found"] for each in json.loads(told)["checks"] if each["name"] in ("proxy", "rule of a.test")]
+    assert found == [
+        f"http://127.0.0.1:{ours} can be reached",
+        f"socks5://127.0.0.1:{nobody} cannot be reached (Connection refused)",
+        "what env:HELD holds is no address of a proxy",
+        f"the variable NOT_SET is not set: set it for the process that fetches; {tmp_path}/nothing.pem cannot be read",
+    ]
+    assert "hush-hush" not in told
 
 
 def test_our_own_version_is_that_of_the_code() -> None:

@@ -102,6 +102,20 @@ def test_a_site_rests_longer_each_time_it_fails_after_a_rest() -> None:
     in_book(work, MemoryStore())
 
 
+def test_a_site_does_not_rest_longer_each_time_for_a_proxy_that_is_not_its_own() -> None:
+    async def work(book: SiteCache) -> None:
+        now, rests = 0.0, []
+        for _ in range(5):
+            until = await book.failed("a.test", now, at_once=True, steady=True)
+            assert until is not None
+            rests.append(until - now)
+            now = until
+        assert rests == [300.0] * 5
+        assert await book.failed("a.test", now) == now + 600.0
+
+    in_book(work, MemoryStore())
+
+
 def test_an_answer_does_not_take_back_a_rest_that_was_asked_for() -> None:
     store = MemoryStore()
 

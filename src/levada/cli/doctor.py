@@ -50,13 +50,14 @@ def doctor(
     if forgotten:
         _look_for(data, forgotten, json)
         return
-    from levada.collection.doctor import folder_checks, installed_packages, machine_checks, server_checks
+    from levada.collection.doctor import folder_checks, installed_packages, machine_checks, server_checks, way_in_checks
 
     settings, about_settings = _settings(data, config)
     checks = [
         *machine_checks(data, settings),
         about_settings,
         *server_checks(settings),
+        *way_in_checks(settings),
         *folder_checks(data),
     ]
     packages = installed_packages("levada")

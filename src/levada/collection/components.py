@@ -158,7 +158,8 @@ def make_fetcher(
     if not is_builtin("levada.fetchers", fetch.fetcher):
         made = ContainedFetcher(fetch.fetcher, made, limits)
     proxies = () if direct else fetch.proxy
-    routed = RouteFetcher(made, guard, proxies, takes_routes=takes_routes)
+    named = () if direct else [each for table in settings.site for each in table.proxy or ()]
+    routed = RouteFetcher(made, guard, proxies, named=named, takes_routes=takes_routes)
     path = folder.path if folder is not None else None
     sessions = SessionFetcher(CredentialFetcher(routed), routed if proxies else made, folder=path, parser=parser)
     setup = BrowserSetup(

@@ -23,7 +23,10 @@ from levada.core.clock import SystemClock
 from levada.core.durations import moment
 from levada.core.errors import LevadaError
 from levada.core.folder import DataFolder
+from levada.core.secrets import is_reference, read_secret
 from levada.core.settings import Settings
+from levada.core.site_rules.credentials import references_of
+from levada.core.site_rules.routes import proxy_address
 from levada.core.words import plural, size
 from levada.store.base import Shard
 from levada.store.opening import open_shard_reader, shard_folders
@@ -53,6 +56,7 @@ _FOR_USERS = {  # what each extra is for
     "redis": "load and warm into Redis",
     "otel": "traces",
 }
+_PROXY_SECONDS = 3.0
 _SKEW = 60.0  # seconds that a folder may seem to be written in the future
 
 
@@ -162,6 +166,44 @@ def _reached(dsn: str) -> Check:
         return failed("PostgreSQL", str(error), "see store.servers in the settings")
     found = f"{number} {address.place.removeprefix('PostgreSQL ').partition(' (schema ')[0]}"
     return _either(number >= _LEAST, "PostgreSQL", found, f"{_LEAST} or newer is needed", failed)
+
+
+def way_in_checks(settings: Settings) -> Iterator[Check]:
+    """Whether the proxies of the settings can be reached, and the secrets and certificates of rules be read."""
+    tables = settings.site
+    for name in dict.fromkeys([*settings.fetch.proxy, *(each for table in tables for each in table.proxy or ())]):
+        yield _proxy(name)
+    for table in tables:
+        trouble = [said for reference in references_of(table) if (said := _unread(reference))]
+        files = [path for path in (table.client_certificate, table.client_key) if path]
+        trouble += [f"{path} cannot be read" for path in files if not os.access(path, os.R_OK)]
+        if trouble:
+            advice = "nothing is fetched from this site until that is there for the process that crawls"
+            yield worrying(f"rule of {table.match}", "; ".join(trouble), advice)
+
+
+def _proxy(name: str) -> Check:
+    try:
+        address = proxy_address(read_secret(name) if is_reference(name) else name)
+        socket.create_connection((address.host, address.port), timeout=_PROXY_SECONDS).close()
+    except ValueError:
+        advice = "write it with scheme and port, such as http://me:password@proxy.example:3128"
+        return worrying("proxy", f"what {name} holds is no address of a proxy", advice)
+    except LevadaError as error:
+        return worrying("proxy", str(error), "set it where levada crawl runs")
+    except OSError as error:
+        advice = "start it, or correct or take out its address: sites rest while no proxy works"
+        return worrying("proxy", f"{name} cannot be reached ({error.strerror or error})", advice)
+    return fine("proxy", f"{name} can be reached")
+
+
+def _unread(reference: str) -> str:
+    """Why a secret cannot be read; "" if it can."""
+    try:
+        read_secret(reference)
+    except LevadaError as error:
+        return str(error)
+    return ""
 
 
 def machine_checks(data: Path, settings: Settings) -> Iterator[Check]:

@@ -111,7 +111,7 @@ class ProxyHealth:
 class RouteFetcher:
     """A `levada.core.protocols.Fetcher` around one that takes routes; `takes_routes` says whether it does.
 
-    `proxies` are those of requests whose rules name none.
+    `proxies` are those of requests whose rules name none; `named` are those of rules, which are told of at once too.
     """
 
     def __init__(
@@ -120,6 +120,7 @@ class RouteFetcher:
         guard: AddressGuard,
         proxies: Sequence[str] = (),
         *,
+        named: Sequence[str] = (),
         takes_routes: bool = True,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -132,7 +133,7 @@ class RouteFetcher:
         self._names: OrderedDict[tuple[str, int], tuple[float, tuple[str, ...]]] = OrderedDict()
         self._turn = 0
         self._told: set[str] = set()
-        warn_of_resolving(self._proxies, self._told)
+        warn_of_resolving((*proxies, *named), self._told)
 
     async def fetch(self, request: Request) -> Response:
         rule = request.rule.route if request.rule is not None else None

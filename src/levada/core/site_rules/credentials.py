@@ -76,6 +76,13 @@ def _one_site(what: str) -> str:
     return f'{what} goes to one site only: write its host, as in match = "example.org"'
 
 
+def references_of(table: SiteSettings) -> tuple[str, ...]:
+    """Where the secrets of this table lie; those of proxies are another matter."""
+    named = [table.user, table.password, table.bearer, table.client_key_password, *(table.headers or {}).values()]
+    named += table.login.fields.values() if table.login is not None else ()
+    return tuple(dict.fromkeys(text for text in named if text and is_reference(text)))
+
+
 def overridden_ways(tables: Sequence[SiteSettings]) -> tuple[str, ...]:
     """Of a bearer token and a password that stand in several tables, the keys that a more specific one overrides."""
     first = next((table for table in tables if table.bearer or table.user or table.password), None)
