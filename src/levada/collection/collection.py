@@ -337,24 +337,20 @@ class Collection(ConfiguredCollection):
         """Delete pages, a site or old versions for good, and keep the pages and the site from coming back.
 
         `older_than` takes seconds or `"90d"`; it and `versions_beyond` go with `site` or alone. `retention` applies
-        the rules of the settings. `out_of_scope` are the pages that the rules keep out, of `site`
-        or of all. Without anything named, it finishes a forget that was interrupted. A crawl may run.
+        the rules of the settings; `out_of_scope`: the pages that the rules keep out, of `site` or of all. Without
+        anything named, it finishes a forget that was interrupted. A crawl may run.
 
         >>> news.forget(start).pages
         1
         """
         from levada.collection.forgetting.run import forget, wanted
-        from levada.search.query import length_of_time
+        from levada.collection.site_rules.scope import urls_out_of_scope
 
         self._must_be_open()
-        seconds = length_of_time(older_than, "older_than") if isinstance(older_than, str) else older_than
         if out_of_scope:
-            if urls or retention or seconds is not None or versions_beyond is not None:
-                raise UsageError("out of scope are whole pages: name a site beside it, or nothing")
-            urls, site = tuple(page.url for page in self.out_of_scope(site)), ""
-            if not urls:
-                raise NotFound("no page is out of scope: nothing to forget")
-        what = wanted(urls, site, seconds, versions_beyond, retention=retention)
+            is_alone = not (urls or retention or older_than is not None or versions_beyond is not None)
+            urls, site = urls_out_of_scope(self._reader(), site, is_alone=is_alone), ""
+        what = wanted(urls, site, older_than, versions_beyond, retention=retention)
         return forget(self.path, what, dry_run=dry_run, on_progress=on_progress)
 
     @property

@@ -32,8 +32,7 @@ from levada.serve.operations import API, Nothing, Operations, document, routes_o
 from levada.serve.pages import READING
 from levada.serve.people import PEOPLE
 from levada.serve.responses import error_answer, json_answer, refusal_answer, tagged_answer
-from levada.serve.settings import SETTINGS
-from levada.serve.site_rules import RULES
+from levada.serve.settings import RULES, SETTINGS
 from levada.serve.status import LIVE_PATHS, WATCHING, live_line, live_routes, status_of
 from levada.serve.streaming import EventStreams
 from levada.serve.trials import TRYING

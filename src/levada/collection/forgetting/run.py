@@ -30,7 +30,7 @@ from levada.core.errors import NotFound, StoreError, StoreLocked, UsageError
 from levada.core.folder import DataFolder, nobody_moves
 from levada.core.protocols import Faults
 from levada.core.settings import Settings
-from levada.search.query import host_named
+from levada.search.query import host_named, length_of_time
 from levada.store.base import Capability, Deleted, Forgetting, Retention
 from levada.store.faults import NoFaults
 from levada.store.opening import open_shard_reader, open_store, shard_folders, store_limits
@@ -86,18 +86,19 @@ class Wanted(msgspec.Struct, frozen=True):
 def wanted(
     urls: Sequence[str],
     site: str = "",
-    older_than: float | None = None,
+    older_than: str | float | None = None,
     versions_beyond: int | None = None,
     *,
     retention: bool = False,
 ) -> Wanted:
     """Check what is asked; `UsageError` says what does not fit together."""
-    found = Wanted(tuple(urls), host_named(site) if site else "", older_than, versions_beyond, retention)
+    seconds = length_of_time(older_than, "older_than") if isinstance(older_than, str) else older_than
+    found = Wanted(tuple(urls), host_named(site) if site else "", seconds, versions_beyond, retention)
     if urls and (site or found.is_of_versions):
         raise UsageError("name pages, or a site, or an age or a number of versions; an age and a site go together")
     if retention and (older_than is not None or versions_beyond is not None):
         raise UsageError("--retention applies the rules of the settings: leave --older-than and --versions-beyond away")
-    if older_than is not None and older_than <= 0:
+    if seconds is not None and seconds <= 0:
         raise UsageError("--older-than takes a length of time such as 90d")
     if versions_beyond is not None and versions_beyond < 1:
         raise UsageError(f"--versions-beyond must be at least 1, not {versions_beyond}: the newest version stays")

@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_args, get_origin
 import msgspec
 
 from levada.collection.site_rules.changes import rule_changes
+from levada.core.errors import NotFound, UsageError
 from levada.core.site_rules.rules import SiteRules, fits_site
 from levada.core.site_rules.section import RULE_TYPES, tidy_match
 from levada.crawl.link_filter import page_kept_out
@@ -55,6 +56,16 @@ def out_of_scope(collection: OpenedCollection, site: str = "") -> Iterator[PageO
             for url in urls_of(store, name, MOST_OF_A_SITE):
                 if (found := kept_out_now(rules, store, url)) is not None:
                     yield found
+
+
+def urls_out_of_scope(collection: OpenedCollection, site: str, *, is_alone: bool) -> tuple[str, ...]:
+    """What `levada forget --out-of-scope` is for; `is_alone`: nothing else is named but a site."""
+    if not is_alone:
+        raise UsageError("out of scope are whole pages: name a site beside it, or nothing")
+    urls = tuple(page.url for page in out_of_scope(collection, site))
+    if not urls:
+        raise NotFound("no page is out of scope: nothing to forget")
+    return urls
 
 
 def try_scope(collection: OpenedCollection, match: str, keys: Mapping[str, Any]) -> ScopeTrial:
