@@ -135,3 +135,19 @@ def test_pages_that_a_rule_keeps_out_are_counted_listed_and_forgotten(here: Path
     assert told.out.startswith("forgot 7 pages")
     assert sites("example.org", "--out-of-scope").out == "0 pages out of scope, 0 with a stored version\n"
     assert command("forget")("--out-of-scope", "--yes").said.endswith("no page is out of scope: nothing to forget\n")
+
+
+def test_outside_its_hours_a_site_is_not_checked_and_why_says_so(here: Path) -> None:
+    sites("set", "example.org", "hours=sun 0-0:01 Europe/Istanbul")
+    for words in ((FRONT,), ("--site", "example.org")):
+        told = command("check")(*words)
+        assert told.code == 3
+        assert re.search(
+            r"example.org is outside its hours, by the rule of example.org: it is asked again in \d", told.said
+        )
+    assert "example.org is outside its hours, by the rule of example.org" in command("why")(FRONT).out
+    sites("set", "example.org", "hours=daily 0-24", "exclude=*")
+    assert f"{FRONT} is out of scope: exclude of the rule of example.org keeps it out" in command("check")(FRONT).said
+    assert "it is out of scope: exclude of the rule" in command("why")(FRONT).out
+    sites("unset", "example.org")
+    assert "outside its hours" not in command("why")(FRONT).out

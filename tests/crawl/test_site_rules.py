@@ -138,3 +138,18 @@ def test_with_workers_elsewhere_a_page_that_a_rule_keeps_out_is_not_asked_for() 
     Several(world).run(300.0)
     assert world.asked(SITE) == []
     assert world.asked("http://b.example")
+
+
+def test_catalog_workers_take_up_a_changed_rule() -> None:
+    world = Web("[politeness]\ndelay = 1\n")
+    several = Several(world)
+    worker = several._catalog()
+    page = world.store.page(world.starts[0])
+    assert page is not None
+    worker._link_filter.admitted.add("a.example")
+    link = f"{SITE}/new?sid=1"
+    found, _ = worker._link_filter.select(page, [link], [], 0.0, nofollow=False)
+    assert [each.url for each in found] == [link]
+    worker.settings_changed(world.settings.replace({"site.a.example.drop_query": ["sid"], "crawl.scope": "any"}))
+    found, _ = worker._link_filter.select(page, [f"{SITE}/other?sid=1"], [], 0.0, nofollow=False)
+    assert [each.url for each in found] == [f"{SITE}/other"]

@@ -12,7 +12,10 @@ from msgspec.structs import replace
 from levada.core.durations import duration, moment, relative
 from levada.core.errors import BadUrl, NotFound
 from levada.core.records import PageRecord, SiteRecord
+from levada.core.site_rules.pace import SitePaces
+from levada.core.site_rules.rules import SiteRules
 from levada.core.words import shortened
+from levada.crawl.link_filter import page_kept_out
 from levada.pages.robots import RobotsRules
 from levada.pages.urls import TrapLimits, canonical, front_page, scheme_of, site_of, trap
 from levada.store.reading import OpenedCollection
@@ -77,6 +80,26 @@ def dropped_words(url: str) -> str:
     return f"{site_of(url)} was dropped: adding it in the dashboard takes it up again"
 
 
+def outside_hours(reader: OpenedCollection, site: str) -> str:
+    """A sentence if it is outside the active hours of a site; "" if it is not."""
+    now = reader.clock.now()
+    opens_at = SitePaces.of(reader.settings)(site).opens_at(now)
+    if opens_at <= now:
+        return ""
+    hours = SiteRules(reader.settings.site).rule_of_site(site)
+    return (
+        f"{site} is outside its hours, by the rule of {hours.sources['hours']}: it is asked again "
+        f"{relative(opens_at, now)} ({moment(opens_at)})"
+    )
+
+
+def out_of_scope_words(collection: OpenedCollection, page: PageRecord) -> str:
+    """A clause if a rule keeps a known page out now; "" if none does."""
+    rules = SiteRules(collection.settings.site)
+    key = page_kept_out(rules, page)
+    return f"is out of scope: {key} of the rule of {rules.rule_for(page.url).sources[key]} keeps it out" if key else ""
+
+
 def site_notes(collection: OpenedCollection, page: PageRecord, now: float) -> list[str]:
     site = collection.store.site(page.site)
     if site is None:
@@ -84,9 +107,13 @@ def site_notes(collection: OpenedCollection, page: PageRecord, now: float) -> li
     notes = []
     if site.dropped:
         notes.append(dropped_words(page.url))
+    elif closed := outside_hours(collection, page.site):
+        notes.append(closed)
     elif site.rest_until > now:
         again = relative(site.rest_until, now)
         notes.append(f"{page.site} rests after {site.failures} failures in a row: asked again {again}")
+    if words := out_of_scope_words(collection, page):
+        notes.append(f"it {words}")
     if site.delay is not None:
         notes.append(f"{page.site} asks for {duration(site.delay)} between two requests")
     if verdict := _robots_verdict(collection, page, site):
@@ -118,6 +145,11 @@ def refusal_words(collection: OpenedCollection, addresses: list[str]) -> str | N
 
 
 def _ruled_out(collection: OpenedCollection, url: str) -> str | None:
+    rules = SiteRules(collection.settings.site)
+    if (tidy := rules.tidied(url)) != url:
+        return f"by the rule of its site it is known without these parameters, as {shortened(tidy, 200)}"
+    if key := rules.kept_out(url, 0):
+        return f"{key} of the rule of {rules.rule_for(url).sources[key]} keeps it out"
     site, crawl = collection.store.site(site_of(url)), collection.settings.crawl
     if crawl.scope == "sites" and not (site and (site.admitted or site.pages)):
         return f"{site_of(url)} is none of the start sites, and the crawl does not leave them (crawl.scope)"

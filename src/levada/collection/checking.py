@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from levada.collection.addresses import dropped_words, spellings
+from levada.collection.addresses import dropped_words, out_of_scope_words, outside_hours, spellings
 from levada.collection.commands import open_commands
 from levada.collection.diff import diff_of
 from levada.collection.events import CheckResult, PageEvent, PageOutcome, page_event
@@ -95,6 +95,11 @@ def must_be_askable(reader: OpenedCollection, address: str) -> None:
     site, now = reader.store.site(site_of(address)), reader.clock.now()
     if site is not None and site.dropped:
         raise Refused(dropped_words(address))
+    if words := outside_hours(reader, site_of(address)):
+        raise Refused(words)
+    page = reader.store.page(address)
+    if page is not None and (words := out_of_scope_words(reader, page)):
+        raise Refused(f"{address} {words}")
     if site is not None and site.rest_until > now and not site.failures:
         raise Refused(f"{site.site} asked to be left alone: asked again {relative(site.rest_until, now)}")
     _must_not_pause(reader)
@@ -106,6 +111,8 @@ def check_notes(reader: OpenedCollection, command: CheckNow) -> list[str]:
     now, notes = reader.clock.now(), []
     for name in names:
         site = reader.store.site(name)
+        if name != EVERY_SITE and outside_hours(reader, name):
+            continue
         if site is not None and now < site.rest_until and site.failures:
             again = relative(site.rest_until, now)
             notes.append(f"{name} rests after {site.failures} failures in a row, until {again}: tried once now")

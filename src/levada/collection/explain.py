@@ -24,6 +24,8 @@ from levada.core.errors import NotFound
 from levada.core.reasons import Reason
 from levada.core.records import Outcome, PageRecord, PageState, Signals, SiteRecord, Visit
 from levada.core.settings import RevisitSettings, Settings
+from levada.core.site_rules.pace import SitePaces, revisit_of
+from levada.core.site_rules.rules import SiteRules
 from levada.core.words import plural, rough, rough_span
 from levada.crawl.outcome import PASSING, longest_pause
 from levada.freshness import LearnedRevisit
@@ -77,13 +79,11 @@ def learned_policy(collection: OpenedCollection) -> LearnedRevisit:
 
 def site_limits(collection: OpenedCollection) -> Callable[[str], float]:
     """Visits per second that can be made to a site: what the settings and its own robots.txt allow."""
-    settings = collection.settings
-    ours = max(settings.politeness.delay, 3600.0 / (settings.budget.per_site_per_hour or inf))
+    paces = SitePaces.of(collection.settings)
 
     def limit(site: str) -> float:
         known = collection.store.site(site)
-        pause = max(ours, known.delay or 0.0) if known else ours
-        return 1.0 / pause if pause else inf
+        return paces(site).per_second(known.delay if known else None)
 
     return limit
 
@@ -96,7 +96,7 @@ def estimate_of(collection: OpenedCollection, page: PageRecord, now: float) -> P
     worth_at = policy.visit_after_hint(page, Signals.NOTHING)
     unannounced = policy.estimates.site(page.site).unannounced
     told = policy.estimates.hinted(page, page.told)
-    revisit = collection.settings.revisit
+    revisit = _revisit_of(collection, page)
     (spent,) = freshness_at_budgets(policy.estimates, [policy.visits_per_second], site_limits(collection))
     return PageEstimate(
         rate=rate,
@@ -182,7 +182,8 @@ class Why(msgspec.Struct, frozen=True):
 
 def why(collection: OpenedCollection, page: PageRecord) -> Why:
     """All that explains the next visit of a page."""
-    now, revisit, store = collection.clock.now(), collection.settings.revisit, collection.store
+    now, store = collection.clock.now(), collection.store
+    revisit = _revisit_of(collection, page)
     site = store.site(page.site)
     page = as_planned(page, site)
     estimate = estimate_of(collection, page, now)
@@ -200,6 +201,12 @@ def why(collection: OpenedCollection, page: PageRecord) -> Why:
         site=site,
         site_notes=tuple(site_notes(collection, page, now)),
     )
+
+
+def _revisit_of(collection: OpenedCollection, page: PageRecord) -> RevisitSettings:
+    """The revisit settings of a page, by the rule of its site."""
+    rule = SiteRules(collection.settings.site).rule_for(page.url)
+    return revisit_of(rule, collection.settings.revisit)
 
 
 def _estimate_facts(page: PageRecord, estimate: PageEstimate, *, learned: bool) -> dict[str, Any]:
@@ -367,6 +374,8 @@ def _trouble(page: PageRecord, revisit: RevisitSettings) -> list[str]:
     because = f" ({page.reason})" if page.reason else ""
     if page.state is PageState.QUARANTINED:
         return [f"{times} killed the parser: the page is not read again"]
+    if page.reason is Reason.RULE:
+        return ["a rule of its site keeps it out: it is not asked for, and what is stored of it stays"]
     if page.reason in PASSING:
         most = duration(longest_pause(page, revisit))
         return [f"{times} failed{because}: tried again after {duration(revisit.retry)}, doubling up to {most}"]

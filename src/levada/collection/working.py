@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
@@ -23,12 +25,16 @@ from levada.crawl.rabbitmq_transport import CatalogWorker, FetchWorker
 from levada.crawl.visits import Visitor
 from levada.engines.rabbitmq.jobs import QueueJob, RabbitmqJobs
 from levada.scale.reports import WorkerReport
+from levada.store.base import Capability, WithLimits
 from levada.store.opening import store_limits
 from levada.store.workplace import WorkPlace, folder_workplace, server_workplace
+
+log = logging.getLogger(__name__)
 
 STAGES = ("fetch", "catalog")
 CAPACITY = 100  # messages in a queue: beyond half of it the scheduler waits
 _REPORT = 0.5  # seconds between two reports
+_FOLLOW = 1.0  # seconds between two looks at the rules of sites
 _RELEARN = 60.0  # seconds after which what all workers stored is looked at again
 
 Step = Callable[[bytes, bool], Awaitable[None]]
@@ -143,10 +149,28 @@ async def _cataloguing(place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs) 
             await executor.run(learn_from_sample, policy, store)
             await asyncio.sleep(_RELEARN)
 
+    async def follow() -> None:
+        """Go on with the rules of sites that the collection keeps."""
+        rules = settings.site
+        while True:
+            await asyncio.sleep(_FOLLOW)
+            try:
+                now = await executor.run(place.settings_now)
+            except LevadaError as error:
+                log.debug("the rules of sites stay as they are: %s", error)
+                continue
+            if now.site != rules:
+                rules = now.site
+                changed = msgspec.structs.replace(settings, site=rules)
+                if Capability.LIMITS in store.capabilities:
+                    cast(WithLimits, store).set_limits(store_limits(changed))
+                step.settings_changed(changed)
+
     async def beside() -> None:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(learn())
+                tasks.create_task(follow())
                 tasks.create_task(step.run())
         except* LevadaError as group:
             raise group.exceptions[0] from None

@@ -318,6 +318,13 @@ class CatalogWorker:
     async def run(self) -> None:
         await self._commits.run()
 
+    def settings_changed(self, settings: Settings) -> None:
+        """Decide by these from now on."""
+        self._settings = settings
+        self._link_filter.settings_changed(settings.crawl, SiteRules(settings.site))
+        self._commits.settings_changed(settings)
+        self._limits.paces = SitePaces.of(settings)
+
     async def __call__(self, body: bytes, again: bool) -> None:
         """Commit a message; returns when each visit is committed, or refused because another worker was first."""
         message = read_message(ToStore, body, self._collection)

@@ -27,6 +27,7 @@ class WorkPlace(msgspec.Struct, frozen=True):
     name: str
     settings: Settings
     open_store: Callable[[StoreLimits], Store]
+    settings_now: Callable[[], Settings]  # they may have changed since
 
 
 def folder_workplace(folder: DataFolder) -> WorkPlace:
@@ -39,7 +40,7 @@ def folder_workplace(folder: DataFolder) -> WorkPlace:
         asked = StoreSettings(engine=engine)  # where it lies was decided when it was made
         return open_store(folder, asked, limits, options=settings.plugins.get(engine))
 
-    return WorkPlace(name, settings, opened)
+    return WorkPlace(name, settings, opened, folder.settings)
 
 
 def server_workplace(dsn: str, name: str | None = None) -> WorkPlace:
@@ -47,15 +48,17 @@ def server_workplace(dsn: str, name: str | None = None) -> WorkPlace:
     from levada.store.postgresql.shared_plan import SharedPlan
 
     chosen = _chosen(dsn, name)
-    with closing(SharedPlan(dsn, chosen)) as plan:
-        content = plan.settings() or b""
-    try:
-        settings = saved_settings(content)
-    except msgspec.MsgspecError as error:
-        raise StoreError(
-            f"the settings of the collection {chosen} cannot be read ({error}): start 'levada control' again, "
-            "of the same version as its workers"
-        ) from None
+
+    def settings_now() -> Settings:
+        with closing(SharedPlan(dsn, chosen)) as plan:
+            content = plan.settings() or b""
+        try:
+            return saved_settings(content)
+        except msgspec.MsgspecError as error:
+            raise StoreError(
+                f"the settings of the collection {chosen} cannot be read ({error}): start 'levada control' again, "
+                "of the same version as its workers"
+            ) from None
 
     def opened(limits: StoreLimits) -> Store:
         plan = SharedPlan(dsn, chosen)
@@ -65,7 +68,7 @@ def server_workplace(dsn: str, name: str | None = None) -> WorkPlace:
             plan.close()
             raise
 
-    return WorkPlace(chosen, settings, opened)
+    return WorkPlace(chosen, settings_now(), opened, settings_now)
 
 
 def is_shared(folder: DataFolder) -> bool:

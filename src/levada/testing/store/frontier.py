@@ -20,6 +20,9 @@ from levada.core.records import (
     SiteRecord,
     Visit,
 )
+from levada.core.site_rules.pace import SitePaces
+from levada.core.site_rules.rules import SiteRules
+from levada.core.site_rules.section import SiteSettings
 from levada.store.base import Store, StoreLimits
 from levada.testing.store.visits import (
     OpenStore,
@@ -389,6 +392,15 @@ class FrontierContract(StoreSuite):
         site = store.site("a")
         assert site is not None
         assert (site.pages, site.refused) == (3, ((Reason.SITE_FULL, 2, "http://a/3"),))
+
+    def test_a_site_has_the_page_limit_and_the_delay_of_its_rule(self, open_store: OpenStore) -> None:
+        rules = SiteRules([SiteSettings(match="a", max_pages=4, delay=30.0), SiteSettings(match="b", per_hour=60)])
+        store = open_store(StoreLimits(max_pages_per_site=9, delay=5.0, paces=SitePaces(rules, delay=5.0)))
+        assert [store.add(links(site, 6), [], 1.0) for site in "abc"] == [4, 6, 6]
+        leases = store.lease(1.0, 100, 60.0)
+        assert {site: sum(lease.page.site == site for lease in leases) for site in "abc"} == {"a": 2, "b": 1, "c": 6}
+        assert {lease.page.site for lease in store.lease(60.0, 100, 10.0)} == set(), "no site has had its turn"
+        assert {"a", "b"} <= {lease.page.site for lease in store.lease(61.0, 100, 10.0)}
 
     def test_links_of_a_visited_page_are_kept_with_where_they_were_found(self, store: Store) -> None:
         (lease,) = leased(store, now=1.0)
