@@ -6,8 +6,10 @@ import msgspec
 import pytest
 
 from levada.core.records import DiscoveredBy, Outcome, PageKind, PageRecord, PageState, ParsedPage, RawPage
-from levada.pages.change import answer_mark, judge, same_bytes
+from levada.core.site_rules.visit import ReadingRule
+from levada.pages.change import answer_mark, is_read_by, judge, page_digest, same_bytes
 from levada.pages.parse import parse_page
+from levada.pages.text import READER
 
 URL = "http://example.org/"
 TEXT = "one two three four five six seven eight nine ten"
@@ -61,3 +63,20 @@ def test_the_first_text_is_neither_changed_nor_unchanged() -> None:
 def test_new_bytes_cannot_be_judged_unread() -> None:
     with pytest.raises(ValueError, match="parsed"):
         judge(record(), 200, b"x")
+
+
+@pytest.mark.parametrize("earlier", [0, READER + 1])
+def test_a_text_that_another_version_of_the_reader_finds_is_no_change(earlier: int) -> None:
+    digest = page_digest(b"Home Books Music one two three", "", asked=False, on_page=False, reader=earlier)
+    stored = msgspec.structs.replace(record(f"<p>{TEXT}"), text_digest=digest, version=1)
+    assert judge(stored, 200, b"", parsed(f"<p>{TEXT}")).outcome is Outcome.UNCHANGED
+    again = msgspec.structs.replace(stored, text_digest=parsed(f"<p>{TEXT}").text_digest)
+    assert judge(again, 200, b"", parsed("<p>nothing of the old words")).outcome is Outcome.CHANGED
+
+
+def test_another_version_of_the_reader_is_no_other_rule() -> None:
+    rule = ReadingRule(select=("main",))
+    for each in (None, rule):
+        digest = page_digest(b"text", "", asked=False, on_page=False, rule=each, reader=READER)
+        assert is_read_by(digest, each)
+        assert not is_read_by(digest, rule if each is None else None)

@@ -17,6 +17,7 @@ from levada.pages.change import page_digest
 from levada.pages.compression import unpack_content, unpack_text
 from levada.pages.parse import ParseLimits, parse_page
 from levada.pages.plugins import ReadingChoice
+from levada.pages.text import READER
 
 URL = "http://example.org/news/page.html"
 ARTICLE = (
@@ -52,7 +53,8 @@ def test_a_page_is_read_whole() -> None:
     )
     assert text_of(page).split("\n")[:2] == ["Köprü", ARTICLE.strip()]
     assert unpack_content(page.content_zstd) == (text_of(page).encode(), PAGE.encode())
-    assert page.text_digest == page_digest(text_of(page).encode(), page.title, asked=False, on_page=False)
+    text = text_of(page).encode()
+    assert page.text_digest == page_digest(text, page.title, asked=False, on_page=False, reader=READER)
     assert page.canonical == "http://example.org/news/page"
     assert page.links == (
         "http://example.org/news/page2.html",

@@ -6,8 +6,8 @@ page, so a forger could only hide a change of his own page. Then the main text d
 lines, so white space alone is no change. A page with only a new title, a new noindex, or other offers in its
 structured data has not changed but is stored again; therefore the digest of a page includes all three.
 
-The rule by which a page is read (`levada.pages.parts`) leaves its mark in the digest: text that another rule selects
-is no change of the page.
+The rule by which a page is read (`levada.pages.parts`) and the version of the reader that found the main text leave
+their mark in the digest: text that another rule or another reader finds is no change of the page.
 
 Similarity is estimated from sketches: Broder, On the resemblance and containment of documents (1997). The 128 bytes
 per page give a standard error of at most 0.09, and less near 0 and 1.
@@ -76,6 +76,7 @@ _TEXT = 16  # bytes of the digest that stand for the text
 _MARK = 21  # where the mark of the rule begins
 _STATES = _MARK + 8  # where the states of its triggers do
 _SELECTS, _IGNORES, _PENDING = 1, 2, 4  # the first byte of a mark; pending: what is stored was read by another rule
+_RULE = 0x0F  # the bits of that byte for a rule; the others are the version of the reader
 _BY_NOBODY, _BY_ANSWER, _BY_PAGE = b"\0", b"\1", b"\2"  # the byte after them
 
 
@@ -96,16 +97,18 @@ def page_digest(
     asked: bool,
     on_page: bool,
     rule: ReadingRule | None = None,
+    reader: int = 0,
     states: bytes = b"",
     offers: bytes = b"",
 ) -> bytes:
     """The digest of the text, who asks for noindex (`asked`: the answer's headers), a checksum of the title and of the
-    mark of the offers on the page, the mark of the rule by which it is read, and the states of its triggers."""
+    mark of the offers on the page, the mark of the rule by which it is read and of the version of the reader (0 to 15),
+    and the states of the rule's triggers."""
     noindex = _BY_ANSWER if asked else _BY_PAGE if on_page else _BY_NOBODY
     mark = rule_mark(rule)
     text_digest = content_digest(mark + text if mark else text)
     shown = crc32(offers, crc32(title.encode("utf-8", "replace"))).to_bytes(4, "big")
-    return text_digest + noindex + shown + mark + states
+    return text_digest + noindex + shown + _with_reader(mark, reader) + states
 
 
 @lru_cache(maxsize=1_000)
@@ -121,7 +124,7 @@ def rule_mark(rule: ReadingRule | None) -> bytes:
 
 def is_read_by(digest: bytes | None, rule: ReadingRule | None) -> bool:
     """Whether the last answer was read by this rule, whatever it found."""
-    mark = _mark_in(digest)
+    mark = _rule_in(digest)
     return (mark and bytes((mark[0] & ~_PENDING,)) + mark[1:]) == rule_mark(rule)
 
 
@@ -130,23 +133,33 @@ def with_mark_pending(digest: bytes | None, read: bytes) -> bytes:
     if not digest:
         return read
     mark, new = _mark_in(digest), _mark_in(read)
-    if not new or mark[1:] == new[1:]:
+    if not new[1:] or mark[1:] == new[1:]:
         return digest
     return digest[:_MARK] + bytes((new[0] | _PENDING,)) + new[1:]
 
 
 def is_other_reading(one: bytes | None, other: bytes | None) -> bool:
-    """Whether two digests are those of readings by different rules."""
+    """Whether two digests are those of readings by different rules or versions of the reader."""
     return _mark_in(one) != _mark_in(other)
 
 
-def trigger_states(digest: bytes | None, rule: ReadingRule) -> bytes:
-    """The states of the rule's triggers on the stored page; b"" if it was not read by this rule."""
-    return (digest or b"")[_STATES:] if _mark_in(digest) == rule_mark(rule) else b""
+def trigger_states(digest: bytes | None, rule: ReadingRule, reader: int = 0) -> bytes:
+    """The states of the rule's triggers on the stored page; b"" if it was not read by this rule and reader."""
+    return (digest or b"")[_STATES:] if _mark_in(digest) == _with_reader(rule_mark(rule), reader) else b""
 
 
 def _mark_in(digest: bytes | None) -> bytes:
     return (digest or b"")[_MARK:_STATES]
+
+
+def _rule_in(digest: bytes | None) -> bytes:
+    """The mark without the version of the reader."""
+    mark = _mark_in(digest)
+    return bytes((mark[0] & _RULE,)) + mark[1:] if mark[1:] else b""
+
+
+def _with_reader(mark: bytes, reader: int) -> bytes:
+    return bytes(((mark[0] if mark else 0) | reader << 4,)) + mark[1:] if reader else mark
 
 
 def shows_part(digest: bytes | None) -> bool:

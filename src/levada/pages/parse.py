@@ -29,7 +29,7 @@ from levada.pages.links import LinkCollector
 from levada.pages.parts.rule import CompiledRule, compiled_rule
 from levada.pages.plugins import ReadingPlugins
 from levada.pages.structured.reading import offers_mark, read_data
-from levada.pages.text import main_text, tidy_lines
+from levada.pages.text import READER, main_text, tidy_lines
 from levada.pages.urls import canonical, site_of
 
 LOOK = 1024
@@ -226,7 +226,8 @@ def _parse_html(page: RawPage, limits: ParseLimits) -> ParsedPage:
     if html is None:
         return ParsedPage(PageKind.PAGE, charset=decoded.charset, reason=Reason.NESTING)
     parts = (html.head, html.text, html.links, limits)
-    return _describe(page, decoded.charset, *parts, data=html.data, found_nothing=html.found_nothing)
+    nothing, reader = html.found_nothing, html.reader
+    return _describe(page, decoded.charset, *parts, data=html.data, found_nothing=nothing, reader=reader)
 
 
 class _Html(NamedTuple):
@@ -235,6 +236,7 @@ class _Html(NamedTuple):
     links: LinkCollector
     data: StructuredData
     found_nothing: bool = False  # nothing of what the rule selects is on the page
+    reader: int = 0  # the version of the reader that found the text, if that was the built-in one
 
     @property
     def is_garbled(self) -> bool:
@@ -254,12 +256,12 @@ def _read_html(page: RawPage, html: bytes, limits: ParseLimits) -> _Html | None:
     data = read_data(tree, html, head.described, page.url, head.base)
     if page.rule is not None:
         return _read_parts(compiled_rule(page.rule), page, tree, html, _Html(head, b"", links, data), limits)
-    return _Html(head, _main_text(page, tree, html, limits), links, data)
+    return _with_main_text(page, tree, html, _Html(head, b"", links, data), limits)
 
 
-def _main_text(page: RawPage, tree: LexborHTMLParser, html: bytes, limits: ParseLimits) -> bytes:
+def _with_main_text(page: RawPage, tree: LexborHTMLParser, html: bytes, whole: _Html, limits: ParseLimits) -> _Html:
     text = b"" if limits.plugins is None else limits.plugins.main_text(html, page.url)
-    return text or main_text(tree, html)
+    return whole._replace(text=text) if text else whole._replace(text=main_text(tree, html), reader=READER)
 
 
 def _read_parts(
@@ -269,7 +271,7 @@ def _read_parts(
     if rule.removes_elements and any(rule.remove(tree)):
         html = (tree.html or "").encode("utf-8", "replace")
     if not rule.selects_elements:
-        return whole._replace(text=_main_text(page, tree, html, limits))
+        return _with_main_text(page, tree, html, whole, limits)
     text = rule.select(tree).text
     return whole._replace(text=text, found_nothing=not text)
 
@@ -317,6 +319,7 @@ def _describe(
     *,
     data: StructuredData = _NO_DATA,
     found_nothing: bool = False,
+    reader: int = 0,
 ) -> ParsedPage:
     compared, title = text if limits.plugins is None else limits.plugins.compared_text(text, page.url), head.title
     if b"\f" in compared:  # where the pages of a document end is no part of what it says
@@ -326,9 +329,10 @@ def _describe(
         rule = compiled_rule(page.rule)
         compared, title = rule.compared_text(compared), rule.compared_title(title)
         states = rule.triggers.states(compared)
-        told = rule.triggers.are_met(states, trigger_states(page.known_text, page.rule))
+        told = rule.triggers.are_met(states, trigger_states(page.known_text, page.rule, reader))
     marks = {"states": states, "offers": offers_mark(data)}
-    digest = page_digest(compared, title, asked=page.noindex, on_page=head.noindex, rule=page.rule, **marks)
+    asked, on_page = page.noindex, head.noindex
+    digest = page_digest(compared, title, asked=asked, on_page=on_page, rule=page.rule, reader=reader, **marks)
     known = digest == page.known_text
     profile = NO_WORDS if known else profile_of(text)  # the stored version has the same
     plain, marked = links.links(), links.marked()

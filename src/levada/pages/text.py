@@ -10,6 +10,7 @@ all that a page has under its title.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cache
 from itertools import islice
@@ -18,6 +19,7 @@ from typing import NamedTuple
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from levada.core.errors import MissingExtra
+from levada.pages.blocks import BlockModel, Line, Page, block_model
 from levada.pages.boilerplate import SHORT, begins_title, drop_boilerplate, has_own_text, is_index, plain_size
 from levada.pages.folding import WideReplacement
 from levada.pages.html import tree_of
@@ -45,6 +47,7 @@ class TrafilaturaExtractor:
         return self._extract(html, include_comments=False) or ""
 
 
+READER = 1  # version: a page that is read differently by another one has not changed
 ENOUGH = 200  # characters: as much must stand elsewhere to be preferred to a short text
 _BYTES = 4  # per character at most
 MENU_WORDS = 4  # a link of more words is a headline
@@ -69,6 +72,11 @@ _NO_TEXT_TAGS = """
     dialog
 """
 _NO_TEXT = frozenset(_NO_TEXT_TAGS.split())
+# In front of the model of lines. Buttons and dialogs stay: a question may open its answer.
+_SILENT_TAGS = "img input link meta noembed noframes plaintext source xmp"
+_SILENT = sorted((_NO_TEXT - {"button", "dialog"}).union(_SILENT_TAGS.split()))
+_UNWRITTEN = sorted({*_SILENT} - {"img", "input", "math"})  # the same for Markdown, which writes these
+LEAST_SCORE = 0.4  # log-odds: a line with more belongs to the main text
 _FORMULAS = frozenset(("math",))  # which Markdown can write
 _NEVER_READ = frozenset(("script", "style", "noscript", "template"))
 _FRAME = _NO_TEXT | frozenset(("nav", "aside", "menu", "footer"))
@@ -108,11 +116,61 @@ class Reading(NamedTuple):
 
 def main_text(tree: LexborHTMLParser, html: bytes) -> bytes:
     """The main text in UTF-8, one paragraph per line. `tree`, of `html`, is modified."""
+    likely = _likely_lines(tree, _SILENT)
+    text = tidy_lines("\n".join(line.text for line in likely.kept).encode("utf-8", "replace"))
+    if _is_long(text):
+        return text
+    ruled = ruled_text(tree, html)
+    return text if _is_preferred(text, ruled) else ruled
+
+
+def _is_preferred(text: bytes, ruled: bytes) -> bool:
+    """Whether a short text that the model found is better than that by rules, which are made for short pages."""
+    return _is_long(ruled) and len(text) >= ENOUGH
+
+
+def ruled_text(tree: LexborHTMLParser, html: bytes) -> bytes:
+    """The main text by rules alone, which read a short page well; on a long one much of its frame is left."""
     return _best_reading(tree, html)[1]
+
+
+class _Likely(NamedTuple):
+    kept: list[Line]
+    others: list[Line]
+
+
+def page_lines(
+    tree: LexborHTMLParser, model: BlockModel, *, keeps_paths: bool = False, unread: Sequence[str] = ()
+) -> tuple[Page, str] | None:
+    """The lines of the body and the title of the page. What is never read is dropped from the tree."""
+    body = tree.body
+    if body is None:
+        return None
+    title = tree.css_first("title")
+    said = "" if title is None else " ".join(title.text().split())
+    body.strip_tags(list(unread or _SILENT))
+    return model.page(body.html or "", keeps_paths=keeps_paths), said
+
+
+def _likely_lines(tree: LexborHTMLParser, unread: Sequence[str]) -> _Likely:
+    """The lines that the model takes for the main text, and the others."""
+    model = block_model()
+    found = page_lines(tree, model, unread=unread)
+    likely = _Likely([], [])
+    if found is not None:
+        for line, score in zip(found[0].lines, model.scores(*found), strict=True):
+            (likely.kept if score > LEAST_SCORE else likely.others).append(line)
+    return likely
 
 
 def content_element(html: bytes) -> tuple[LexborNode, Reading] | None:
     """The element with the content that `main_text` reads, on a fresh tree, and how it is read."""
+    tree = tree_of(html)
+    likely = _likely_lines(tree, _UNWRITTEN)
+    text = "\n".join(line.text for line in likely.kept).encode("utf-8", "replace")
+    if tree.body is not None and (_is_long(text) or _is_preferred(text, ruled_text(tree_of(html), html))):
+        _drop_other_lines(tree.body, likely)
+        return tree.body, Reading(with_menus=True)
     reading, _ = _best_reading(tree_of(html), html)
     tree = tree_of(html)
     root = _own_root(tree) if reading.in_own_root else tree.body
@@ -122,6 +180,34 @@ def content_element(html: bytes) -> tuple[LexborNode, Reading] | None:
     if reading.is_trimmed:
         drop_boilerplate(root)
     return root, reading
+
+
+def _drop_other_lines(body: LexborNode, likely: _Likely) -> None:
+    """Drop the elements of which no line is kept; those without a line stay between the kept ones."""
+    kept = sorted(line.element for line in likely.kept)
+    others = sorted(line.element for line in likely.others)
+    nodes = [node for node in body.traverse() if node.is_element_node]
+    sizes = _sizes(nodes)
+    at, first, last = 1, kept[0], kept[-1]
+    while at < len(nodes):
+        end = at + sizes[at]
+        if bisect_left(kept, at) < bisect_left(kept, end):
+            at += 1
+            continue
+        if not first < at < last or bisect_left(others, at) < bisect_left(others, end):
+            nodes[at].decompose(False)
+        at = end
+
+
+def _sizes(nodes: Sequence[LexborNode]) -> list[int]:
+    """How many elements each of these has in it, with itself; they are in document order, the outermost first."""
+    sizes = [1] * len(nodes)
+    places = {node.mem_id: place for place, node in enumerate(nodes)}
+    for place in range(len(nodes) - 1, 0, -1):
+        around = nodes[place].parent
+        if around is not None:
+            sizes[places.get(around.mem_id, 0)] += sizes[place]
+    return sizes
 
 
 def whole_text(tree: LexborHTMLParser) -> bytes:

@@ -1,0 +1,414 @@
+"""The lines of a page and how likely each belongs to its main text, by a learnt model.
+
+A line is the text between two block boundaries; the row of a table is one line, and a listing is one. It is judged by
+its length and its share of links, by those of the lines around it, by its place on the page and in the elements that
+contain it, and by the words of their tags, classes and ids. Each of these facts has a weight, and the sum of the
+weights is the log-odds that the line belongs to the main text. Weights, and where they come from: `data/main_text.json`
+and `data/SOURCE-main-text.md`; `benchmarks/reading_model.py` learns them from the facts that this module gives.
+
+The tree is read as lexbor writes it: one pass over balanced tags is several times as fast as asking each node.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from html import unescape
+from importlib.resources import files
+from itertools import accumulate
+from math import inf
+from typing import NamedTuple
+
+import msgspec
+
+_TOKEN = re.compile(r'<([^>"]*(?:"[^"]*"[^>"]*)*)>([^<]*)')
+_NO_ELEMENT = re.compile(r"<!--.*?-->|<\?[^>]*>", re.DOTALL)
+_NAMED = re.compile(r' (?:class|id|role|itemprop)="([^"]*)"')
+_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_WORD = re.compile(r"\w+")
+_MOST_NAMES = 24  # of an element
+_LONGEST_TOKEN = 400  # characters of a tag with its attributes; one with more is not remembered
+_LONGEST_TAG = 60  # nor is a name with more
+_TOO_LONG_WORD = 15  # characters: a script without spaces
+_LETTERS_PER_WORD = 3  # of such a script
+_START_LETTERS = 40  # of a line, in which its first word is looked for
+_TITLE_LETTERS = 40  # a line that has as many in common with the title of the page is its title
+_LEAST_TITLE = 10
+# What is folded away is content all the same.
+_FOLDED_NAMES = "hidden collapse collapsed collapsible accordion tab tabs panel toggle expand expanded"
+_FOLDED = frozenset(_FOLDED_NAMES.split())
+
+_BREAKING, _VOID, _LINK, _BREAK, _CELL, _LISTING, _CONTAINER, _TITLE, _SUP = 1, 2, 4, 8, 16, 32, 64, 128, 256
+_INLINE_TAGS = """
+    a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rp rt ruby s samp small
+    span strike strong sub sup time tt u var wbr img picture source button input td th
+    math maction menclose merror mfenced mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow ms
+    mspace msqrt mstyle msub msubsup msup mtable mtd mtext mtr munder munderover none semantics annotation
+"""
+_INLINE = frozenset(_INLINE_TAGS.split())
+_VOID_TAGS = "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr"
+_VOIDS = frozenset(_VOID_TAGS.split())
+_FORMATTING = frozenset(("a", "b", "strong", "em", "i", "span", "font", "u"))
+_MARKED = {"a": _LINK, "br": _BREAK, "td": _CELL, "th": _CELL, "pre": _LISTING, "h1": _TITLE, "sup": _SUP}
+_KNOWN_TAGS = """
+    div p li td th span h1 h2 h3 h4 h5 h6 ul ol dl dt dd table tbody tr section article main header footer nav aside
+    figure figcaption blockquote pre code form label button summary details address time small center body caption
+"""
+_TAGS = {tag: number for number, tag in enumerate(_KNOWN_TAGS.split(), 1)}
+
+# Each fact has a range of slots in the table of weights; a number is a fact by the bin that it falls into.
+_WORDS = (2, 3, 4, 6, 9, 13, 20, 35, 60)
+_LINKED = (0.001, 0.2, 0.5, 0.8, 0.99)
+_SHARES = (0.01, 0.03, 0.1, 0.2, 0.4, 0.6, 0.8)  # of the text of the page, in a container
+_LINKED_IN = (0.05, 0.15, 0.3, 0.5, 0.7, 0.9)
+_LINES_IN = (2, 3, 5, 9, 20, 50)
+_AWAY = (1, 2, 4, 8, 16)  # lines to the next paragraph
+_BELOW = (1, 2, 4, 8, 16, 40, 100)  # lines below the title
+_DEEPEST = 20
+_LEVELS = 4  # of containers, from the innermost one
+_N_WORDS, _N_LINKED, _N_TAGS = len(_WORDS) + 1, len(_LINKED) + 1, len(_TAGS) + 1
+_SIZE = _N_WORDS * _N_LINKED  # of a code for length and links of a line
+_NO_LINE = _SIZE
+_PARAGRAPH_WORDS, _PARAGRAPH_LINKED = 6, 1  # bins: 13 words or more, and less than a fifth in links
+_SHORT_WORDS, _SHORT_LETTERS = 12, 120  # the words of a line with as many at most are facts
+_SLOTS = list(
+    accumulate(
+        (
+            0,
+            _SIZE,  # length and links
+            _N_TAGS * _N_WORDS,  # innermost block element, and length
+            _N_TAGS * _N_LINKED,  # and links
+            3 * _N_WORDS,  # how it ends
+            2 * _N_WORDS,  # begins with a digit
+            2,  # capitals
+            *(4 * (_SIZE + 1,)),  # the two lines before and the two after
+            10,  # place among the lines
+            10,  # place in the text
+            len(_BELOW) + 3,  # place beside the title
+            2,  # is the title
+            (len(_AWAY) + 1) ** 2 * _N_WORDS,  # how far the paragraphs before and after are
+            _DEEPEST + 1,
+            *(_LEVELS * (len(_SHARES) + 1, len(_LINKED_IN) + 1, len(_LINES_IN) + 1)),
+        )
+    )
+)
+SLOTS = _SLOTS[-1]
+(_LL, _TL, _TS, _END, _DIGIT, _CAPITAL, _P1, _P2, _X1, _X2, _PLACE, _PART, _HEAD, _IS, _NEAR, _DEPTH) = _SLOTS[:16]
+_IN = [tuple(_SLOTS[16 + 3 * level : 19 + 3 * level]) for level in range(_LEVELS)]
+_SENTENCE_ENDS = frozenset('.!?…。！？»”"')
+
+
+class Weights(msgspec.Struct, frozen=True):
+    """What each fact adds to the log-odds."""
+
+    bias: float
+    slots: tuple[float, ...]
+    inner: Mapping[str, float]  # words of tag, class and id of the two innermost elements
+    outer: Mapping[str, float]  # and of those around them
+    words: Mapping[str, float]  # of a short line
+    first: Mapping[str, float]  # the first word of a line
+
+
+class Container:
+    """An element that is more than formatting, with the text of the lines that begin in it."""
+
+    __slots__ = ("around", "lines", "linked", "size", "tag")
+
+    def __init__(self, tag: int, around: Container | None) -> None:
+        self.tag = tag
+        self.around = around
+        self.size = self.linked = self.lines = 0
+
+
+# An open element: its tag as written, kind, weight if it is one of the two innermost ones, weight of it and those
+# around it otherwise, container, and number in document order. A plain tuple: each element of a page has one.
+_Open = tuple[str, int, float, float, Container, int]
+
+
+class Line:
+    __slots__ = ("container", "depth", "element", "inner", "linked", "outer", "path", "text", "under_title")
+
+    def __init__(self, stack: Sequence[_Open], under_title: bool, keeps_path: bool) -> None:
+        top = stack[-1]
+        self.text = ""
+        self.linked = 0
+        self.container = top[4]
+        self.depth = len(stack)
+        self.element = top[5]  # in which it begins
+        self.under_title = under_title
+        self.inner = top[2] + (stack[-2][2] if len(stack) > 1 else 0.0)
+        self.outer = stack[-3][3] if len(stack) > 2 else 0.0
+        self.path = tuple(each[0] for each in stack) if keeps_path else ()
+
+
+class Page(NamedTuple):
+    lines: list[Line]
+    containers: list[Container]
+
+
+def names_of(written: str) -> list[str]:
+    """The words of a start tag: `<div`, and those of class, id, role and itemprop, each once for a name."""
+    return ["<" + written.partition(" ")[0], *(word for name in _names_in(written) for word in _words_in(name))]
+
+
+def _names_in(written: str) -> list[str]:
+    return " ".join(_NAMED.findall(written)).split()[:_MOST_NAMES] if " " in written else []
+
+
+def _words_in(name: str) -> set[str]:
+    return {word for each in _NAME.findall(name) if len(each) > 1 and (word := each.lower()) not in _FOLDED}
+
+
+def first_word(text: str) -> str:
+    found = _WORD.search(text[:_START_LETTERS].lower())
+    return found[0] if found else ""
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a short line; a number is as many zeros as it has digits."""
+    return ["0" * len(word) if word.isdigit() else word for word in _WORD.findall(text.lower())]
+
+
+def is_short(text: str) -> bool:
+    """Whether the words of a line are facts."""
+    return len(text) < _SHORT_LETTERS and text.count(" ") < _SHORT_WORDS
+
+
+class BlockModel:
+    """Tells the main text of a page line by line."""
+
+    def __init__(self, weights: Weights) -> None:
+        self._weights = weights
+        self._element = lru_cache(maxsize=20_000)(self._read_element)
+        self._tag = cache(self._read_tag)
+        self._name = lru_cache(maxsize=20_000)(self._read_name)
+
+    def _read_element(self, written: str) -> tuple[int, int, float, float]:
+        tag = written.partition(" ")[0]
+        kind, number, inner, outer = (self._tag if len(tag) < _LONGEST_TAG else self._read_tag)(tag)
+        for name in _names_in(written):
+            weights = (self._name if len(name) < _LONGEST_TAG else self._read_name)(name)
+            inner += weights[0]
+            outer += weights[1]
+        return kind, number, inner, outer
+
+    def _read_tag(self, tag: str) -> tuple[int, int, float, float]:
+        kind = _MARKED.get(tag, 0)
+        kind |= 0 if tag in _INLINE else _BREAKING
+        kind |= _VOID if tag in _VOIDS else 0
+        kind |= 0 if tag in _FORMATTING else _CONTAINER
+        name = "<" + tag
+        return kind, _TAGS.get(tag, 0), self._weights.inner.get(name, 0.0), self._weights.outer.get(name, 0.0)
+
+    def _read_name(self, name: str) -> tuple[float, float]:
+        words, inner, outer = _words_in(name), self._weights.inner, self._weights.outer
+        return sum(inner.get(word, 0.0) for word in words), sum(outer.get(word, 0.0) for word in words)
+
+    def page(self, html: str, *, keeps_paths: bool = False) -> Page:
+        """The lines of an element as lexbor writes it, without scripts and the like."""
+        if "<!--" in html or "<?" in html:
+            html = _NO_ELEMENT.sub("", html)
+        element = self._element
+        root = Container(_TAGS["body"], None)
+        containers = [root]
+        stack: list[_Open] = [("", _CONTAINER, 0.0, 0.0, root, 0)]
+        lines: list[Line] = []
+        parts: list[str] = []
+        line: Line | None = None
+        links = listings = titles = 0
+        number = -1
+        tokens = _TOKEN.findall(html)
+        tokens[:1] = [("br", text) for _, text in tokens[:1]]  # the element itself
+        for written, text in tokens:
+            if written[:1] == "/":
+                if len(stack) < 2:
+                    continue
+                kind = stack.pop()[1]
+                if kind & _BREAKING:
+                    if line is not None:
+                        _end(line, parts, lines, listings)
+                        line = None
+                    parts.clear()
+                    listings -= kind & _LISTING
+                    titles -= kind & _TITLE
+                elif kind & _LINK:
+                    links -= 1
+                elif kind & _CELL:
+                    parts.append(" ")
+            else:
+                if written[:2] == "a ":
+                    written = "a"
+                kind, tag, inner, outer = (element if len(written) < _LONGEST_TOKEN else self._read_element)(written)
+                number += 1
+                if kind & (_BREAKING | _BREAK):
+                    if line is not None:
+                        _end(line, parts, lines, listings)
+                        line = None
+                    parts.clear()
+                    listings += kind & _LISTING
+                    titles += kind & _TITLE
+                elif kind & (_CELL | _LINK):
+                    if kind & _CELL or stack[-1][1] & _SUP:
+                        parts.append(" ")
+                    links += kind & _LINK and 1
+                if not kind & _VOID:
+                    around = stack[-1]
+                    container = around[4]
+                    if kind & _CONTAINER:
+                        container = Container(tag, container)
+                        containers.append(container)
+                    stack.append((written, kind, inner, around[3] + outer, container, number))
+            if text:
+                parts.append(text)
+                if not text.isspace():
+                    if line is None:
+                        line = Line(stack, titles > 0, keeps_paths)
+                    if links:
+                        line.linked += len(" ".join(text.split()))
+        if line is not None:
+            _end(line, parts, lines, listings)
+        for container in reversed(containers):
+            if container.around is not None:
+                container.around.size += container.size
+                container.around.linked += container.linked
+                container.around.lines += container.lines
+        return Page(lines, containers)
+
+    def scores(self, page: Page, title: str) -> list[float]:
+        """The log-odds of each line."""
+        slots = self._weights.slots
+        weigh, whole = slots.__getitem__, max(page.containers[0].size, 1)
+        bias, first, words = self._weights.bias, self._weights.first.get, self._weights.words.get
+        known: list[dict[Container, float]] = [{} for _ in range(_LEVELS)]
+
+        def weight_in(container: Container | None, level: int) -> float:
+            if container is None or level == _LEVELS:
+                return 0.0
+            weight = known[level].get(container)
+            if weight is None:
+                weight = sum(map(weigh, facts_in(container, level, whole))) + weight_in(container.around, level + 1)
+                known[level][container] = weight
+            return weight
+
+        scores: list[float] = []
+        for line, facts in zip(page.lines, facts_of(page, title), strict=True):
+            text = line.text
+            score = bias + line.inner + line.outer + sum(map(weigh, facts)) + weight_in(line.container, 0)
+            score += first(first_word(text), 0.0)
+            if is_short(text):
+                score += sum(words(word, 0.0) for word in words_of(text))
+            scores.append(score)
+        return scores
+
+
+def _end(line: Line, parts: list[str], lines: list[Line], listings: int) -> None:
+    text = "".join(parts)
+    if "&" in text:
+        text = unescape(text)
+    if listings and "\n" in text:
+        text = "\n".join([tidy for each in text.split("\n") if (tidy := " ".join(each.split()))])
+    else:
+        text = " ".join(text.split())
+    if text:
+        line.text = text
+        lines.append(line)
+        container = line.container
+        container.size += len(text)
+        container.linked += line.linked
+        container.lines += 1
+
+
+def _size_of(line: Line) -> int:
+    """The code for the length of a line and its share of links."""
+    text = line.text
+    words = text.count(" ") + 1
+    if len(text) > _TOO_LONG_WORD * words:
+        words = len(text) // _LETTERS_PER_WORD
+    return bisect_right(_WORDS, words) * _N_LINKED + bisect_right(_LINKED, line.linked / len(text))
+
+
+def facts_of(page: Page, title: str) -> list[list[int]]:
+    """The slots of each line, without those of its containers."""
+    lines = page.lines
+    count = len(lines)
+    whole = max(page.containers[0].size, 1)
+    codes = [_size_of(line) for line in lines]
+    around = [_NO_LINE, _NO_LINE, *codes, _NO_LINE, _NO_LINE]
+    is_paragraph = [code >= _PARAGRAPH_WORDS * _N_LINKED and code % _N_LINKED <= _PARAGRAPH_LINKED for code in codes]
+    below = _distances(is_paragraph[::-1])[::-1]
+    above = _distances(is_paragraph)
+    heading = next((at for at, line in enumerate(lines) if line.under_title), None)
+    title = title.lower()
+    facts: list[list[int]] = []
+    before = 0
+    for at, line in enumerate(lines):
+        text, container = line.text, line.container
+        code = codes[at]
+        words, linked = divmod(code, _N_LINKED)
+        last = text[-1]
+        end = 0 if last.isalnum() else 1 if last in _SENTENCE_ENDS else 2
+        lower = text[:_TITLE_LETTERS].lower()
+        is_title = (
+            len(text) >= _LEAST_TITLE and lower in title and (len(text) <= _TITLE_LETTERS or text.lower() in title)
+        )
+        slots = [
+            _LL + code,
+            _TL + container.tag * _N_WORDS + words,
+            _TS + container.tag * _N_LINKED + linked,
+            _END + end * _N_WORDS + words,
+            _DIGIT + text[0].isdigit() * _N_WORDS + words,
+            _CAPITAL + (words < 7 and text.isupper()),
+            _P1 + around[at + 1],
+            _P2 + around[at],
+            _X1 + around[at + 3],
+            _X2 + around[at + 4],
+            _PLACE + 10 * at // count,
+            _PART + min(9, 10 * before // whole),
+            _HEAD + (0 if heading is None else 1 if at < heading else 2 + bisect_right(_BELOW, at - heading)),
+            _IS + is_title,
+            _NEAR + (above[at] * (len(_AWAY) + 1) + below[at]) * _N_WORDS + words,
+            _DEPTH + min(_DEEPEST, line.depth),
+        ]
+        before += len(text)
+        facts.append(slots)
+    return facts
+
+
+def facts_in(container: Container, level: int, whole: int) -> tuple[int, int, int]:
+    """The slots of a container around a line, the `level`-th from the inside, on a page with so much text."""
+    share, linked, lines = _IN[level]
+    size = container.size
+    return (
+        share + bisect_right(_SHARES, size / whole),
+        linked + bisect_right(_LINKED_IN, container.linked / size),
+        lines + bisect_right(_LINES_IN, container.lines),
+    )
+
+
+def containers_of(line: Line) -> list[Container]:
+    """The innermost elements around a line, from the inside."""
+    found: list[Container] = []
+    each: Container | None = line.container
+    while each is not None and len(found) < _LEVELS:
+        found.append(each)
+        each = each.around
+    return found
+
+
+def _distances(is_paragraph: Sequence[bool]) -> list[int]:
+    """For each line the bin of how many lines are between it and the last paragraph before it."""
+    distances: list[int] = []
+    away: float = inf
+    for each in is_paragraph:
+        distances.append(bisect_right(_AWAY, away))
+        away = 0 if each else away + 1
+    return distances
+
+
+@cache
+def block_model() -> BlockModel:
+    """The model with the weights that come with Levada."""
+    learnt = files("levada.pages").joinpath("data", "main_text.json").read_bytes()
+    return BlockModel(msgspec.json.decode(learnt, type=Weights))
