@@ -6,6 +6,7 @@ from levada.cli.app import make_family
 from levada.cli.lab.freshness import freshness
 from levada.cli.lab.grouping import grouping
 from levada.cli.lab.reading import reading
+from levada.cli.lab.search import search
 from levada.cli.lab.sharding import sharding
 from levada.cli.lab.stages import stages
 
@@ -22,4 +23,4 @@ def lab() -> None:
     """
 
 
-family = make_family(lab, freshness, grouping, stages, sharding, reading, no_args_is_help=True)
+family = make_family(lab, freshness, grouping, stages, sharding, reading, search, no_args_is_help=True)
