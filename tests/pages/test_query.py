@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from levada.core.errors import BadQuery
 from levada.core.search_records import Query
@@ -71,6 +72,17 @@ def test_a_minus_excludes_what_follows_it() -> None:
     assert parse_query("-bridge", NOW) == Ask((), (word("bridge"),))
 
 
+def test_and_binds_the_words_on_both_sides() -> None:
+    a, b = replace(word("a"), needed=True), replace(word("b"), needed=True)
+    assert parse_query("a AND b c", NOW) == Ask(((a,), (b,), (word("c"),)))
+    assert parse_query("a AND NOT c", NOW) == Ask(((a,),), (word("c"),)) == parse_query("a AND -c", NOW)
+    assert parse_query("x AND a OR b", NOW).must[1] == (a, b)
+
+
+def test_a_repeated_word_counts_as_often_as_it_was_typed() -> None:
+    assert asked("su su deniz") == ((replace(word("su"), times=2),), (word("deniz"),))
+
+
 @pytest.mark.parametrize(
     ("typed", "term"),
     [
@@ -112,6 +124,12 @@ def test_punctuation_alone_is_passed_over() -> None:
         ("OR b", 1),
         ("a OR", 3),
         ("a OR OR b", 6),
+        ("AND b", 1),
+        ("a AND", 3),
+        ("a AND AND b", 7),
+        ("a AND OR b", 7),
+        ("a OR NOT b", 6),
+        ("NOT", 1),
         ("a OR -b", 6),
         ("a site:", 8),
         ("site:a/b", 6),
@@ -131,15 +149,35 @@ def test_what_cannot_be_understood_is_named_by_its_column(typed: str, column: in
 def test_a_query_has_a_greatest_length_and_number_of_terms() -> None:
     with pytest.raises(BadQuery, match=f"{LONGEST_QUERY} are the limit"):
         parse_query("x" * (LONGEST_QUERY + 1), NOW)
-    parse_query("x " * MOST_TERMS, NOW)
-    with pytest.raises(BadQuery, match=f"column {2 * MOST_TERMS + 1}: more than {MOST_TERMS}"):
-        parse_query("x " * (MOST_TERMS + 1), NOW)
+    assert len(parse_query(" ".join(map(str, range(1_000))), NOW).must) == 1_000, "words are ranked, all need not match"
+    parse_query("-x " * MOST_TERMS, NOW)
+    with pytest.raises(BadQuery, match=f"column {3 * MOST_TERMS + 1}: more than {MOST_TERMS}"):
+        parse_query("-x " * (MOST_TERMS + 1), NOW)
     with pytest.raises(BadQuery, match=f"more than {MOST_TERMS}"):
-        parse_query("x" + " OR x" * MOST_TERMS, NOW)
+        parse_query("x" + " OR x" * (MOST_TERMS + 1), NOW)
 
 
 PIECES = st.sampled_from(
-    ["a", "İ", '"', "-", "OR", " ", "site:", "lang:", "ſince:", "since:", "7d", "tr", ":", "[", "東", "\ud800"]
+    [
+        "a",
+        "İ",
+        '"',
+        "-",
+        "OR",
+        "AND",
+        "NOT",
+        " ",
+        "site:",
+        "lang:",
+        "ſince:",
+        "since:",
+        "7d",
+        "tr",
+        ":",
+        "[",
+        "東",
+        "\ud800",
+    ]
 )
 
 

@@ -11,6 +11,7 @@ import msgspec
 from levada.core.records import Change, Document
 from levada.core.search_records import Hit, Hits, Posting, Query
 from levada.pages.folding import is_indexed, words
+from levada.search.best_match import best_match
 from levada.search.properties import Properties, RangeOf, WordsOf, properties_of
 from levada.search.query import (
     Ask,
@@ -68,14 +69,18 @@ class MemoryIndex:
 
     def search(self, query: Query) -> Hits:
         ask = parse_page_of_hits(query)
+        facts = _Facts(self._pages, self._forms)
+        total, found = best_match(ask, facts, query.offset + query.limit, self._run, lambda page: page.document.page_id)
+        return Hits(total, tuple(_hit(page.document, ask, score) for score, page in found[query.offset :]))
+
+    def _run(self, ask: Ask, wanted: int) -> tuple[int, list[tuple[float, _Page]]]:
         answers = (page for page in self._pages.values() if self._answers(page, ask))
         found = [(sum(self._weight(each, page) for each in ask.words()), page) for page in answers]
         if ask.words():
             found.sort(key=lambda scored: (-scored[0], scored[1].document.page_id))
         else:
             found.sort(key=lambda scored: (-scored[1].document.fetched_at, scored[1].document.page_id))
-        shown = found[query.offset : query.offset + query.limit]
-        return Hits(len(found), tuple(_hit(page.document, ask, score) for score, page in shown))
+        return len(found), found[:wanted]
 
     def postings(self, word: str, limit: int) -> list[Posting]:
         folded = one_word(word)
@@ -98,7 +103,7 @@ class MemoryIndex:
     def _weight(self, words: Words, page: _Page) -> float:
         """How rare the words are, times how much the page uses them."""
         holders = sum(self._has_words(other, words, None) for other in self._pages.values())
-        rarity = math.log(1 + len(self._pages) / max(holders, 1))
+        rarity = words.times * math.log(1 + len(self._pages) / max(holders, 1))
         if _occur(words, page.title):
             return rarity * _TITLE_BOOST
         often = min(page.counts[word] for word in words.folded)
@@ -125,10 +130,10 @@ class MemoryIndex:
     def _has_words(self, page: _Page, words: Words, languages: frozenset[str] | None) -> bool:
         if _occur(words, page.text) or _occur(words, page.title):
             return True
-        language = page.document.language
-        if not words.has_forms() or not (languages is None or language in languages):
+        if not words.has_forms():
             return False
-        return any(page.counts[form] for form in self._forms.of(language, words.typed))
+        wanted = self._forms.languages() if languages is None else self._forms.languages() & languages
+        return any(page.counts[form] for language in wanted for form in self._forms.of(language, words.typed))
 
 
 class _Forms:
@@ -148,11 +153,31 @@ class _Forms:
                 self._forms.setdefault((language, stem), set()).add(form)
         self._seen |= chunks
 
+    def languages(self) -> frozenset[str]:
+        return frozenset(language for language, _ in self._forms)
+
     def of(self, language: str, typed: str) -> frozenset[str]:
         if language not in LANGUAGES:
             return frozenset()
         stems = word_stems(language, typed)
         return stems.union(form for stem in stems for form in self._forms.get((language, stem), ()))
+
+
+class _Facts:
+    """What this index knows about words."""
+
+    def __init__(self, pages: dict[int, _Page], forms: _Forms) -> None:
+        self._pages = pages
+        self._forms = forms
+
+    def pages(self) -> int:
+        return len(self._pages)
+
+    def holders(self, word: str) -> int:
+        return sum(word in page.text for page in self._pages.values())
+
+    def languages(self) -> list[str]:
+        return sorted(self._forms.languages())
 
 
 def _page(document: Document) -> _Page:

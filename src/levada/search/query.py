@@ -1,11 +1,12 @@
 """Query language: words, phrases, filters.
 
-    istanbul vapur            both words (each also in its other forms: vapurlar)
+    istanbul vapur            both words (each also in its other forms: vapurlar); where few pages have both, either
+    istanbul AND vapur        both, and nothing else
     İstanbul'dan              this, or its longest part alone, in its other forms: İstanbul
     "sea bus"                 these words in this order and form; "word": this form only
     fresh*                    every word that begins so (two letters at least)
     ferry OR vapur            either; OR binds closer than the space: a OR b c is (a or b) and c
-    -bridge  -"old town"      not this
+    -bridge  NOT "old town"   not this
     site:example.org          of this host or one below it; site:example.org:8080 of this port
     lang:tr                   in this language
     since:7d  since:24h  since:2026-01-31     changed since then (m, h, d, w; a date is midnight UTC)
@@ -24,12 +25,14 @@ an open phrase ends where the text ends, and an OR or a filter that is not finis
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TypeAlias
 
 import can_ada
 import msgspec
+from msgspec.structs import replace
 
 from levada.core.clock import SystemClock
 from levada.core.errors import BadQuery, UsageError
@@ -37,9 +40,10 @@ from levada.core.search_records import Query
 from levada.pages.folding import words
 from levada.search.properties import FIELDS, RangeOf, WordsOf, condition_of
 
-LONGEST_QUERY = 1_000  # characters
+LONGEST_QUERY = 10_000  # characters
 MOST_TERMS = 64
 DEEPEST_HIT = 10_000  # nobody reads further, and ranking that many costs memory
+OPERATORS = ("AND", "OR", "NOT")
 SHORTEST_PREFIX = 2  # characters: half of all pages have a word that begins with a given letter
 
 
@@ -50,6 +54,8 @@ class Words(msgspec.Struct, frozen=True):
     typed: str
     quoted: bool = False  # only this form, not its stem
     prefix: bool = False  # the last word, or any that begins with it
+    needed: bool = False  # joined by AND: no page may lack it
+    times: int = 1  # how often the query has it
 
     def has_forms(self) -> bool:
         """Whether other forms of the word are searched too."""
@@ -79,14 +85,19 @@ Term: TypeAlias = Words | SiteFilter | Language | Since | WordsOf | RangeOf
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """A parsed query: one of each group of `must`, and none of `must_not`."""
+    """A parsed query: one of each group of `must`, and none of `must_not`; the words of `may` rank only."""
 
     must: tuple[tuple[Term, ...], ...]
     must_not: tuple[Term, ...] = ()
+    may: tuple[tuple[Term, ...], ...] = ()
 
     def words(self) -> tuple[Words, ...]:
         """The words that a hit may contain."""
-        return tuple(term for group in self.must for term in group if isinstance(term, Words))
+        return tuple(term for group in (*self.must, *self.may) for term in group if isinstance(term, Words))
+
+    def every_word(self) -> tuple[Words, ...]:
+        """The words of a hit, and those that it may not contain."""
+        return (*self.words(), *(term for term in self.must_not if isinstance(term, Words)))
 
     def languages(self) -> frozenset[str] | None:
         """The languages that a hit can be in; None for any."""
@@ -125,8 +136,8 @@ def parse_query(text: str, now: float, as_you_type: bool = False) -> Ask:
     text = text.translate(_CURLY_QUOTES)
     for piece in _PIECE.finditer(_completed(text, now) if as_you_type else text):
         column = piece.start() + 1
-        if piece["word"] == "OR" and not piece["minus"]:
-            reading.meet_or(column)
+        if piece["word"] in OPERATORS and not piece["minus"]:
+            reading.meet_operator(piece["word"], column)
         elif (term := _term(piece, now)) is not None:
             reading.meet(term, column, negated=bool(piece["minus"]))
     return reading.end()
@@ -155,14 +166,14 @@ def _completed(text: str, now: float) -> str:
 def _stands_alone(pieces: Sequence[re.Match[str] | None]) -> bool:
     """Whether the last piece is a word or a phrase that is wanted, and not an alternative to the one before."""
     operator, last = pieces
-    joined = operator is not None and operator["word"] == "OR"
-    return last is not None and not joined and not last["minus"] and last["word"] != "OR"
+    joined = operator is not None and operator["word"] in OPERATORS
+    return last is not None and not joined and not last["minus"] and last["word"] not in OPERATORS
 
 
 def _is_unfinished(piece: re.Match[str], now: float) -> bool:
     try:
         is_open = bool(piece["field"]) and (piece[0][-1] == ":" or _term(piece, now) is None)
-        return piece["word"] == "OR" or is_open
+        return piece["word"] in OPERATORS or is_open
     except BadQuery:
         return True
 
@@ -174,33 +185,58 @@ class _Reading:
         self._must: list[tuple[Term, ...]] = []
         self._must_not: list[Term] = []
         self._terms = 0
-        self._open_or = 0  # the column of an OR that waits for its right side
+        self._open: dict[str, int] = {}  # operators that wait for their right side, with their columns
 
-    def meet_or(self, column: int) -> None:
-        if self._open_or or not self._must:
+    def meet_operator(self, operator: str, column: int) -> None:
+        if operator in self._open or (operator != "AND" and "OR" in self._open) or (operator == "OR" and self._open):
+            before = next(iter(self._open))
+            raise BadQuery(f"column {column}: {before} needs a word after it, not {operator}")
+        if operator == "OR" and not self._must:
             raise BadQuery(f"column {column}: OR needs a word before it")
-        self._open_or = column
+        if operator == "AND" and not (self._must or self._must_not):
+            raise BadQuery(f"column {column}: AND needs a word before it")
+        if operator == "AND" and self._must:
+            self._must[-1] = _needed(self._must[-1])
+        self._open[operator] = column
 
     def meet(self, term: Term, column: int, negated: bool) -> None:
-        self._terms += 1
+        negated = negated or "NOT" in self._open
+        self._terms += negated or "OR" in self._open or not isinstance(term, Words) or term.quoted or term.prefix
         if self._terms > MOST_TERMS:
-            raise BadQuery(f"column {column}: more than {MOST_TERMS} terms")
-        if negated and self._open_or:
+            raise BadQuery(f"column {column}: more than {MOST_TERMS} phrases, alternatives, filters and excluded words")
+        if negated and "OR" in self._open:
             raise BadQuery(f"column {column}: OR cannot be followed by a minus")
         if negated:
             self._must_not.append(term)
-        elif self._open_or:
-            self._must[-1] = (*self._must[-1], *_alternatives(term))
+        elif "OR" in self._open:
+            group = (*self._must[-1], *_alternatives(term))
+            self._must[-1] = _needed(group) if _is_needed(group) else group
         else:
-            self._must.append(_alternatives(term))
-        self._open_or = 0
+            group = _alternatives(term)
+            self._must.append(_needed(group) if "AND" in self._open else group)
+        self._open.clear()
 
     def end(self) -> Ask:
-        if self._open_or:
-            raise BadQuery(f"column {self._open_or}: OR needs a word after it")
-        if not self._terms:
+        for operator, column in self._open.items():
+            raise BadQuery(f"column {column}: {operator} needs a word after it")
+        if not self._must and not self._must_not:
             raise BadQuery("column 1: there is no word to search for")
-        return Ask(tuple(self._must), tuple(self._must_not))
+        counts = Counter(self._must)
+        return Ask(tuple(_repeated(group, times) for group, times in counts.items()), tuple(self._must_not))
+
+
+def _needed(group: tuple[Term, ...]) -> tuple[Term, ...]:
+    return tuple(replace(term, needed=True) if isinstance(term, Words) else term for term in group)
+
+
+def _is_needed(group: tuple[Term, ...]) -> bool:
+    return any(isinstance(term, Words) and term.needed for term in group)
+
+
+def _repeated(group: tuple[Term, ...], times: int) -> tuple[Term, ...]:
+    if times == 1:
+        return group
+    return tuple(replace(term, times=times) if isinstance(term, Words) else term for term in group)
 
 
 def parse_page_of_hits(query: Query) -> Ask:

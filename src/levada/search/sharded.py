@@ -13,9 +13,11 @@ from heapq import heappop, heappush, merge
 from levada.core.errors import StoreError
 from levada.core.records import Change
 from levada.core.search_records import Hits, Posting, Query
+from levada.search.best_match import best_match
 from levada.search.query import Ask, SiteFilter, one_word, parse_page_of_hits, site_names
 from levada.search.tantivy.reader import Candidate, ScoredHit, TantivyShard, hit_of
-from levada.search.tantivy.statistics import FIELDS, Forms, GlobalWeights, IndexTotals, TermStatistics, any_ending
+from levada.search.tantivy.schema import HitSummary
+from levada.search.tantivy.statistics import FIELDS, Forms, IndexTotals, TermStatistics, WordWeights, any_ending
 from levada.sharding.page_keys import search_filter
 from levada.store.sharded.plan import PlanSource
 
@@ -45,17 +47,20 @@ class ShardedIndex:
         ask = parse_page_of_hits(query)
         wanted = query.offset + query.limit
         touched = self._touched(ask)
-        answers = [
-            self._shards[place].candidates(ask, wanted, weights)
-            for place, weights in self._weights(ask, touched).items()
-        ]
-        best, twice = _best([candidates for _, candidates in answers], wanted)
-        total = sum(count for count, _ in answers) - twice
-        ranked = bool(ask.words())
-        hits = (
-            hit_of(each.summary, ask, each.score if ranked else 0.0, self._text_of)
-            for each in best[query.offset : wanted]
-        )
+
+        def run(ask: Ask, wanted: int) -> tuple[int, list[tuple[float, HitSummary]]]:
+            answers = [
+                self._shards[place].candidates(ask, wanted, weights)
+                for place, weights in self._weights(ask, touched).items()
+            ]
+            best, twice = _best([candidates for _, candidates in answers], wanted)
+            ranked = bool(ask.words())
+            found = [(each.score if ranked else 0.0, each.summary) for each in best[:wanted]]
+            return sum(count for count, _ in answers) - twice, found
+
+        facts = _SearchedShards(self._shards, self._queried(touched), self._counted)
+        total, best = best_match(ask, facts, wanted, run, lambda summary: summary.url)
+        hits = (hit_of(summary, ask, score, self._text_of) for score, summary in best[query.offset :])
         return Hits(total, tuple(hits))
 
     def postings(self, word: str, limit: int) -> list[Posting]:
@@ -114,20 +119,47 @@ class ShardedIndex:
         known = {site for shard in self._shards for site in shard.sites()} if named else ()
         return [[site for site in known if hosts & set(site_names(site))] for hosts in named]
 
-    def _weights(self, ask: Ask, touched: Sequence[int]) -> dict[int, GlobalWeights]:
-        queried = range(len(self._shards)) if self._counted is None else touched
+    def _queried(self, touched: Sequence[int]) -> Sequence[int]:
+        return range(len(self._shards)) if self._counted is None else touched
+
+    def _weights(self, ask: Ask, touched: Sequence[int]) -> dict[int, WordWeights]:
+        queried = self._queried(touched)
         forms = _union([self._shards[place].forms(ask) for place in queried])
         counts = {place: self._shards[place].statistics(ask, forms) for place in queried}
-        every = [*counts.values(), *self._estimated(ask, list(counts.values()), touched)]
-        return {place: GlobalWeights(every, counts[place]) for place in touched}
+        every = [*counts.values(), *self._estimated(ask, forms, list(counts.values()), touched)]
+        return {place: WordWeights(every, counts[place], forms) for place in touched}
 
-    def _estimated(self, ask: Ask, own: list[TermStatistics], touched: Sequence[int]) -> list[TermStatistics]:
+    def _estimated(
+        self, ask: Ask, forms: Forms, own: list[TermStatistics], touched: Sequence[int]
+    ) -> list[TermStatistics]:
         """The statistics of the shards that are not searched, from the term counts. These count whole documents;
         the share of words in titles and the length of pages are taken from the searched shards."""
         if self._counted is None or not own:
             return []
         others = [place for place in range(len(self._shards)) if place not in touched]
-        return [_estimate(ask, own, place, self._counted) for place in others]
+        return [_estimate(ask, forms, own, place, self._counted) for place in others]
+
+
+class _SearchedShards:
+    """What all shards together know about words."""
+
+    def __init__(self, shards: Sequence[TantivyShard], queried: Sequence[int], counted: Counted | None) -> None:
+        self._known = [known for place in queried if (known := shards[place].words())]
+        self._others = [place for place in range(len(shards)) if place not in queried]
+        self._counted = counted
+
+    def pages(self) -> int:
+        return sum(each.pages() for each in self._known) + self._elsewhere("")
+
+    def holders(self, word: str) -> int:
+        return sum(each.holders(word) for each in self._known) + self._elsewhere(word)
+
+    def languages(self) -> list[str]:
+        return sorted({code for each in self._known for code in each.languages()})
+
+    def _elsewhere(self, word: str) -> int:
+        counted = self._counted
+        return 0 if counted is None else sum(counted(place, word) for place in self._others)
 
 
 def _best(answers: list[Iterator[Candidate]], wanted: int) -> tuple[list[ScoredHit], int]:
@@ -151,26 +183,26 @@ def _best(answers: list[Iterator[Candidate]], wanted: int) -> tuple[list[ScoredH
 
 
 def _union(every: list[Forms]) -> Forms:
-    forms: dict[tuple[str, str], frozenset[str]] = {}
+    forms: dict[str, frozenset[str]] = {}
     for each in every:
         for typed, known in each.items():
             forms[typed] = forms.get(typed, frozenset()) | known
     return forms
 
 
-def _estimate(ask: Ask, own: list[TermStatistics], place: int, counted: Counted) -> TermStatistics:
+def _estimate(ask: Ask, forms: Forms, own: list[TermStatistics], place: int, counted: Counted) -> TermStatistics:
     documents = counted(place, "")
     here = sum(each.totals.documents for each in own) or 1
     lengths = {field: sum(each.totals.words.get(field, 0.0) for each in own) / here for field in FIELDS}
     totals = IndexTotals(documents, documents, {field: length * documents for field, length in lengths.items()})
     holders: dict[tuple[str, str], int] = {}
-    for start in {each.folded[-1] for each in ask.words() if each.prefix}:  # as often as on the searched shards
+    for start in {each.folded[-1] for each in ask.every_word() if each.prefix}:  # as often as on the searched shards
         for field in FIELDS:
             known_here = sum(each.holders.get((field, any_ending(start)), 0) for each in own)
             holders[field, any_ending(start)] = round(documents * known_here / here)
-    for word in {word for each in ask.words() for word in each.folded}:
+    for word in {word for each in ask.every_word() for word in each.folded}.union(*forms.values()):
         known = {field: sum(each.holders.get((field, word), 0) for each in own) for field in FIELDS}
         there = counted(place, word)
         for field in FIELDS:
             holders[field, word] = round(there * known[field] / (max(known.values()) or 1))
-    return TermStatistics(totals, holders, {})
+    return TermStatistics(totals, holders)

@@ -28,7 +28,9 @@ Offset = Annotated[int, msgspec.Meta(ge=0, le=10_000, description="How many to l
 
 
 class SearchAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    q: Annotated[str, msgspec.Meta(max_length=2_000, description='Words, "phrases", word*, site:, lang:, since:, -a.')]
+    q: Annotated[
+        str, msgspec.Meta(max_length=10_000, description='Words, "phrases", word*, AND, OR, -a, site:, lang:, since:.')
+    ]
     limit: Limit = 10
     offset: Offset = 0
     as_you_type: Annotated[bool, msgspec.Meta(description="The last word may be half typed.")] = False

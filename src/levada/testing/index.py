@@ -9,6 +9,8 @@ from contextlib import ExitStack, closing
 from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -255,6 +257,28 @@ class IndexContract:
             assert index.search(Query(f"price:<={low}")).total == sum(each <= low for each in numbers)
             assert index.search(Query(f"price:>{low}")).total == sum(each > low for each in numbers)
             assert index.search(Query(f"price:>={low}")).total == sum(each >= low for each in numbers)
+
+    @pytest.mark.parametrize("case", CASES["ranked"])
+    def test_pages_with_all_words_come_first_and_where_they_are_few_others_follow(
+        self, index: Index, case: dict[str, Any]
+    ) -> None:
+        index.apply([change(n, text, language="en") for n, text in enumerate(case["pages"], 1)])
+        for query, (first, total) in case["queries"].items():
+            found = index.search(Query(query))
+            assert found.total == total, query
+            assert not first or int(found.hits[0].url.rpartition("/")[2]) == first, query
+            scores = [hit.score for hit in found.hits]
+            assert scores == sorted(scores, reverse=True)
+            one_by_one = [index.search(Query(query, limit=1, offset=n)).hits[0].url for n in range(total)]
+            assert len(set(one_by_one)) == total, query
+
+    def test_a_pasted_paragraph_finds_the_page_that_it_is_from(self, index: Index) -> None:
+        chance = Random(5)
+        texts = [" ".join(f"word{chance.randrange(400)}" for _ in range(600)) for _ in range(8)]
+        index.apply([change(n, text, language="en") for n, text in enumerate(texts, 1)])
+        for number, text in enumerate(texts, 1):
+            assert index.search(Query(f'It says "{text[:5_000]}"!')).hits[0].url == f"http://a.org/{number}"
+            assert index.search(Query(text[200:5_200])).hits[0].url == f"http://a.org/{number}"
 
     @pytest.mark.parametrize(("typed", "pages"), CASES["half_typed"].items())
     def test_a_query_is_answered_while_it_is_typed(self, filled: Index, typed: str, pages: list[int]) -> None:

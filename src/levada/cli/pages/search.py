@@ -55,7 +55,7 @@ def _is_excluded(word: str, help_names: Iterable[str]) -> bool:
 
 
 def search(
-    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="What to look for; several are all wanted.")],
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="What to look for.")],
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Hits to show.")] = 10,
     page: Annotated[int, typer.Option(metavar="K", min=1, help="The K-th page of N hits.")] = 1,
     capture: Annotated[
@@ -66,14 +66,16 @@ def search(
 ) -> None:
     """Finds stored pages by their words, the best first.
 
-    Words are found in all their forms, whatever their case and accents. Put the whole query in single quotes if it
-    holds a minus or double quotes, and -- before it if it begins with a minus.
+    Words are found in all their forms, whatever their case and accents. Pages with all of them come first; if fewer
+    than ten have all, pages with some follow. Words such as "the" do not decide what is found. Put the whole query in
+    single quotes if it holds a minus or double quotes, and -- before it if it begins with a minus.
 
     ```
+    ferry AND vapur         both, and no page with one only
     "sea bus"               these words in this order, as they stand
     ferry OR vapur          either
     fresh*                  every word that begins so (two letters at least)
-    -bridge                 not this
+    -bridge, NOT bridge     not this
     site:example.org        of this host or one below it
     lang:tr                 in this language
     since:7d                changed since (m, h, d, w, or 2026-01-31)

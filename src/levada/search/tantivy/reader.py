@@ -16,6 +16,7 @@ import msgspec
 import tantivy
 
 from levada.core.search_records import Hit, Posting
+from levada.search.best_match import best_match
 from levada.search.query import Ask
 from levada.search.snippets import Excerpt, excerpt
 from levada.search.stemming import LANGUAGES, same_stem
@@ -24,9 +25,9 @@ from levada.search.tantivy.queries import tantivy_query, term
 from levada.search.tantivy.schema import FORMAT, FORMS, HitSummary, register_analyzers, schema, summary_of
 from levada.search.tantivy.statistics import (
     Forms,
-    GlobalWeights,
     IndexTotals,
     TermStatistics,
+    WordWeights,
     explained,
     frequency,
     global_score,
@@ -64,13 +65,21 @@ class TantivyReader:
             searcher = self.searcher()
             if searcher is None:
                 return 0, []
-            # Without words there is nothing to rank by: the newest come first.
-            order = None if ask.words() else "changed_at"
-            query = tantivy_query(ask, searcher, self._languages)
-            found = searcher.search(query, max(limit, 1), offset=offset, order_by_field=order)
-            total: int = found.count  # type: ignore[attr-defined]  # tantivy's own stubs leave it out
-            hits = found.hits[:limit]
-            return total, [(0.0 if order else score, summary_of(searcher.doc(address))) for score, address in hits]
+            facts = SearchedWords(searcher, self._languages)
+            total, found = best_match(ask, facts, offset + limit, partial(self._run, searcher), _place)
+            return total, [(score, summary_of(searcher.doc(address))) for score, address in found[offset:]]
+
+    def _run(
+        self, searcher: tantivy.Searcher, ask: Ask, wanted: int
+    ) -> tuple[int, list[tuple[float, tantivy.DocAddress]]]:
+        # Without words there is nothing to rank by: the newest come first.
+        order = None if ask.words() else "changed_at"
+        forms = query_forms(searcher, ask, self._languages)
+        counts = statistics(searcher, IndexTotals(searcher.num_docs, searcher.num_docs), ask, forms)
+        query = tantivy_query(ask, searcher, WordWeights([counts], counts, forms))
+        found = searcher.search(query, max(wanted, 1), order_by_field=order)
+        total: int = found.count  # type: ignore[attr-defined]  # tantivy's own stubs leave it out
+        return total, [(0.0 if order else score, address) for score, address in found.hits[:wanted]]
 
     def postings(self, word: str, limit: int) -> list[Posting]:
         with translated(self._folder.path):
@@ -169,6 +178,28 @@ def _cards(searcher: tantivy.Searcher) -> Iterator[bytes]:
             yield b"".join(bytes(each) for each in entry.get_all("card"))
 
 
+def _place(address: tantivy.DocAddress) -> tuple[int, int]:
+    return address.segment_ord, address.doc
+
+
+class SearchedWords:
+    """What the newest commit knows about words."""
+
+    def __init__(self, searcher: tantivy.Searcher, languages: Sequence[str]) -> None:
+        self._searcher = searcher
+        self._languages = languages
+
+    def pages(self) -> int:
+        count: int = self._searcher.num_docs
+        return count
+
+    def holders(self, word: str) -> int:
+        return self._searcher.doc_freq("text", word)
+
+    def languages(self) -> Sequence[str]:
+        return self._languages
+
+
 class ScoredHit(msgspec.Struct, frozen=True):
     """A hit with its score over all indexes, or the time of its change if there is nothing to rank by."""
 
@@ -204,7 +235,13 @@ class TantivyShard(TantivyReader):
                 self._totals = searcher, totals_of(searcher)
             return statistics(searcher, self._totals[1], ask, forms)
 
-    def candidates(self, ask: Ask, wanted: int, weights: GlobalWeights) -> tuple[int, Iterator[Candidate]]:
+    def words(self) -> SearchedWords | None:
+        """What this index knows about words; None if it is empty."""
+        with translated(self._folder.path):
+            searcher = self.searcher()
+            return None if searcher is None else SearchedWords(searcher, self._languages)
+
+    def candidates(self, ask: Ask, wanted: int, weights: WordWeights) -> tuple[int, Iterator[Candidate]]:
         """The number of matching pages, and lazily the pages, those with the highest possible score first."""
         if not ask.words():
             total, newest = self.search(ask, wanted, 0)
@@ -213,12 +250,11 @@ class TantivyShard(TantivyReader):
             searcher = self.searcher()
             if searcher is None:
                 return 0, iter(())
-            query = tantivy_query(ask, searcher, self._languages, weights)
-            own = query_forms(searcher, ask, self._languages)
+            query = tantivy_query(ask, searcher, weights)
             hits = _Hits(searcher, query, wanted + 1)
 
             def weigh(address: tantivy.DocAddress) -> ScoredHit:
-                return ScoredHit(global_score(ask, searcher, address, weights, own), summary_of(searcher.doc(address)))
+                return ScoredHit(global_score(ask, searcher, address, weights), summary_of(searcher.doc(address)))
 
             slack = weights.slack()
             return hits.total, ((score * slack, partial(weigh, address)) for score, address in hits)

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from math import log
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import tantivy
@@ -23,12 +22,13 @@ from levada.search.query import Ask, Words
 from levada.search.stemming import word_stems
 from levada.search.tantivy.queries import (
     BOOSTS,
+    COMPLETION_BOOST,
     FORM_BOOST,
     OTHERS,
+    any_word,
     completed,
     completion_holders,
     form_languages,
-    other_forms,
     rarity,
     term,
     words_query,
@@ -36,8 +36,9 @@ from levada.search.tantivy.queries import (
 from levada.search.tantivy.schema import forms_of
 
 FIELDS = ("text", "title")
-Forms = Mapping[tuple[str, str], frozenset[str]]
-"""For a language and a word as typed: the known forms of it."""
+Forms = Mapping[str, frozenset[str]]
+"""For a word as typed: the other forms of it that are known."""
+_MOST_FORMS = 24  # of a word that are searched one by one
 _NUMBER = r'"value": ([\d.eE+-]+),\s*"description": "%s'
 _DOCUMENTS = re.compile(_NUMBER % "N, total number of docs")
 _AVERAGE = re.compile(_NUMBER % "avgdl, average length")
@@ -55,16 +56,15 @@ class IndexTotals(msgspec.Struct, frozen=True):
 
 
 class TermStatistics(msgspec.Struct, frozen=True):
-    """How many documents hold each word and its forms."""
+    """How many documents hold each word and each of its forms."""
 
     totals: IndexTotals
     holders: dict[tuple[str, str], int]  # field and word: documents
-    form_holders: dict[tuple[str, str], int]  # language and word as typed
 
     def idf(self, field: str, words: tuple[str, ...]) -> float:
         """The inverse document frequency as tantivy computes it: for a phrase the sum over its words."""
         holders = [self.holders.get((field, word), 0) for word in words]
-        return sum(log(1 + (self.totals.documents - n + 0.5) / (n + 0.5)) for n in holders)
+        return sum(rarity(self.totals.documents, n) for n in holders)
 
 
 def totals_of(searcher: tantivy.Searcher | None) -> IndexTotals:
@@ -90,30 +90,29 @@ def _any_explanation(searcher: tantivy.Searcher, field: str) -> str:
 
 
 def query_forms(searcher: tantivy.Searcher | None, ask: Ask, present: Iterable[str]) -> Forms:
-    """The forms of the query's words that this index knows."""
+    """The other forms of the query's words that this index knows, in any language of its pages."""
     if searcher is None:
         return {}
-    single = [each for each in ask.words() if each.has_forms()]
-    return {
-        (language, each.typed): frozenset(forms_of(searcher, language, word_stems(language, each.typed)))
-        for language in form_languages(ask, present)
-        for each in single
-    }
+    languages = form_languages(ask, present)
+    return {each.typed: _forms_in(searcher, languages, each) for each in ask.every_word() if each.has_forms()}
+
+
+def _forms_in(searcher: tantivy.Searcher, languages: list[str], each: Words) -> frozenset[str]:
+    found: set[str] = set()
+    for language in languages:
+        found |= forms_of(searcher, language, word_stems(language, each.typed))
+    return frozenset(found - {each.folded[0]})
 
 
 def statistics(searcher: tantivy.Searcher | None, totals: IndexTotals, ask: Ask, forms: Forms) -> TermStatistics:
     if searcher is None:
-        return TermStatistics(totals, {}, {})
-    words = {word for each in ask.words() for word in each.folded}
+        return TermStatistics(totals, {})
+    words = {word for each in ask.every_word() for word in each.folded}.union(*forms.values())
     holders = {(field, word): searcher.doc_freq(field, word) for field in FIELDS for word in words}
-    for start in {each.folded[-1] for each in ask.words() if each.prefix}:
+    for start in {each.folded[-1] for each in ask.every_word() if each.prefix}:
         for field in FIELDS:
             holders[field, any_ending(start)] = completion_holders(searcher, field, start)
-    return TermStatistics(
-        totals,
-        holders,
-        {typed: sum(searcher.doc_freq("text", form) for form in some) for typed, some in forms.items()},
-    )
+    return TermStatistics(totals, holders)
 
 
 def any_ending(start: str) -> str:
@@ -121,19 +120,30 @@ def any_ending(start: str) -> str:
     return f"{start}*"
 
 
-class GlobalWeights:
-    """The weights of words over several indexes, for one of them."""
+class WordWeights:
+    """The weights of words over one or several indexes, for one of them."""
 
-    def __init__(self, every: list[TermStatistics], own: TermStatistics) -> None:
-        self.all = _together(every)
+    def __init__(self, every: Sequence[TermStatistics], own: TermStatistics, forms: Forms) -> None:
+        self.all = own if len(every) == 1 else _together(every)
         self._own = own
+        self._forms = forms
+        self._ranked: dict[Words, tuple[list[str], list[str]]] = {}
 
-    def boost(self, field: str, words: tuple[str, ...]) -> float:
+    def parts(self, each: Words) -> Iterator[tuple[str, tuple[str, ...], float]]:
+        weight = self._weight(each)
+        variants = [(each.folded, weight), *(((form,), FORM_BOOST * weight) for form in self._ranked_forms(each)[0])]
+        for field, boost in BOOSTS.items():
+            for words, of_variant in variants:
+                if all(self._own.holders.get((field, word)) for word in words):
+                    yield field, words, boost * of_variant
+
+    def boost(self, field: str, words: tuple[str, ...], weight: float) -> float:
         own = self._own.idf(field, words)
-        return self.all.idf(field, words) / own if own > 0 else 1.0
+        return weight / own if own > 0 else 1.0
 
-    def form_weight(self, language: str, typed: str) -> float:
-        return rarity(self.all.totals.alive, self.all.form_holders.get((language, typed), 0))
+    def rest(self, each: Words) -> tuple[list[str], float]:
+        rest = self._ranked_forms(each)[1]
+        return rest, FORM_BOOST * self._weight(each) if rest else 0.0
 
     def completion_weight(self, field: str, prefix: str) -> float:
         return rarity(self.all.totals.alive, self.all.holders.get((field, any_ending(prefix)), 0))
@@ -147,71 +157,65 @@ class GlobalWeights:
         ]
         return max((1.0, *ratios)) * 1.0001  # tantivy computes in single precision
 
+    def _weight(self, each: Words) -> float:
+        """How rare a word with its forms is, as often as it was typed; for several words the sum."""
+        return each.times * self._rarity(each)
 
-def _together(every: list[TermStatistics]) -> TermStatistics:
+    def _rarity(self, each: Words) -> float:
+        forms, _ = self._ranked_forms(each)
+        if forms:
+            holders = max(sum(self._holders(field, word) for word in (*each.folded, *forms)) for field in FIELDS)
+            return rarity(self.all.totals.documents, holders)
+        most = (max(self._holders(field, word) for field in FIELDS) for word in each.folded)
+        return sum(rarity(self.all.totals.documents, holders) for holders in most)
+
+    def _holders(self, field: str, word: str) -> int:
+        return self.all.holders.get((field, word), 0)
+
+    def _ranked_forms(self, each: Words) -> tuple[list[str], list[str]]:
+        """The frequent forms, which are searched one by one, and the others."""
+        if each not in self._ranked:
+            known = self._forms.get(each.typed, ()) if each.has_forms() else ()
+            forms = sorted(known, key=lambda form: (-self._holders("text", form), form))
+            self._ranked[each] = forms[:_MOST_FORMS], forms[_MOST_FORMS:]
+        return self._ranked[each]
+
+
+def _together(every: Sequence[TermStatistics]) -> TermStatistics:
     words = {field: sum(each.totals.words.get(field, 0.0) for each in every) for field in FIELDS}
     totals = IndexTotals(sum(each.totals.documents for each in every), sum(each.totals.alive for each in every), words)
-    return TermStatistics(totals, _sums([e.holders for e in every]), _sums([e.form_holders for e in every]))
-
-
-def _sums(counts: list[dict[tuple[str, str], int]]) -> dict[tuple[str, str], int]:
-    total: Counter[tuple[str, str]] = Counter()
-    for each in counts:
-        total.update(each)
-    return total
+    holders: Counter[tuple[str, str]] = Counter()
+    for each in every:
+        holders.update(each.holders)
+    return TermStatistics(totals, holders)
 
 
 _K1, _B = 1.2, 0.75
-_FEW = 8
 _OFTEN = re.compile(_NUMBER % "freq, occurrences")
 _LENGTH = re.compile(_NUMBER % "dl, length of field")
 
 
-def global_score(
-    ask: Ask, searcher: tantivy.Searcher, address: tantivy.DocAddress, weights: GlobalWeights, forms: Forms
-) -> float:
-    """The score over all indexes. `forms` are those of this index."""
-    return sum(_words_score(each, searcher, address, weights, forms) for each in ask.words())
+def global_score(ask: Ask, searcher: tantivy.Searcher, address: tantivy.DocAddress, weights: WordWeights) -> float:
+    """The score over all indexes."""
+    return sum(_words_score(each, searcher, address, weights) for each in ask.words())
 
 
-def _words_score(
-    each: Words, searcher: tantivy.Searcher, address: tantivy.DocAddress, weights: GlobalWeights, forms: Forms
-) -> float:
-    scores = [_field_score(field, each.folded, searcher, address, weights) for field in FIELDS]
-    if each.has_forms():
-        for (language, typed), known in forms.items():
-            if typed == each.typed and known and _has_form(language, known, searcher, address):
-                scores.append(FORM_BOOST * weights.form_weight(language, typed))
+def _words_score(each: Words, searcher: tantivy.Searcher, address: tantivy.DocAddress, weights: WordWeights) -> float:
+    scores = [0.0]
+    for field, words, weight in weights.parts(each):
+        shown = explained(words_query(field, words), searcher, address)
+        f, length, average = frequency(shown), _LENGTH.search(shown), weights.all.totals.average(field)
+        if f and length and average:
+            scores.append(weight * (_K1 + 1) * f / (f + _K1 * (1 - _B + _B * float(length[1]) / average)))
+    rest, weight = weights.rest(each)
+    if rest and explained(any_word(rest), searcher, address):
+        scores.append(weight)
     if each.prefix:
         for field, boost in BOOSTS.items():
             if explained(completed(searcher, field, each.folded), searcher, address):
-                scores.append(FORM_BOOST * boost * weights.completion_weight(field, each.folded[-1]))
+                scores.append(COMPLETION_BOOST * boost * weights.completion_weight(field, each.folded[-1]))
     best = max(scores)
     return best + OTHERS * (sum(scores) - best)
-
-
-def _field_score(
-    field: str,
-    words: tuple[str, ...],
-    searcher: tantivy.Searcher,
-    address: tantivy.DocAddress,
-    weights: GlobalWeights,
-) -> float:
-    shown = explained(words_query(field, words), searcher, address)
-    f, length, average = frequency(shown), _LENGTH.search(shown), weights.all.totals.average(field)
-    if not (f and length and average):
-        return 0.0
-    share = f / (f + _K1 * (1 - _B + _B * float(length[1]) / average))
-    return BOOSTS[field] * weights.all.idf(field, words) * (_K1 + 1) * share
-
-
-def _has_form(language: str, forms: frozenset[str], searcher: tantivy.Searcher, address: tantivy.DocAddress) -> bool:
-    """Test few forms one by one: that is ten times as fast as a set of terms."""
-    if not explained(term("language", language, "basic"), searcher, address):
-        return False
-    if len(forms) > _FEW:
-        return bool(explained(other_forms(language, list(forms)), searcher, address))
-    return any(explained(term(field, form), searcher, address) for field in FIELDS for form in forms)
 
 
 def explained(query: tantivy.Query, searcher: tantivy.Searcher, address: tantivy.DocAddress) -> str:
