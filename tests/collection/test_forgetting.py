@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 from psycopg.sql import SQL, Identifier
 
 import levada
@@ -24,10 +25,12 @@ from levada.collection.forgetting.run import forget, wanted
 from levada.collection.search import open_search
 from levada.core.errors import NotFound, StoreError, StoreFull, StoreLocked, UsageError
 from levada.core.folder import DataFolder, only_mover
+from levada.core.records import FoundUrl
 from levada.core.search_records import Query
 from levada.core.settings import Settings
 from levada.store.base import StoreLimits
 from levada.store.opening import open_reading_store, open_store, shard_places
+from levada.testing.store.visits import described, first, new_version
 from tests.collection.forgotten_folder import CANARY, FORGOTTEN, KEPT, build
 from tests.faults import FORGET_POINTS, FaultAt, PointLog
 from tests.invariants import check_invariants
@@ -86,6 +89,19 @@ def test_before_it_is_forgotten_it_is_found_in_every_file_that_holds_it(data: Pa
     }
     found = find_remains(data, CANARY).found
     assert {place.partition(":")[0] for place in found} >= {"levada.db", "trends.db", "hooks.db", "index"}
+
+
+def test_a_word_of_structured_data_is_found_in_the_store_and_in_the_index(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path / "data")
+    folder.make()
+    with folder.locked(), closing(open_store(folder, Settings().store, StoreLimits())) as store:
+        folder.save_settings(Settings())
+        store.add([FoundUrl("http://a.org/", "a.org")], [], 0.0)
+        (lease,) = store.lease(0.0, 1, 60.0)
+        store.commit([first(lease, 0.0, "words", version=replace(new_version("words"), data=described(CANARY)))])
+    with open_search(folder):
+        pass
+    assert find_remains(folder.path, CANARY).found == ("levada.db: the stored page http://a.org/", "index: its words")
 
 
 def test_a_forgotten_site_is_in_no_file_and_everything_else_is_as_it_was(data: Path) -> None:

@@ -111,13 +111,17 @@ def pack_data(data: StructuredData) -> bytes:
     return b"" if data == _NOTHING else zlib.compress(_encode(data), _LEVEL)
 
 
+def unpacked_bytes(packed: bytes) -> bytes:
+    """The data as bytes, in which a text can be looked for; `zlib.error` if it cannot be read."""
+    return zlib.decompressobj().decompress(packed, _LONGEST)
+
+
 def unpack_data(packed: bytes | None) -> StructuredData:
     """What was packed; no data if that cannot be read."""
     if not packed:
         return _NOTHING
-    unpacking = zlib.decompressobj()
     try:
-        return _decode(unpacking.decompress(packed, _LONGEST))
+        return _decode(unpacked_bytes(packed))
     except (zlib.error, msgspec.MsgspecError, RecursionError):
         return StructuredData(notes=("the stored data cannot be read",))
 

@@ -41,18 +41,32 @@ def numbers(lines: Iterable[str], near: str = "") -> Iterator[float]:
 
 
 def number_of(written: str) -> float:
-    """A number as people write it: `1,299.00`, `1.299,00`, `1 299`.
+    """A number as people write it: `1,299.00`, `1.299,00`, `1 299`."""
+    return float(decimal_of(written))
 
-    Of two kinds of signs the last is the decimal one. A single one before exactly three digits groups thousands.
+
+def decimal_of(written: str, *, point_is_decimal: bool = False) -> str:
+    """The same as an exact decimal number, with a point: "1299.00"; "" if it is none.
+
+    Of two kinds of signs the last is the decimal one. A single one before exactly three digits groups thousands; with
+    `point_is_decimal`, only a comma does.
     """
     digits = re.sub(f"[{_GROUPING}]", "", written)
     last = max(digits.rfind("."), digits.rfind(","))
-    if last < 0:
-        return float(digits)
-    sign, after = digits[last], len(digits) - last - 1
+    sign, before, after = digits[last : last + 1], digits[: max(last, 0)], digits[last + 1 :]
     other = "," if sign == "." else "."
-    if other in digits:
-        return float(digits.replace(other, "").replace(sign, "."))
-    if digits.count(sign) > 1 or (after == 3 and not digits.startswith("0")):
-        return float(digits.replace(sign, ""))
-    return float(digits.replace(sign, "."))
+    if last < 0 or (digits.count(sign) > 1 and other not in digits) or _groups(sign, before, after, point_is_decimal):
+        before, after = digits, ""
+    elif sign in before:
+        return ""  # 1.299,000,5: neither can be the decimal one
+    whole = before.replace(".", "").replace(",", "")
+    minus = "-" if whole.startswith("-") else ""
+    whole = whole.removeprefix("-").lstrip("0") or "0"
+    return f"{minus}{whole}.{after}" if after else f"{minus}{whole}"
+
+
+def _groups(sign: str, before: str, after: str, point_is_decimal: bool) -> bool:
+    """Whether a single sign groups thousands."""
+    is_single = "." not in before and "," not in before
+    is_figure = len(after) == 3 and not before.removeprefix("-").startswith("0")
+    return is_single and is_figure and not (sign == "." and point_is_decimal)

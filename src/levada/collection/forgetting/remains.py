@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ import msgspec
 from levada.collection.addresses import spellings
 from levada.core.errors import BadQuery, BadUrl, LevadaError, StoreError, UsageError
 from levada.core.folder import DataFolder
+from levada.core.structured import unpacked_bytes
 from levada.core.words import plural, size
 from levada.pages.folding import words
 from levada.search.query import host_named
@@ -148,6 +150,9 @@ class _Search:
             with suppress(StoreError):
                 text, body = unpacked(content)
                 hits += len(self._pattern.findall(text.encode())) + len(self._pattern.findall(body))
+        if table == "versions" and isinstance(data := row.get("data"), bytes):
+            with suppress(zlib.error):
+                hits += len(self._pattern.findall(unpacked_bytes(data)))
         if not hits:
             return
         page_id = row.get("page_id")
@@ -224,7 +229,8 @@ class _Search:
             document = shard.document(url, version.version)
             if document is None:
                 continue
-            held = (document.title, document.text, document.body.decode("utf-8", "replace"), str(document.headers))
+            body, data = document.body.decode("utf-8", "replace"), msgspec.json.encode(document.data).decode()
+            held = (document.title, document.text, body, str(document.headers), data)
             if any(map(self._hit, held)):
                 (self._mentioned if self._is_name and not self._hit(url) else self._found)[url] = None
 

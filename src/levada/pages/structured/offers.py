@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from levada.core.structured import Item, Offer
+from levada.pages.numbers import decimal_of
 
 MOST_OFFERS = 20
 _SIGNS = {
@@ -39,7 +40,6 @@ _WITH_POINT = frozenset(  # written with a comma for thousands, or in thousandth
 )
 _NUMBER = re.compile(r"[-−]?\d(?:[\d.,'’\u00a0\u202f ]*\d)?", re.ASCII)
 _CURRENCY = re.compile(r"[A-Z]{3}", re.ASCII)
-_SPACES = re.compile("[\\s'’\u00a0\u202f]+")
 _LONGEST = 40  # characters
 _PRICES = ("price", "lowPrice", "highPrice")
 _OFFERING = frozenset((*_PRICES, "availability", "priceSpecification"))
@@ -55,7 +55,7 @@ def price_of(written: str, currency: str = "") -> tuple[str, str]:
     beside = (written[: found.start()] + written[found.end() :]).strip(" .-–:/\u00a0\u202f")
     currency = currency.strip()[:12].upper() or _currency_of(beside)
     is_plain = not beside or currency in _WITH_POINT
-    number = _decimal(_SPACES.sub("", found[0]).replace("−", "-"), is_plain=is_plain)
+    number = decimal_of(found[0].replace("−", "-"), point_is_decimal=is_plain)
     return number, _SIGNS.get(currency.lower(), currency)
 
 
@@ -66,28 +66,6 @@ def _currency_of(beside: str) -> str:
     if code := _CURRENCY.search(beside):
         return code[0]
     return next((code for sign, code in _SIGNS.items() if not sign.isalpha() and sign in lowered), "")
-
-
-def _decimal(number: str, *, is_plain: bool) -> str:
-    """The number with a point for decimals, and nothing for thousands."""
-    points, commas = number.count("."), number.count(",")
-    if points and commas:
-        decimal = max(number.rfind("."), number.rfind(","))
-        whole, part = number[:decimal], number[decimal + 1 :]
-        if number.count(number[decimal]) > 1:  # 1.299,000,5: neither can be the point
-            return ""
-    elif points + commas == 1:
-        mark = "." if points else ","
-        whole, _, part = number.partition(mark)
-        is_thousands = len(part) == 3 and whole.lstrip("-") not in ("", "0") and len(whole.lstrip("-")) <= 3
-        if is_thousands and (mark == "," or not is_plain):
-            whole, part = number, ""
-    else:
-        whole, part = number, ""
-    whole = whole.replace(".", "").replace(",", "")
-    sign, digits = ("-", whole[1:]) if whole.startswith("-") else ("", whole)
-    digits = digits.lstrip("0") or "0"
-    return f"{sign}{digits}.{part}" if part else f"{sign}{digits}"
 
 
 def offers_of(items: Iterable[Item]) -> tuple[Offer, ...]:

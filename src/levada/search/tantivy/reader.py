@@ -22,7 +22,7 @@ from levada.search.snippets import Excerpt, excerpt
 from levada.search.stemming import LANGUAGES, same_stem
 from levada.search.tantivy.folder import IndexFolder, IndexLinks, damaged, may_write, translated
 from levada.search.tantivy.queries import tantivy_query, term
-from levada.search.tantivy.schema import FORMAT, FORMS, HitSummary, register_analyzers, schema, summary_of
+from levada.search.tantivy.schema import FORMAT, FORMS, PROPERTIES, HitSummary, register_analyzers, schema, summary_of
 from levada.search.tantivy.statistics import (
     Forms,
     IndexTotals,
@@ -161,9 +161,11 @@ def held_in_index(path: Path, pattern: re.Pattern[bytes], words: Sequence[str]) 
         if len(words) != 1:  # several words are often held one by one
             return entries, False
         forms = searcher.terms_with_prefix(FORMS, "", limit=_EVERY_TERM)
+        properties = searcher.terms_with_prefix(PROPERTIES, "", limit=_EVERY_TERM)
         return entries, (
             any(searcher.doc_freq(field, words[0]) for field in ("text", "title"))
             or any(term.endswith(words[0]) for term, _ in forms)
+            or any(term.endswith(f"={words[0]}") for term, _ in properties)
         )
 
 
