@@ -10,7 +10,7 @@ import pytest
 
 import levada as product
 from tests.story.commands import levada
-from tests.story.guides import guide_commands, typed
+from tests.story.guides import guide_commands, guide_settings, typed
 from tests.story.test_watch_a_blog import blog_server
 
 pytestmark = pytest.mark.timeout(240)
@@ -108,3 +108,23 @@ def test_a_price_that_changes_in_the_data_alone_is_noted_in_the_version_and_foun
         assert collection.data(url, 1).offers[0].availability == "OutOfStock"
     for query, status in (("price:>1399 brand:acme", 0), ("price:<1300", 3)):
         assert levada("search", query, cwd=tmp_path).returncode == status, query
+
+
+def test_a_rule_of_the_guide_makes_a_price_what_is_compared_and_told(tmp_path: Path, shop: tuple[str, Path]) -> None:
+    address, page = shop
+    (rule,) = guide_settings("structured-data")
+    settings = (tmp_path / "levada.toml").read_text() + rule.replace("shop.example", address)
+    (tmp_path / "levada.toml").write_text(settings)
+    assert levada("crawl", f"http://{address}/", "--once", cwd=tmp_path).returncode == 0
+    url = f"http://{address}/thermos.html"
+    with product.open(tmp_path / "levada-data") as collection:
+        assert collection.page(url).text == "1299.00\nInStock"
+        page.write_text(thermos("1299.00", text="Keeps tea hot for two days."))
+        assert not collection.check(url).changed
+        page.write_text(thermos("1299.00", "OutOfStock"))
+        check = collection.check(url)
+        assert check.changed
+        assert "-InStock" in str(check.diff)
+        assert "+OutOfStock" in str(check.diff)
+        assert [each.availability for each in collection.prices(url)] == ["InStock", "OutOfStock"]
+        assert collection.why(f"http://{address}/").page.reason is product.Reason.NO_MATCH

@@ -1,4 +1,4 @@
-"""Selectors that users bring along: CSS, XPath for HTML, JSONPath for JSON.
+"""Selectors that users bring along: CSS, XPath and properties of structured data for HTML, JSONPath for JSON.
 
 They run on whatever a page contains, in the parser's child, whose limits end one that takes too long. None can reach
 a file or the network, and none runs a regular expression that is not linear in the text: XPath has no functions but
@@ -24,15 +24,17 @@ _XPATH_FUNCTIONS = frozenset(_FUNCTIONS.split())
 _CALL = re.compile(r"([\w.-]+(?::[\w.-]+)?)\s*\(")
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _JSON_DEPTH = 200
+_PROPERTY = re.compile(r"[A-Za-z][\w:.-]{0,99}", re.ASCII)
 
 
 class Language(Enum):
     CSS = "CSS selector"
     XPATH = "XPath"
     JSONPATH = "JSONPath"
+    PROPERTY = "property of structured data"
 
 
-_PREFIXES = {"css:": Language.CSS, "xpath:": Language.XPATH, "json:": Language.JSONPATH}
+_PREFIXES = {"css:": Language.CSS, "xpath:": Language.XPATH, "json:": Language.JSONPATH, "data:": Language.PROPERTY}
 
 
 def language_of(selector: str) -> tuple[Language, str]:
@@ -56,6 +58,9 @@ def check_selector(selector: str) -> None:
         _check_css(written)
     elif language is Language.XPATH:
         compiled_xpath(written)
+    elif language is Language.PROPERTY:
+        if not _PROPERTY.fullmatch(written):
+            raise _wrong(written, language, "write its name, such as data:price")
     else:
         compiled_jsonpath(written)
 

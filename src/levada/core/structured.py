@@ -86,6 +86,25 @@ class StructuredData(msgspec.Struct, frozen=True, omit_defaults=True):
     since: float | None = None  # when these offers were first seen, if that is after the version was stored
     earlier: tuple[EarlierOffers, ...] = ()  # oldest first
 
+    def values(self, name: str) -> list[str]:
+        """The texts of a property, each once, of all items and those in them; `price`, `currency` and `availability`
+        are those of the offers.
+
+        >>> news.data(start).values("brand")
+        []
+        """
+        found: dict[str, None] = {}
+        name = name.lower()
+        if name in _OF_OFFERS:
+            return list(dict.fromkeys(text for offer in self.offers if (text := getattr(offer, name))))
+        for item in self.items:
+            for each in item.walk():
+                for written, values in each.properties.items():
+                    if written.lower() == name:
+                        texts = (value.first("name") if isinstance(value, Item) else value for value in values)
+                        found.update((text, None) for text in texts if text)
+        return list(found)
+
 
 class PricePoint(msgspec.Struct, frozen=True):
     """The main offer of a page from a point in time on.
@@ -101,6 +120,7 @@ class PricePoint(msgspec.Struct, frozen=True):
     version: int = 0
 
 
+_OF_OFFERS = ("price", "currency", "availability")
 _NOTHING = StructuredData()
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(StructuredData).decode

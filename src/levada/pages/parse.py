@@ -272,7 +272,7 @@ def _read_parts(
         html = (tree.html or "").encode("utf-8", "replace")
     if not rule.selects_elements:
         return _with_main_text(page, tree, html, whole, limits)
-    text = rule.select(tree).text
+    text = rule.select(tree, whole.data).text
     return whole._replace(text=text, found_nothing=not text)
 
 

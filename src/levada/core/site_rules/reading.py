@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from levada.core.patterns import check_pattern
-from levada.core.selectors import check_selector
+from levada.core.selectors import Language, check_selector, language_of
 from levada.core.site_rules.rendering import rendered_how
 from levada.core.site_rules.visit import ReadingRule
 from levada.core.suggestions import near_names
@@ -26,6 +26,8 @@ def check_selectors(key: str, selectors: Sequence[str]) -> None:
     for selector in selectors:
         try:
             check_selector(selector)
+            if key != "select" and language_of(selector)[0] is Language.PROPERTY:
+                raise ValueError(f"{selector!r} is nothing on the page that could be taken out: data: is for select")
         except ValueError as error:
             raise ValueError(f"{key}: {error}") from None
 

@@ -13,6 +13,7 @@ from typing import Any
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from levada.core.selectors import Language, compiled_xpath
+from levada.core.structured import StructuredData
 from levada.pages.text import text_of_element, tidy_lines
 
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
@@ -24,7 +25,7 @@ def remove_elements(tree: LexborHTMLParser, selectors: Sequence[tuple[Language, 
     """Remove what the selectors find; how many elements each found."""
     counts = []
     for language, written in selectors:
-        found = [each for each in _found(tree, language, written, None) if isinstance(each, LexborNode)]
+        found = [each for each in _found(tree, language, written) if isinstance(each, LexborNode)]
         inner: set[int] = set()  # went with the outer one
         for node in found:
             if node.mem_id in inner or node.tag in ("html", "body"):
@@ -35,10 +36,15 @@ def remove_elements(tree: LexborHTMLParser, selectors: Sequence[tuple[Language, 
     return tuple(counts)
 
 
-def selected_text(tree: LexborHTMLParser, selectors: Sequence[tuple[Language, str]]) -> tuple[bytes, tuple[int, ...]]:
+def selected_text(
+    tree: LexborHTMLParser, selectors: Sequence[tuple[Language, str]], data: StructuredData
+) -> tuple[bytes, tuple[int, ...]]:
     """The text of what the selectors find, in their order, and how many places each found. The tree is modified."""
     copy = _Copy(tree) if any(language is Language.XPATH for language, _ in selectors) else None
-    found = [list(_found(tree, language, written, copy)) for language, written in selectors]
+    found = [
+        data.values(written) if language is Language.PROPERTY else list(_found(tree, language, written, copy))
+        for language, written in selectors
+    ]
     lines: list[bytes] = []
     taken: set[int] = set()
     for each in (each for some in found for each in some):
@@ -50,7 +56,9 @@ def selected_text(tree: LexborHTMLParser, selectors: Sequence[tuple[Language, st
     return b"\n".join(line for line in lines if line), tuple(map(len, found))
 
 
-def _found(tree: LexborHTMLParser, language: Language, written: str, copy: _Copy | None) -> Iterator[LexborNode | str]:
+def _found(
+    tree: LexborHTMLParser, language: Language, written: str, copy: _Copy | None = None
+) -> Iterator[LexborNode | str]:
     if language is Language.CSS:
         yield from tree.css(written)
     elif language is Language.XPATH:

@@ -14,6 +14,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from levada.core.selectors import Language, compiled_jsonpath, language_of
 from levada.core.site_rules.visit import ReadingRule
+from levada.core.structured import StructuredData
 from levada.pages.parts.elements import remove_elements, selected_text
 from levada.pages.parts.ignoring import Ignoring
 from levada.pages.parts.triggers import Triggers
@@ -42,9 +43,9 @@ class CompiledRule:
         """Take the elements that do not count out of the tree; how many each selector took."""
         return remove_elements(tree, self._remove)
 
-    def select(self, tree: LexborHTMLParser) -> Selected:
-        """The text of the elements that count."""
-        return Selected(*selected_text(tree, self._select))
+    def select(self, tree: LexborHTMLParser, data: StructuredData) -> Selected:
+        """The text of the elements, and of the properties of the structured data, that count."""
+        return Selected(*selected_text(tree, self._select, data))
 
     def remove_data(self, values: Sequence[Any]) -> tuple[int, ...]:
         """Take what does not count out of values of JSON."""
