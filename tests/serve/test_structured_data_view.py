@@ -14,9 +14,11 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Browser, expect
 
+import levada
 from levada.core.folder import DataFolder
 from levada.core.records import FoundUrl, VisitResult
 from levada.core.structured import Item, Offer, StructuredData, pack_data
+from levada.serve.mcp_tools import tools
 from levada.store.sqlite import SqliteStore
 from levada.testing.store.visits import changed, first, new_version, unchanged
 from tests.cli.collection import HOUR, NOW, build
@@ -64,7 +66,7 @@ def visit(store: SqliteStore, number: int, at: float) -> VisitResult:
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = build(tmp_path_factory.mktemp("shop") / "data")
     store = SqliteStore(DataFolder(data).database)
     try:
@@ -73,6 +75,11 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             assert store.commit([visit(store, number, NOW - (29 - 5 * number) * DAY)]) == [True]
     finally:
         store.close()
+    return data
+
+
+@pytest.fixture(scope="module")
+def address(data: Path) -> Iterator[str]:
     with served(data) as found:
         yield found
 
@@ -92,6 +99,15 @@ def test_the_api_gives_items_offers_and_prices_over_time(address: str) -> None:
     assert [(each["price"], each["availability"]) for each in told["prices"]] == PRICES
     assert [each["version"] for each in told["prices"]] == [1, 1, 1, 1, 2, 2]
     assert asked(address, f"/page/data?version=1&url={quote(URL)}")["offers"] == []
+
+
+def test_an_assistant_that_reads_the_page_gets_its_data_in_short(data: Path) -> None:
+    with levada.open(data) as collection:
+        read = tools(allow_check=False)["page"].ask_of(collection, {"url": URL})
+    text, _, after = read.partition("Structured data: ")
+    assert "Keeps tea hot" in text
+    assert after.startswith('[{"type":["Product"],"properties":{"name":["Thermos 1 l"]')
+    assert after.count("[END ") == 1
 
 
 @pytest.mark.parametrize("size", ["wide", "narrow"])

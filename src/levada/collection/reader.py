@@ -174,8 +174,8 @@ class CollectionReader:
     # Search and changes
 
     def search(self, query: str, *, limit: int = 10, offset: int = 0, as_you_type: bool = False) -> Hits:
-        """Search the stored pages: words, "phrases", word*, AND, OR, -word, site:, lang:, since:. The best hit
-        comes first; pages with some of the words follow if few have all.
+        """Search the stored pages: words, "phrases", word*, AND, OR, -word, site:, lang:, since:, type:, price:<9.
+        The best hit comes first; pages with some of the words follow if few have all.
         With `as_you_type`, the last word may be half typed.
 
         >>> for hit in news.search("termos", limit=1):

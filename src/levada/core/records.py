@@ -410,7 +410,7 @@ class StoredPage(msgspec.Struct, frozen=True):
     url: str
     site: str
     at: float  # of the visit
-    outcome: Outcome  # FIRST or CHANGED; UNCHANGED if only its title is another, or whether it may be found
+    outcome: Outcome  # FIRST or CHANGED; UNCHANGED if only its title, its offers, or whether it may be found is another
     version: int = 1
     status: int = 200  # of the answer
     title: str = ""

@@ -14,7 +14,7 @@ import msgspec
 
 
 class Query(msgspec.Struct, frozen=True):
-    """A query as the user typed it: words, "phrases", site:, lang:, since:, -word."""
+    """A query as the user typed it: words, "phrases", site:, lang:, since:, price:<9, -word."""
 
     text: str
     limit: int = 10

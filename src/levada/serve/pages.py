@@ -29,7 +29,10 @@ Offset = Annotated[int, msgspec.Meta(ge=0, le=10_000, description="How many to l
 
 class SearchAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     q: Annotated[
-        str, msgspec.Meta(max_length=10_000, description='Words, "phrases", word*, AND, OR, -a, site:, lang:, since:.')
+        str,
+        msgspec.Meta(
+            max_length=10_000, description='Words, "phrases", word*, AND, OR, site:, lang:, since:, price:<9, -a.'
+        ),
     ]
     limit: Limit = 10
     offset: Offset = 0

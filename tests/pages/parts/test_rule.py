@@ -147,6 +147,16 @@ def test_any_rule_reads_any_page(body: str, select: list[str], remove: list[str]
     assert read(body, kind, each) == read(body, kind, each)
 
 
+def test_a_property_of_structured_data_is_selected_wherever_it_stands() -> None:
+    page = """<title>Lamp</title><div itemscope itemtype="https://schema.org/Product">
+      <b itemprop=name>Lamp</b><span itemprop=brand itemscope><i itemprop=name>Acme</i></span>
+      <span itemprop=offers itemscope><i itemprop=price>1.299,00 EUR</i></span></div><p class=stock>In stock"""
+    assert shown(page, rule=rule(select=["data:price"])) == "1299.00"
+    assert shown(page, rule=rule(select=["data:currency", "data:Brand", ".stock"])) == "EUR\nAcme\nIn stock"
+    assert read(page, rule=rule(select=["data:availability"])).reason is Reason.NO_MATCH
+    assert shown('{"price": 5}', "application/json", rule(select=["data:price"])) == "price: 5"
+
+
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
@@ -162,6 +172,9 @@ def test_any_rule_reads_any_page(body: str, select: list[str], remove: list[str]
         ({"select": ["json:price"]}, "it begins with $"),
         ({"select": ["json:$.a["]}, "'$.a[' is no JSONPath that can be used"),
         ({"select": ["json:$[?@.a =~ /b/]"]}, "is no JSONPath that can be used"),
+        ({"select": ["data:"]}, "'' is no property of structured data that can be used: write its name"),
+        ({"select": ["data:$.price"]}, "is no property of structured data that can be used"),
+        ({"remove": ["data:price"]}, "remove: 'data:price' is nothing on the page that could be taken out"),
         ({"select": ["p" * 1001]}, "a selector has at most 1000 characters"),
         ({"ignore": ["re:("]}, 'ignore: "(" is no regular expression'),
         ({"ignore": ["re:(?=a)"]}, "look-around"),

@@ -79,6 +79,8 @@ def search(
     site:example.org        of this host or one below it
     lang:tr                 in this language
     since:7d                changed since (m, h, d, w, or 2026-01-31)
+    type:Product brand:acme price:<100      what pages describe for machines: also name:, author:,
+    published:>2026-01-31 rating:>=4        availability:, starts:, and data.PROPERTY: of schema.org
     ```
 
     Examples:
@@ -87,6 +89,7 @@ def search(
     levada search istanbul vapur
     levada search '"sea bus" site:example.org -bridge' --limit 5
     levada search 'fresh*'
+    levada search 'type:Product price:<100 brand:acme'
     levada search 'price since:24h' --json
     ```
     """

@@ -18,7 +18,7 @@ export async function open(place, { query: typed }) {
     show(place, el("h1", {}, "Page"), note("Search for a page, or open one from a site's list."));
     return;
   }
-  const about = el("div", {}), described = el("div", { class: "grid" }), changes = el("div", { class: "card" });
+  const about = el("div", {}), described = el("div", { class: "grid described" }), changes = el("div", { class: "card" });
   const check = checker(url, () => look());
   let seen = "", newest = null;
   const look = async () => {
