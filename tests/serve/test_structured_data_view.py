@@ -18,7 +18,7 @@ import levada
 from levada.core.folder import DataFolder
 from levada.core.records import FoundUrl, VisitResult
 from levada.core.structured import Item, Offer, StructuredData, pack_data
-from levada.serve.mcp_tools import tools
+from levada.serve.mcp.tools import tools
 from levada.store.sqlite import SqliteStore
 from levada.testing.store.visits import changed, first, new_version, unchanged
 from tests.cli.collection import HOUR, NOW, build
