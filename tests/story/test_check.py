@@ -234,3 +234,19 @@ def test_a_check_goes_on_by_itself_when_the_crawl_beside_it_ends(site: Site, her
     check.stdout.close()
     assert check.wait(60) == 0
     assert out.splitlines()[-1] == "3 pages checked: 3 unchanged"
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside a crawl"])
+def test_a_check_says_when_no_trigger_is_met_and_nobody_is_told(site: Site, here: Path, beside: bool) -> None:
+    assert run(here, "sites", "set", site.name, 'trigger=["appears: sold out"]').returncode == 0
+    assert run(here, "check", site.url("two")).returncode == 0  # read by the rule
+    with crawling(here) if beside else nullcontext():
+        for words, told in (("another text", False), ("sold out", True)):
+            site.write("two", words)
+            checked = run(here, "check", site.url("two"))
+            assert f"changed  {site.url('two')}" in checked.stdout
+            assert ("nobody is told: no trigger is met" in checked.stdout) is not told
+    kinds = [
+        json.loads(line)["version"] for line in run(here, "changes", "--json").stdout.splitlines() if "two" in line
+    ]
+    assert kinds

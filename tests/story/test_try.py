@@ -183,15 +183,17 @@ def test_robots_and_the_guard_hold_for_a_trial(shop: Shop, here: Path) -> None:
 
 def test_a_redirect_is_followed_and_said(shop: Shop, here: Path) -> None:
     shop.moved["/old"] = "/lamp"
-    facts = tried(here, f"http://{shop.name}/old", "--select", "h1")
-    assert (facts["live"]["url"], facts["live"]["text"]) == (shop.lamp, "Lamp")
+    old = f"http://{shop.name}/old"
+    facts = tried(here, old, "--select", "h1")
+    assert (facts["live"]["url"], facts["live"]["text"], facts["match"]) == (shop.lamp, "Lamp", f"{shop.name}/lamp")
+    assert f"redirected to {shop.lamp}" in run(here, "try", old).stdout
 
 
 def test_a_selector_for_another_kind_of_page_is_said(shop: Shop, here: Path) -> None:
     shop.pages["/lamp.json"] = "application/json", '{"name": "Lamp", "price": 120}'
     facts = tried(here, f"http://{shop.name}/lamp.json", "--select", "json:$.price", "--remove", ".ad")
     assert facts["live"]["text"] == "120"
-    assert facts["live"]["entries"][1]["note"] == "a CSS selector says nothing about this page: it is JSON"
+    assert facts["live"]["entries"][1]["note"] == "it is for HTML, and this page is none"
 
 
 @pytest.mark.parametrize(

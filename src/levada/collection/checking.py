@@ -224,7 +224,10 @@ class _Checking:
             if self._command.urls:
                 for url in [url for url in self._left if self._visits(url) > before[url]]:
                     del self._left[url]
-                    yield self._result(self._met(url))
+                    event = self._met(url)
+                    is_stored = event.outcome in (PageOutcome.NEW, PageOutcome.CHANGED)
+                    is_told = not is_stored or url in self._changes(places)
+                    yield self._result(msgspec.structs.replace(event, told=is_told))
                 done = total - len(self._left)
                 self.is_done = not self._left
             else:

@@ -47,6 +47,7 @@ class PageEvent(msgspec.Struct, frozen=True):
     kind: PageKind = PageKind.PAGE  # sitemaps and feeds are read, not stored
     leads_to: str | None = None
     next_visit: float | None = None  # None: never again
+    told: bool = True  # False: a new version that no trigger of the page's rule is met by, so that nobody is told
 
 
 class CheckResult(msgspec.Struct, frozen=True):
@@ -81,4 +82,5 @@ def page_event(result: VisitResult) -> PageEvent:
         kind=result.kind,
         leads_to=result.leads_to,
         next_visit=result.next_visit,
+        told=result.told or result.version is None,
     )

@@ -147,6 +147,8 @@ def _why(result: CheckResult) -> tuple[str, str]:
     if result.changed and result.diff is not None:
         went = plural(result.diff.removed, "line")
         parts.append(f"{result.event.similarity:.0%} the same; {went} went, {result.diff.added:,} came")
+    if not result.event.told:
+        parts.append("nobody is told: no trigger is met")
     return (f"  {', '.join(parts)}" if parts else "", "dim")
 
 
@@ -157,6 +159,7 @@ def _facts(result: CheckResult, *, diff: bool) -> dict[str, Any]:
         "outcome": str(result.outcome),
         "reason": result.reason and str(result.reason),
         "changed": result.changed,
+        "told": event.told,
         "title": event.title,
         "similarity": event.similarity,
         "leads_to": event.leads_to,

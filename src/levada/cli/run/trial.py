@@ -143,7 +143,7 @@ def _show(out: Console, trial: RuleTrial) -> None:
         elif reading is trial.live and trial.stored is not None and _is_same(trial.stored, reading):
             out.print("live: the same", style="green")
         else:
-            _show_reading(out, reading)
+            _show_reading(out, reading, trial.url)
     if trial.hunks:
         out.print()
         for each in unified(trial.hunks):
@@ -157,9 +157,11 @@ def _is_same(stored: ReadingTrial, live: ReadingTrial) -> bool:
     return (stored.text, stored.reason) == (live.text, live.reason)
 
 
-def _show_reading(out: Console, reading: ReadingTrial) -> None:
+def _show_reading(out: Console, reading: ReadingTrial, url: str) -> None:
     when = f"stored, version {reading.version}, {moment(reading.at)}"
     out.print(f"{when if reading.version else 'live'}: {line(reading.title) or '(no title)'}", style="green")
+    if reading.url != url:
+        out.print(f"  redirected to {line(reading.url)}", style="dim")
     if reading.reason is not None:
         out.print(f"  nothing would be stored of it ({reading.reason})", style="yellow")
     lines = [each for each in paragraphs(reading.text) if each.strip()]

@@ -30,7 +30,7 @@ from levada.core.site_rules.reading import reading_rule
 from levada.core.site_rules.rules import SiteRules
 from levada.core.site_rules.section import SiteSettings
 from levada.core.site_rules.visit import ReadingRule, RenderRule, RequestRule
-from levada.core.words import paragraphs
+from levada.core.words import paragraphs, shortened
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.robots import RobotsCache
 from levada.crawl.sites import SiteCache
@@ -53,6 +53,7 @@ _MOST_REDIRECTS = 5
 _LONGEST_WAIT = 30.0  # seconds between robots.txt and the page; a site that asks for more is not asked
 _MOST_LOOKED_AT = 20  # entries of a key that are looked at one by one
 _MOST_EXAMPLES = 5
+_LONGEST_EXAMPLE = 300  # characters
 _CONTEXT = 3
 
 
@@ -98,7 +99,7 @@ class RuleTrial(msgspec.Struct, frozen=True):
     """
 
     url: str
-    match: str  # of the rule that would be for this page alone, and what is below it
+    match: str  # of the rule that would be for this page, or where it redirects to, and what is below it
     rule: dict[str, list[str]]  # what was tried: what was given, and the rules in force for the rest
     stored: ReadingTrial | None
     live: ReadingTrial | None
@@ -175,7 +176,7 @@ async def tried(
     hunks, changed, told = _compared(before, after, rule)
     return RuleTrial(
         url=address,
-        match=match_of(address),
+        match=match_of(address if page is None else page.url),
         rule={key: list(entries) for key in READING_KEYS if (entries := getattr(rule, key))},
         stored=before and before.shown,
         live=after and after.shown,
@@ -377,7 +378,8 @@ class _Reading:
         self._parser = parser
         self._raw = raw
         self._rule = rule
-        self._is_json = form_of(raw) is Form.DOCUMENT and document_kind(raw) == JSON
+        form = form_of(raw)
+        self._is_html, self._is_json = form is Form.HTML, form is Form.DOCUMENT and document_kind(raw) == JSON
         self._killed: Reason | None = None  # why the parser died of this page: then no more is looked at
 
     async def trial(self, version: int, at: float) -> _Read:
@@ -406,9 +408,9 @@ class _Reading:
     async def _found(self, key: str, selector: str, removed: tuple[str, ...] = ()) -> EntryTrial:
         """What one selector finds, after others removed something."""
         language, _ = language_of(selector)
-        if (language is Language.JSONPATH) is not self._is_json:
-            kind = "JSON" if self._is_json else "no JSON"
-            return EntryTrial(key, selector, 0, note=f"a {language.value} says nothing about this page: it is {kind}")
+        wanted, is_it = ("JSON", self._is_json) if language is Language.JSONPATH else ("HTML", self._is_html)
+        if not is_it:
+            return EntryTrial(key, selector, 0, note=f"it is for {wanted}, and this page is none")
         if self._killed is not None:
             return EntryTrial(key, selector, 0, note=f"not looked at ({self._killed})")
         parsed = await self._parsed(ReadingRule((selector,), removed))
@@ -436,7 +438,8 @@ def _text_of(parsed: ParsedPage) -> bytes:
 
 def _entry(key: str, entry: str, lines: Sequence[str], note: str = "") -> EntryTrial:
     there = [each for each in lines if each.strip()]
-    return EntryTrial(key, entry, len(there), tuple(dict.fromkeys(there))[:_MOST_EXAMPLES], note)
+    examples = tuple(dict.fromkeys(shortened(each, _LONGEST_EXAMPLE) for each in there))
+    return EntryTrial(key, entry, len(there), examples[:_MOST_EXAMPLES], note)
 
 
 def _compared(
