@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,14 @@ def test_robots_and_the_guard_hold_for_a_trial(shop: Shop, here: Path) -> None:
         done = run(here, "try", f"http://{shop.name}{path}")
         assert said in one_line(done, 3)
     assert "/lamp" not in shop.asked
+
+
+def test_a_site_outside_its_hours_is_asked_for_nothing(shop: Shop, here: Path) -> None:
+    day = f"{datetime.now(UTC) + timedelta(days=3):%a}".lower()
+    with (here / "levada.toml").open("a") as settings:
+        settings.write(f'[[site]]\nmatch = "{shop.name}"\nhours = ["{day} 8-9"]\n')
+    assert f"the active hours of {shop.name} begin in" in one_line(run(here, "try", shop.lamp), 3)
+    assert shop.asked == []
 
 
 def test_a_redirect_is_followed_and_said(shop: Shop, here: Path) -> None:

@@ -18,7 +18,7 @@ from levada.collection.checking import must_be_askable
 from levada.collection.components import make_fetcher, make_parser
 from levada.collection.diff import Hunk, changes_between
 from levada.core.clock import SystemClock
-from levada.core.durations import duration, iso
+from levada.core.durations import duration, iso, relative
 from levada.core.errors import BadUrl, LevadaError, ParserDied, Refused, UsageError
 from levada.core.protocols import Clock, Fetcher, Parser, Sites
 from levada.core.reasons import Reason
@@ -26,6 +26,7 @@ from levada.core.records import ParsedPage, RawPage, Response, SiteRecord
 from levada.core.selectors import Language, language_of
 from levada.core.settings import Settings
 from levada.core.site_rules.extent import path_of
+from levada.core.site_rules.pace import SitePaces
 from levada.core.site_rules.reading import reading_rule
 from levada.core.site_rules.rules import SiteRules
 from levada.core.site_rules.section import SiteSettings
@@ -290,7 +291,7 @@ class RecentPages:
             with self._locks[site]:
                 at, page = self._pages.get(key, (0.0, None))
                 if page is None or anew or self._clock.monotonic() > at + self._seconds:
-                    next_at = self._asked.get(site, float("-inf")) + settings.politeness.delay
+                    next_at = self._asked.get(site, float("-inf")) + SitePaces.of(settings)(site).delay
                     await self._clock.sleep(max(0.0, next_at - self._clock.monotonic()))
                     try:
                         page = await live_page(url, settings, reader)
@@ -316,7 +317,7 @@ class _LiveFetch:
         self._reader = reader
         self._fetcher = fetcher
         self._clock = clock
-        self._delay = settings.politeness.delay
+        self._paces = SitePaces.of(settings)
         self._rules = SiteRules(settings.site)
         self._robots = RobotsCache(fetcher, sites, clock, settings.politeness, _no_news, lambda: self._rules)
 
@@ -336,9 +337,11 @@ class _LiveFetch:
         raise Refused(f"it redirects more than {_MOST_REDIRECTS} times")
 
     async def _answer(self, url: str, asked: set[str]) -> Response:
+        site, now = site_of(url), self._clock.now()
+        if (opens_at := self._paces(site).opens_at(now)) > now:
+            raise Refused(f"the active hours of {site} begin {relative(opens_at, now)}")
         if self._reader is not None:
             must_be_askable(self._reader, url)
-        site = site_of(url)
         verdict = await self._robots.verdict(url)
         if verdict.reason is not None:
             raise Refused(_said(verdict.reason, f"robots.txt of {site}"))
@@ -349,7 +352,7 @@ class _LiveFetch:
         return await self._fetcher.fetch(request_for(url, rule.request, render=rule.render))
 
     async def _wait(self, site: str, delay: float | None) -> None:
-        seconds = max(self._delay, delay or 0.0)
+        seconds = max(self._paces(site).delay, delay or 0.0)
         if seconds > _LONGEST_WAIT:
             raise Refused(f"{site} asks for {duration(seconds)} between two requests: 'levada check' waits so long")
         await self._clock.sleep(seconds)
