@@ -156,6 +156,7 @@ def test_what_is_done_is_in_the_log_without_secrets(data: Path) -> None:
         log_in(client, "ada")
         asked = {"urls": ["https://example.org/path?token=hidden"]}
         client.post("/api/v1/seeds", json=asked)
+        client.post("/api/v1/page/try", json={"url": "https://example.org/", "live": False})  # changes nothing
         made = client.post("/api/v1/keys", json={"name": "deploy", "scopes": ["control"]}).json()
         client.post("/api/v1/pause", headers={"authorization": f"Bearer {made['secret']}"})
         log_in(client, "eve")

@@ -1,4 +1,4 @@
-"""Trials over HTTP: what is shown, what is saved, and how often a site is asked."""
+"""Trials over HTTP: what is shown, and how often a site is asked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def api(shop: Shop, here: Path, open_server: Open) -> TestClient:
 
 
 def tried(api: TestClient, status: int = 200, **asked: Any) -> Any:
-    answer = api.post("/api/v1/try", json=asked)
+    answer = api.post("/api/v1/page/try", json=asked)
     assert answer.status_code == status, answer.text
     return answer.json()
 
@@ -37,20 +37,17 @@ def test_a_trial_shows_stored_and_live_and_asks_the_site_once_a_minute(shop: Sho
     for entries in (["h1"], [".price"]):
         told = tried(api, url=shop.lamp, select=entries, trigger=["price below 100"])
     assert (told["stored"]["text"], told["live"]["text"]) == ("120 EUR", "99 EUR")
-    assert (told["changed"], told["told"], told["saved"]) == (True, True, [])
+    assert (told["changed"], told["told"]) == (True, True)
     assert shop.asked.count("/lamp") == before + 1
     shop.write(price="98")
     assert tried(api, url=shop.lamp, select=[".price"], anew=True)["live"]["text"] == "98 EUR"
 
 
-def test_a_saved_trial_is_the_rule_and_one_that_finds_nothing_is_not(shop: Shop, api: TestClient) -> None:
-    nothing = tried(api, url=shop.lamp, select=[".nowhere"], save=True)
-    assert (nothing["live"]["reason"], nothing["saved"]) == ("no-match", [])
-    told = tried(api, url=shop.lamp, select=[".price"], ignore=["dates"], save=True)
-    assert [(each["key"], each["value"]) for each in told["saved"]] == [
-        (f"site.{shop.name}/lamp.ignore", ["dates"]),
-        (f"site.{shop.name}/lamp.select", [".price"]),
-    ]
+def test_a_key_that_is_null_is_as_in_force_and_an_empty_one_is_none(shop: Shop, api: TestClient) -> None:
+    nothing = tried(api, url=shop.lamp, select=[".nowhere"])
+    assert (nothing["live"]["reason"], nothing["match"]) == ("no-match", f"{shop.name}/lamp")
+    rule = {"match": nothing["match"], "keys": {"select": [".price"], "ignore": ["dates"]}}
+    assert api.put("/api/v1/rules", json=rule).json()["changed"] == 2
     assert tried(api, url=shop.lamp, live=False)["rule"] == {"select": [".price"], "ignore": ["dates"]}
     assert tried(api, url=shop.lamp, select=[], live=False)["rule"] == {"ignore": ["dates"]}
 
@@ -67,8 +64,15 @@ def test_a_saved_trial_is_the_rule_and_one_that_finds_nothing_is_not(shop: Shop,
             404,
             "there is nothing to try it on: the live page: it cannot be fetched (address)",
         ),
-        ({"save": True, "match": "a b", "select": ["h1"]}, 400, "match takes a host"),
     ],
 )
 def test_what_is_wrong_is_said(shop: Shop, api: TestClient, asked: dict[str, Any], status: int, said: str) -> None:
     assert said in tried(api, status, **{"url": shop.lamp, **asked})["error"]["message"]
+
+
+def test_the_rules_say_on_how_many_pages_a_selector_finds_nothing(shop: Shop, api: TestClient, here: Path) -> None:
+    with levada.open(here / "levada-data", create=False) as collection:
+        collection.set_rule(shop.name, select=[".nowhere"])
+        collection.check(shop.lamp)
+    (rule,) = api.get("/api/v1/rules").json()["rules"]
+    assert (rule["selected_on"], rule["no_match"], rule["no_match_example"]) == (1, 1, shop.lamp)

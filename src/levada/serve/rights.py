@@ -53,7 +53,7 @@ NEEDS: dict[str, Right] = {
     "POST /api/v1/rules/try": _CONTROL,
     "PUT /api/v1/rules": _CONTROL,  # but not the keys that read or trust something of the machine
     "DELETE /api/v1/rules": _CONTROL,
-    "POST /api/v1/try": _CONTROL,
+    "POST /api/v1/page/try": _CONTROL,
     "POST /api/v1/pause": _CONTROL,
     "POST /api/v1/resume": _CONTROL,
     "PUT /api/v1/budget": _CONTROL,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import islice
 from pathlib import PurePath
 from typing import Annotated, Any
@@ -14,7 +13,6 @@ from levada.collection.site_rules.changes import keys_of, removal, rule_changes,
 from levada.collection.site_rules.reports import rule_reports, site_reports
 from levada.collection.site_rules.scope import key_kinds, out_of_scope, try_scope
 from levada.core.configuration.following import takes_effect_at_once
-from levada.core.configuration.kept import SettingChange
 from levada.core.configuration.layers import SettingValue
 from levada.core.durations import iso
 from levada.core.errors import NotFound, UsageError
@@ -89,12 +87,8 @@ def _change(view: View, ask: SettingsAsk) -> ChangedSettingsAnswer:
     if closed := [key for key, value in ask.values.items() if _is_closed(key, value)]:
         raise UsageError(f"{closed[0]} does not change over the API: use 'levada settings set' on the machine")
     changes = change_settings(view.folder, ask.values, "the API")
-    return ChangedSettingsAnswer(changed_facts(changes), view.live() is not None)
-
-
-def changed_facts(changes: Sequence[SettingChange]) -> list[SettingChangeFacts]:
-    """Changes of settings as the API shows them."""
-    return [facts_of(SettingChangeFacts, each, at_once=takes_effect_at_once(each.key)) for each in changes]
+    facts = [facts_of(SettingChangeFacts, each, at_once=takes_effect_at_once(each.key)) for each in changes]
+    return ChangedSettingsAnswer(facts, view.live() is not None)
 
 
 _SHOWN = 20  # pages
@@ -117,6 +111,9 @@ class RuleFacts(msgspec.Struct, frozen=True):
     keys: dict[str, Any]
     sites: int  # known ones that it matches
     note: str  # that it matches nothing
+    selected_on: int  # pages whose last visit read them by its `select`
+    no_match: int  # pages among these on which that finds nothing
+    no_match_example: str  # one of them
 
 
 class RuleKeyFacts(msgspec.Struct, frozen=True):

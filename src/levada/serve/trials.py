@@ -1,4 +1,4 @@
-"""Trials of rules over HTTP: what a rule keeps of a page, and making it the rule of the page."""
+"""Trials of rules over HTTP: what a rule would keep of a page."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from typing import Annotated
 
 import msgspec
 
-from levada.collection.commands import change_settings
 from levada.collection.diff import Hunk
-from levada.collection.site_rules.changes import rule_changes
 from levada.collection.site_rules.trials import READING_KEYS, EntryTrial, tried
 from levada.serve.operations import Operations
 from levada.serve.pages import Url
-from levada.serve.settings import SettingChangeFacts, changed_facts
 from levada.serve.view import View
 
 TRYING = Operations()
@@ -32,10 +29,6 @@ class TrialAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stored: bool = True
     live: bool = True
     anew: Annotated[bool, msgspec.Meta(description="Fetch the live page even if it was fetched a minute ago.")] = False
-    save: Annotated[
-        bool, msgspec.Meta(description="Make the keys given the rule of `match`, if they find something.")
-    ] = False
-    match: Annotated[str, msgspec.Meta(max_length=2_000, description="By default the page and what is below it.")] = ""
 
 
 class ReadingAnswer(msgspec.Struct, frozen=True):
@@ -60,20 +53,14 @@ class TrialAnswer(msgspec.Struct, frozen=True):
     changed: bool | None  # whether the live page is a new version
     told: bool | None  # and whether that is told
     hunks: list[Hunk]
-    saved: list[SettingChangeFacts]
 
 
-@TRYING.add("POST", "/try", "What a rule would keep of a page, as it is stored and as it is now", errors=(404, 409))
+@TRYING.add(
+    "POST", "/page/try", "What a rule would keep of a page, as it is stored and as it is now", errors=(404, 409)
+)
 def _try(view: View, ask: TrialAsk) -> TrialAnswer:
-    reader = view.collection()
+    reader = view.collection_now()
     keys = {key: getattr(ask, key) for key in READING_KEYS}
     fetch = view.live_pages.fetch(anew=ask.anew)
-    trial = asyncio.run(
-        tried(ask.url, keys, view.folder.settings(), reader, stored=ask.stored, live=ask.live, fetch=fetch)
-    )
-    given = {key: value for key, value in keys.items() if value is not None}
-    saved: list[SettingChangeFacts] = []
-    if ask.save and given and trial.finds:
-        changes = change_settings(view.folder, rule_changes(ask.match or trial.match, given), "the API")
-        saved = changed_facts(changes)
-    return msgspec.convert({**trial.facts(), "saved": saved}, TrialAnswer, from_attributes=True)
+    trial = asyncio.run(tried(ask.url, keys, reader.settings, reader, stored=ask.stored, live=ask.live, fetch=fetch))
+    return msgspec.convert(trial.facts(), TrialAnswer, from_attributes=True)

@@ -14,7 +14,7 @@ const GROUPS = [
     ["delay", "Seconds between two requests", "10"], ["per_hour", "Fetches per hour at most", "60"], ["hours", "Active hours", "weekdays 8-18 Europe/Istanbul"],
     ["floor", "Seconds between two visits of a page, at least", "3600"], ["ceiling", "and at most", "86400"]]],
   ["How it is asked", [["agent", "User-Agent", "levada"], ["accept_language", "Accept-Language", "tr, en;q=0.5"]]],
-  ["What counts on a page", [["select", "What counts", "main"], ["remove", "What is left out", ".advertisement"], ["ignore", "What is ignored in comparisons", "dates"]]],
+  ["What counts on a page", [["select", "What counts", "main"], ["remove", "What is left out", ".advertisement"], ["ignore", "What is ignored in comparisons", "dates"], ["trigger", "Told only when", "price below 100"]]],
 ];
 const NAMED = new Set(GROUPS.flatMap(([, keys]) => keys.map(([key]) => key)));
 const plain = (value) => (Array.isArray(value) ? value.join(", ") : typeof value === "object" ? JSON.stringify(value) : String(value));
@@ -35,7 +35,8 @@ async function look(place, site, said = "") {
 }
 
 function holding(told) {
-  const lines = told.rules.map((rule) => [el("dt", { class: "mono" }, rule.match), el("dd", {}, Object.entries(rule.keys).map(([key, value]) => el("div", {}, `${key}: `, el("span", { class: "mono" }, plain(value)))))]);
+  const lines = told.rules.map((rule) => [el("dt", { class: "mono" }, rule.match), el("dd", {}, Object.entries(rule.keys).map(([key, value]) => el("div", {}, `${key}: `, el("span", { class: "mono" }, plain(value)))),
+    rule.no_match ? el("div", { class: "warn" }, `select finds nothing on ${number(rule.no_match)} of ${number(rule.selected_on)} pages, such as `, pageLink(rule.no_match_example)) : null)]);
   return [
     lines.length ? el("dl", { class: "options" }, lines) : el("p", { class: "soft" }, "No rule: the settings of all sites hold."),
     told.opens_at ? el("p", { class: "warn" }, `Outside its hours: nothing is asked for until ${moment(told.opens_at)}.`) : null,

@@ -38,7 +38,7 @@ function fill(url, inside) {
     const mine = ++asked;
     result.setAttribute("aria-busy", "true");
     try {
-      const told = await order("POST", "/try", { url, ...typed(), ...more });
+      const told = await order("POST", "/page/try", { url, ...typed(), ...more });
       if (mine !== asked) return null;
       show(result, findings(told));
       drawText(text, whole, told.live || told.stored);
@@ -56,7 +56,7 @@ function fill(url, inside) {
   const begin = async (more = {}) => {
     show(said);
     try {
-      const plain = await order("POST", "/try", { url, ...NOTHING, ...more });
+      const plain = await order("POST", "/page/try", { url, ...NOTHING, ...more });
       whole = (plain.live || plain.stored).text.split("\n").slice(0, SHOWN);
     } catch (error) {
       show(result, trouble(error));
@@ -66,7 +66,7 @@ function fill(url, inside) {
   };
   const start = async () => {
     try {
-      const told = await order("POST", "/try", { url, live: false });
+      const told = await order("POST", "/page/try", { url, live: false });
       inForce = told.rule;
       for (const [name] of FIELDS) areas[name].value = (inForce[name] || []).join("\n");
       match.value = match.value || told.match;
@@ -78,8 +78,19 @@ function fill(url, inside) {
   const form = el("form", { onsubmit: async (event) => {
     event.preventDefault();
     clearTimeout(timer);
-    const told = await look({ save: true, match: match.value.trim() });
-    if (told) show(said, told.saved.length ? `Saved as the rule of ${match.value.trim() || told.match}. It holds from the next visit on; that visit is no change yet.` : "Nothing changed: the rule says so already.");
+    const keys = typed();
+    if (!Object.keys(keys).length) {
+      show(said, "Nothing is typed yet.");
+      return;
+    }
+    save.disabled = true;
+    try {
+      const done = await order("PUT", "/rules", { match: match.value.trim(), keys });
+      show(said, done.changed ? `Saved as the rule of ${done.rule.match}. It holds from the next visit on; that visit is no change yet.` : "Nothing changed: the rule says so already.");
+    } catch (error) {
+      show(said, error.message);
+    }
+    save.disabled = false;
   }, oninput: (event) => {
     if (event.target === match) return;
     show(said);
