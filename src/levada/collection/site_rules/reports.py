@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -12,15 +12,16 @@ from msgspec.structs import replace
 from levada.collection.site_rules.changes import keys_of
 from levada.collection.site_rules.scope import MOST_LOOKED_AT, MOST_OF_A_SITE, kept_out_now, urls_of
 from levada.core.reasons import Reason
-from levada.core.records import PageKind, PageRecord, PlanSelection, SiteRecord
+from levada.core.records import PageKind, PlanSelection, SiteRecord
 from levada.core.site_rules.pace import Pace, SitePaces
 from levada.core.site_rules.rules import SiteRules, fits_site
 from levada.core.site_rules.section import SiteSettings
 from levada.pages.change import is_read_by
 from levada.store.reading import OpenedCollection
 
-_MOST_COUNTED = 20_000  # pages of a site
-_AT_ONCE = 1_000
+_MOST_SELECTED = 10_000  # pages that are looked at for what `select` finds, in all
+_MOST_SELECTED_OF_A_SITE = 2_000
+_QUESTION = 20  # pages that could be looked at in place of asking for those of another site
 
 
 class RuleReport(msgspec.Struct, frozen=True):
@@ -96,11 +97,19 @@ class SelectCounts(msgspec.Struct):
 
 
 def _selected(collection: OpenedCollection, sites: Sequence[str]) -> dict[str, SelectCounts]:
-    """By the match of each table with `select`: its pages, as far as they were visited since it was set."""
+    """By the match of each table with `select`: its pages, as far as they were visited since it was set.
+
+    Where there are very many, the first pages of the first sites are looked at.
+    """
     tables = [table for table in collection.settings.site if table.select]
     rules, counts = SiteRules(collection.settings.site), dict[str, SelectCounts]()
+    left = _MOST_SELECTED
     for site in (site for site in sites if any(fits_site(table.match, site) for table in tables)):
-        for page in _visited(collection, site):
+        if left <= 0:
+            break
+        left -= _QUESTION
+        for page in collection.store.planned(PlanSelection(site), 0, min(_MOST_SELECTED_OF_A_SITE, max(left, 1))):
+            left -= 1
             rule = rules.rule_for(page.url)
             match = rule.sources.get("select")
             if match is None or page.kind is not PageKind.PAGE or not is_read_by(page.text_digest, rule.visit.reading):
@@ -111,14 +120,6 @@ def _selected(collection: OpenedCollection, sites: Sequence[str]) -> dict[str, S
                 found.no_match += 1
                 found.example = found.example or page.url
     return counts
-
-
-def _visited(collection: OpenedCollection, site: str) -> Iterator[PageRecord]:
-    """The visited pages of a site, or the first of very many."""
-    selection, after, count = PlanSelection(site), 0, 0
-    while count < _MOST_COUNTED and (pages := collection.store.planned(selection, after, _AT_ONCE)):
-        after, count = pages[-1].id, count + len(pages)
-        yield from pages
 
 
 def site_reports(collection: OpenedCollection, names: Sequence[str] = ()) -> list[SiteReport]:
