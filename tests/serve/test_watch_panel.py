@@ -57,6 +57,24 @@ def test_a_rule_is_tried_while_it_is_typed_and_saved_by_a_button(
         assert [each.keys for each in collection.rules()] == [{"select": [".price"], "trigger": ["price below 100"]}]
 
 
+def test_what_is_typed_before_the_rule_in_force_is_known_stays(
+    opened: Browser, shop: Shop, here: Path, address: str
+) -> None:
+    with levada.open(here / "levada-data", create=False) as collection:
+        collection.set_rule(f"{shop.name}/lamp", ignore=["dates"], select=["h1"])
+    with open_page(opened, "wide") as page:
+        walk = Walk(page, address)
+        walk.go_page(shop.lamp)
+        page.evaluate("""() => {
+            document.querySelector(".watch").open = true;
+            document.querySelector(".watch").dispatchEvent(new Event("toggle"));
+            document.querySelector(".watch textarea[name=select]").value = ".stock";
+        }""")
+        expect(page.get_by_role("region", name="The page's text").locator("mark")).to_have_text(["Sold out"])
+        expect(page.get_by_label("What is not compared")).to_have_value("dates")
+        assert walk.complaints == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
 def test_the_panel_fits_and_shows_the_rule_in_force(

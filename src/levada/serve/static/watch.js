@@ -26,7 +26,7 @@ export function watchPanel(url) {
 function fill(url, inside) {
   const areas = Object.fromEntries(FIELDS.map(([name, , example]) => [name, el("textarea", { rows: 2, name, placeholder: example, spellcheck: false, "aria-describedby": `watch-${name}` })]));
   const match = el("input", { name: "match", spellcheck: false, autocomplete: "off", maxLength: 2000 });
-  const result = el("div", {}), text = el("div", { class: "page-text mono", tabIndex: 0, role: "region", ariaLabel: "The page's text" }), said = el("p", { class: "small", role: "status" });
+  const result = el("div", {}), difference = el("div", {}), text = el("div", { class: "page-text mono", tabIndex: 0, role: "region", ariaLabel: "The page's text" }), said = el("p", { class: "small", role: "status" });
   const save = el("button", { disabled: true }, "Save as the rule"), anew = el("button", { type: "button", class: "quiet" }, "Fetch the page again");
   let timer = null, asked = 0, whole = [], inForce = {};
   const lines = (name) => areas[name].value.split("\n").map((each) => each.trim()).filter(Boolean);
@@ -41,12 +41,14 @@ function fill(url, inside) {
       const told = await order("POST", "/page/try", { url, ...typed(), ...more });
       if (mine !== asked) return null;
       show(result, findings(told));
+      show(difference, told.hunks.length ? [el("h3", {}, "From the stored to the live text"), told.hunks.map(hunk)] : null);
       drawText(text, whole, told.live || told.stored);
       save.disabled = ![told.live, told.stored].some((each) => each && !each.reason);
       return told;
     } catch (error) {
       if (mine !== asked) return null;
       show(result, trouble(error));
+      show(difference);
       save.disabled = true;
       return null;
     } finally {
@@ -68,7 +70,7 @@ function fill(url, inside) {
     try {
       const told = await order("POST", "/page/try", { url, live: false });
       inForce = told.rule;
-      for (const [name] of FIELDS) areas[name].value = (inForce[name] || []).join("\n");
+      for (const area of Object.values(areas)) area.value ||= (inForce[area.name] || []).join("\n"); // not over what is typed meanwhile
       match.value = match.value || told.match;
     } catch {
       // Nothing is stored of it: the live page says more.
@@ -102,7 +104,7 @@ function fill(url, inside) {
   el("div", { class: "spread" }, save, anew), said, result);
   anew.addEventListener("click", () => begin({ anew: true }));
   show(inside, el("p", { class: "soft small" }, "What you type is tried at once on the page as it is stored and as it is now. Nothing is stored before you save."),
-    el("div", { class: "beside" }, form, el("div", {}, el("h3", {}, "The page's text"), el("p", { class: "legend" }, el("span", {}, el("mark", {}, "kept")), el("span", {}, "the rest does not count")), text)));
+    el("div", { class: "beside" }, form, el("div", {}, el("h3", {}, "The page's text"), el("p", { class: "legend" }, el("span", {}, el("mark", {}, "kept")), el("span", {}, "the rest does not count")), text)), difference);
   start();
 }
 
@@ -121,7 +123,6 @@ function findings(told) {
     told.why_not_live ? el("p", { class: "small warn" }, `Not tried on the live page: ${told.why_not_live}.`) : null,
     told.why_not_stored ? el("p", { class: "small warn" }, `Not tried on a stored page: ${told.why_not_stored}.`) : null,
     el("ul", { class: "plain small" }, reading.entries.map(entry)),
-    told.hunks.length ? el("div", {}, el("h3", {}, "From the stored to the live text"), told.hunks.map(hunk)) : null,
   ];
 }
 
