@@ -145,7 +145,12 @@ def is_other_reading(one: bytes | None, other: bytes | None) -> bool:
 
 def trigger_states(digest: bytes | None, rule: ReadingRule, reader: int = 0) -> bytes:
     """The states of the rule's triggers on the stored page; b"" if it was not read by this rule and reader."""
-    return (digest or b"")[_STATES:] if _mark_in(digest) == _with_reader(rule_mark(rule), reader) else b""
+    return states_in(digest) if _mark_in(digest) == _with_reader(rule_mark(rule), reader) else b""
+
+
+def states_in(digest: bytes | None) -> bytes:
+    """The states of the triggers of the rule by which a page was read."""
+    return (digest or b"")[_STATES:]
 
 
 def _mark_in(digest: bytes | None) -> bytes:

@@ -36,7 +36,7 @@ from levada.crawl.executor import StoreExecutor
 from levada.crawl.robots import RobotsCache
 from levada.crawl.sites import SiteCache
 from levada.crawl.visits import request_for
-from levada.pages.change import text_part, trigger_states
+from levada.pages.change import states_in, text_part
 from levada.pages.compression import unpack_text
 from levada.pages.documents.recognition import JSON, document_kind
 from levada.pages.parse import Form, form_of
@@ -455,5 +455,5 @@ def _compared(
         return (), False, False
     hunks = changes_between(paragraphs(before.shown.text), paragraphs(after.shown.text), _CONTEXT)
     changed = text_part(before.digest) != text_part(after.digest)
-    states = [trigger_states(each.digest, rule) for each in (after, before)]
+    states = [states_in(each.digest) for each in (after, before)]
     return tuple(hunks), changed, changed and compiled_rule(rule).triggers.are_met(*states)
