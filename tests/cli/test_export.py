@@ -23,6 +23,7 @@ from levada.core.files import CountingOutput, ExportContext, whole_file
 from levada.core.folder import DataFolder, nobody_moves, only_mover
 from levada.core.plugins import load
 from levada.core.records import Document
+from levada.core.structured import Item, Offer, StructuredData, pack_data
 from levada.export import parquet as parquet_module
 from levada.export import xml as xml_module
 from levada.export.rows import row_of
@@ -253,6 +254,25 @@ def test_parquet_reads_back(data: Path, tmp_path: Path) -> None:
     ]
     assert rows[0]["title"] == "İstanbul: ana sayfa"
     assert rows[0]["fetched_at"].isoformat() == "2027-01-14T22:00:00+00:00"
+
+
+def test_structured_data_is_exported_as_columns_and_as_a_tree() -> None:
+    from pyarrow import parquet
+
+    item = Item(("Product",), {"name": ("Thermos",), "offers": (Item((), {"price": ("1.299,00",)}),)}, "microdata")
+    packed = pack_data(StructuredData((item,), (Offer("1299.00", "TRY", "InStock"), Offer("5"))))
+    said = {"name": ["Thermos"], "offers": [{"properties": {"price": ["1.299,00"]}}]}
+    for form in ("jsonl", "parquet"):
+        raw = io.BytesIO()
+        write(form, [document(1, packed_data=packed), document(2)], CountingOutput(raw))
+        if form == "jsonl":
+            first, second = map(json.loads, raw.getvalue().splitlines())
+        else:
+            first, second = parquet.read_table(io.BytesIO(raw.getvalue())).to_pylist()
+            first["items"], second["items"] = json.loads(first["items"]), json.loads(second["items"])
+        assert (first["price"], first["currency"], first["availability"]) == ("1299.00", "TRY", "InStock")
+        assert first["items"] == [{"type": ["Product"], "properties": said, "source": "microdata"}]
+        assert (second["price"], second["currency"], second["availability"], second["items"]) == ("", "", "", [])
 
 
 def test_parquet_row_groups_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

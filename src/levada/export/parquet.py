@@ -15,6 +15,7 @@ from levada.export.rows import ExportRow, row_of
 
 ROWS_PER_GROUP = 5_000
 CHARACTERS_PER_GROUP = 8 << 20
+_UNPACKED = 4  # times as large as it is packed is structured data
 
 
 class ParquetExporter:
@@ -63,7 +64,7 @@ def _groups(documents: Iterable[Document]) -> Iterator[list[ExportRow]]:
     for document in documents:
         row = row_of(document)
         rows.append(row)
-        characters += len(row.text) + len(row.title) + len(row.url)
+        characters += len(row.text) + len(row.title) + len(row.url) + _UNPACKED * len(document.packed_data)
         if len(rows) >= ROWS_PER_GROUP or characters >= CHARACTERS_PER_GROUP:
             yield rows
             rows, characters = [], 0

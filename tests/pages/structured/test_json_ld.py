@@ -155,6 +155,14 @@ def test_items_are_kept_down_to_a_depth() -> None:
     assert data.notes == (f"items more than {DEEPEST} deep are left out",)
 
 
+@pytest.mark.parametrize("end", ["", "]", '"', "}"])
+@pytest.mark.parametrize("row", ['"' + '\\"' * 100_000, "/*" * 100_000, "," * 200_000, ", " * 100_000, "&" * 200_000])
+def test_rows_that_a_careless_pattern_reads_again_and_again_are_read_once(row: str, end: str) -> None:
+    data = data_of(json_ld(THERMOS, f"[{row}{end}"))
+    assert [item.first("name") for item in data.items] == ["Thermos 1 l"]
+    assert all(note.startswith("JSON-LD 2 is no JSON") for note in data.notes)
+
+
 @pytest.mark.parametrize(
     ("hostile", "note"),
     [

@@ -106,6 +106,8 @@ def test_a_page_that_describes_nothing_has_no_data() -> None:
         '<p id="b" itemprop="x" itemscope itemref="a"></p>',
         '<p typeof="https://schema.org/T" property="x">' * 3_000,
         '<meta itemscope itemprop="" itemtype="https://schema.org/ https://schema.org/"><a itemprop=x href="http://[">',
+        '<p itemscope itemtype="https://schema.org/T">' + "<i itemprop=x>" * 2_000 + "word " * 300_000,
+        '<p itemscope itemtype="https://schema.org/T">' + "<i itemprop=x>y</i>" * 100_000,
         '<div itemscope itemtype="https://schema.org/T">' + '<meta itemprop="x" content="y">' * 20_000,
     ],
 )

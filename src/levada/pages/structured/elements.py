@@ -15,7 +15,8 @@ from levada.core.structured import Item
 from levada.pages.structured.building import LONGEST_VALUE, Builder, Limits
 
 MOST_ELEMENTS = 5_000  # of a page
-_MOST_STEPS = 200_000  # from elements to those around them
+_MOST_STEPS = 100_000  # from elements to those around them
+_MOST_TEXT = 2_000_000  # characters of elements in elements, before they are cut
 _LINKS = frozenset(("a", "area", "link"))
 _SOURCES = frozenset(("audio", "embed", "iframe", "img", "source", "track", "video"))
 Absolute = Callable[[str], str]
@@ -54,6 +55,7 @@ class _Reading:
         self._builders: dict[int, Builder] = {}  # by element
         self._referred: dict[str, Builder] = {}  # by the id of an element: the item that refers to it
         self._steps = _MOST_STEPS
+        self._text = _MOST_TEXT
 
     def items(self, nodes: list[LexborNode]) -> list[Item]:
         attributes = [node.attributes for node in nodes]
@@ -124,7 +126,12 @@ class _Reading:
                 return written
         if tag == "object":
             return self._absolute(attributes.get("data") or "")
-        return node.text(separator=" ")[: 4 * LONGEST_VALUE]
+        if self._text <= 0:
+            self._limits.note(f"{self._syntax.source} repeats too much text: the rest is left out")
+            return ""
+        text = node.text(separator=" ")
+        self._text -= len(text)
+        return text[: 4 * LONGEST_VALUE]
 
 
 def _is_around(inner: Builder, outer: Builder, inside: dict[int, Builder]) -> bool:

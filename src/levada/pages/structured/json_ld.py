@@ -20,8 +20,12 @@ MOST_BYTES = 500_000  # of all scripts of a page
 _SPACES = " \t\r\n\f;\ufeff"
 _BEFORE = ("<!--", "//<![CDATA[", "// <![CDATA[", "/*<![CDATA[*/", "/* <![CDATA[ */", "<![CDATA[")
 _AFTER = ("//-->", "-->", "//]]>", "// ]]>", "/*]]>*/", "/* ]]> */", "]]>")
-# Strings are matched whole, so that what looks like a comment or a comma in one stays.
-_LOOSE = re.compile(r'("(?:[^"\\]|\\.)*+")|/\*.*?\*/|//[^\n]*|,(?=[\s,]*+[\]}])', re.DOTALL)
+# Strings are matched whole, so that what looks like a comment or a comma in one stays. What has no end is matched to
+# the end of the script, and a row of commas at once: each character is read once.
+_LOOSE = re.compile(
+    r"""(?P<text>"(?:[^"\\]|\\.)*+(?:"|\Z))|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|//[^\n]*+|(?P<commas>,[\s,]*+)(?P<end>[\]}])?""",
+    re.DOTALL,
+)
 _CONTAINERS = ("@graph", "@list", "@set")
 
 
@@ -80,7 +84,7 @@ def _loads(text: str) -> Any:
 
 def _mended(text: str) -> str:
     """Without comments, and without commas before a closing bracket."""
-    return _LOOSE.sub(lambda found: found[1] or "", text)
+    return _LOOSE.sub(lambda found: found["text"] or found["end"] or found["commas"] or "", text)
 
 
 def _top_nodes(found: Any) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from levada.pages.structured.meta import read_meta
 from levada.pages.structured.offers import offers_of
 
 _JSON_LD = "application/ld+json"
+_MOST_ATTRIBUTES = 50_000
 _NOTHING = StructuredData()
 
 
@@ -43,10 +44,13 @@ def read_data(
         except ValueError:
             return written
 
-    if names_schema and b"itemscope" in html:
-        items += read_elements(tree, MICRODATA, absolute, limits)
-    if names_schema and b"typeof=" in html:
-        items += read_elements(tree, RDFA, absolute, limits)
+    for syntax, begins, holds in ((MICRODATA, b"itemscope", b"itemprop"), (RDFA, b"typeof=", b"property=")):
+        if not names_schema or begins not in html:
+            continue
+        if html.count(begins) + html.count(holds) > _MOST_ATTRIBUTES:  # even to list the elements takes too long
+            limits.note(f"more than {_MOST_ATTRIBUTES:,} attributes of {syntax.source}: all of them are left out")
+        else:
+            items += read_elements(tree, syntax, absolute, limits)
     if meta:
         items += read_meta(meta, limits)
     return StructuredData(tuple(items), offers_of(items), limits.notes())
