@@ -152,6 +152,8 @@ def _completed(text: str, now: float) -> str:
     while pieces and _is_unfinished(pieces[-1], now):
         pieces.pop()
     text = text[: pieces[-1].end()] if pieces else ""
+    if pieces and pieces[-1]["field"] and not pieces[-1]["minus"] and isinstance(_term(pieces[-1], now), WordsOf):
+        return f"{text}*" if pieces[-1]["exact"] is None else text
     terms: list[re.Match[str] | None] = [None, None]
     terms += [piece for piece in pieces if not piece["field"]]
     last = terms.pop()

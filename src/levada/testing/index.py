@@ -236,6 +236,20 @@ class IndexContract:
         assert {int(hit.url.rpartition("/")[2]) for hit in found.hits} == set(pages)
         assert found.total == len(pages)
 
+    @pytest.mark.parametrize(
+        ("typed", "pages"),
+        [
+            ("brand:z", {2}),
+            ("-brand:z", {1, 2, 3, 4}),
+            ("steel price:<", {2}),
+            ('brand:"acme to', {1}),
+            ("type:prod", {1, 2}),
+        ],
+    )
+    def test_a_property_may_be_half_typed(self, shop: Index, typed: str, pages: set[int]) -> None:
+        found = shop.search(Query(typed, now=PROPERTIES_NOW, as_you_type=True))
+        assert {int(hit.url.rpartition("/")[2]) for hit in found.hits} == pages
+
     @pytest.mark.parametrize("query", ["price:cheap", "price:1..2..3", "price:..", "published:>soon", "rating:<"])
     def test_a_condition_that_is_no_number_or_date_is_refused_with_an_example(self, shop: Index, query: str) -> None:
         with pytest.raises(BadQuery, match=r"^column \d+: .* is not a (number|date), such as"):
