@@ -69,6 +69,11 @@ def test_the_guide_finds_shows_and_exports_what_pages_describe(tmp_path: Path, s
     assert "mug" not in search
     assert "Product (json-ld)" in shown
     assert "    price: 1199.00" in shown
+    as_json = levada("page", f"http://{address}/thermos.html", "--structured", "--json", cwd=tmp_path)
+    facts = json.loads(as_json.stdout)
+    assert facts["items"][0]["properties"]["brand"] == [{"type": ["Brand"], "properties": {"name": ["Acme"]}}]
+    offer = {"price": "1199.00", "currency": "TRY", "availability": "InStock", "name": "Thermos 1 l"}
+    assert (facts["offers"], len(facts["prices"]), facts["notes"]) == ([offer], 2, [])
     prices = shown[shown.index("prices") :]
     assert prices.index("1299.00 TRY  InStock") < prices.index("1199.00 TRY  InStock")
     rows = [json.loads(line) for line in (tmp_path / "products.jsonl").read_text().splitlines()]

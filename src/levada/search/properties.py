@@ -31,6 +31,7 @@ TEXTS = {
     "category": "category",
     "currency": "pricecurrency",
     "gtin": "gtin",
+    "location": "location",
     "name": "name",
     "publisher": "publisher",
     "sku": "sku",

@@ -84,6 +84,7 @@ ARTICLE = described(
         ("NewsArticle",),
         {
             "headline": ("Termos arayanlara",),
+            "location": (Item(("Place",), {"name": ("The pier",)}),),
             "author": (Item(("Person",), {"name": ("Ayşe Işık",)}),),
             "datePublished": ("2026-01-31T22:30:00+03:00",),
             "dateModified": ("2026-02-03",),

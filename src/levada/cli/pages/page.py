@@ -106,7 +106,7 @@ def _facts(document: Document) -> dict[str, object]:
         "headers": document.headers,
         **_document_facts(document),
         "items": msgspec.to_builtins(document.data.items),
-        "offers": msgspec.to_builtins(document.data.offers),
+        "offers": _offers(document),
         "text": document.text,
     }
 
@@ -163,6 +163,10 @@ def _about(document: Document) -> list[str]:
     return [each for each in (said, left_out) if each]
 
 
+def _offers(document: Document) -> list[dict[str, str]]:
+    return [msgspec.structs.asdict(each) for each in document.data.offers]
+
+
 def structured_facts(document: Document, prices: list[PricePoint]) -> dict[str, Any]:
     """The structured data of a page as JSON."""
     data = document.data
@@ -171,7 +175,9 @@ def structured_facts(document: Document, prices: list[PricePoint]) -> dict[str, 
         "url": document.url,
         "version": document.version,
         "fetched_at": iso(document.fetched_at),
-        **{name: msgspec.to_builtins(getattr(data, name)) for name in ("items", "offers", "notes")},
+        "items": msgspec.to_builtins(data.items),
+        "offers": _offers(document),
+        "notes": data.notes,
         "prices": points,
     }
 

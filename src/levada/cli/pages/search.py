@@ -80,7 +80,7 @@ def search(
     lang:tr                 in this language
     since:7d                changed since (m, h, d, w, or 2026-01-31)
     type:Product brand:acme price:<100      what pages describe for machines: also name:, author:,
-    published:>2026-01-31 rating:>=4        availability:, starts:, and data.PROPERTY: of schema.org
+    published:>2026-01-31 rating:>=4        location:, starts:, and data.PROPERTY: of schema.org
     ```
 
     Examples:
