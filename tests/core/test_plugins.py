@@ -313,8 +313,8 @@ def test_a_broken_fetcher_is_a_failed_visit(how: str) -> None:
 def test_the_settings_choose_a_fetcher() -> None:
     async def story() -> None:
         fetcher = make_fetcher(parse_settings('[fetch]\nfetcher = "broken"', "x"))
-        assert isinstance(fetcher, RenderingFetcher)  # the layers around any fetcher
-        assert isinstance(fetcher.inner, SessionFetcher)
+        assert isinstance(fetcher, SessionFetcher)  # the layers around any fetcher
+        assert isinstance(fetcher.inner, RenderingFetcher)
         assert isinstance(fetcher.inner.inner, CredentialFetcher)
         assert isinstance(fetcher.inner.inner.inner, RouteFetcher)
         assert isinstance(fetcher.inner.inner.inner.inner, ContainedFetcher)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from levada.browser.fetcher import RenderingFetcher
+from levada.browser.fetcher import Rendering, RenderingFetcher
 from levada.browser.messages import BrowserSetup
 
-__all__ = ["BrowserSetup", "RenderingFetcher"]
+__all__ = ["BrowserSetup", "Rendering", "RenderingFetcher"]

@@ -38,7 +38,30 @@ _SAVE = 30.0  # seconds between two writings of the memory
 
 
 class RenderingFetcher:
-    """A `levada.core.protocols.Fetcher` around another one.
+    """A `levada.core.protocols.Fetcher` around another one; several may share one `Rendering`."""
+
+    def __init__(self, fetcher: Fetcher, rendering: Rendering) -> None:
+        self.inner = fetcher
+        self._rendering = rendering
+
+    def fetch(self, request: Request) -> Coroutine[Any, Any, Response]:
+        if request.render is None:
+            return self.inner.fetch(request)
+        return self._fetch_rendered(request)
+
+    async def close(self) -> None:
+        await self._rendering.close()
+        await self.inner.close()
+
+    async def _fetch_rendered(self, request: Request) -> Response:
+        response = await self.inner.fetch(request)
+        if response.reason is not None or not 200 <= response.status < 300 or not _is_html(response):
+            return response
+        return await self._rendering.rendered(request, response)
+
+
+class Rendering:
+    """Renders pages by `setup`, once it is first asked to.
 
     `memory` is the file that remembers what paid off. `slots` bound how many pages are rendered at the same time; they
     are those of `browser.pages` if they are not given. `proxied` says that requests whose rules name no proxy go
@@ -47,34 +70,20 @@ class RenderingFetcher:
 
     def __init__(
         self,
-        fetcher: Fetcher,
         setup: BrowserSetup,
         memory: Path | None = None,
         *,
         slots: RenderSlots | None = None,
         proxied: bool = False,
     ) -> None:
-        self.inner = fetcher
         self._setup = setup
         self._memory_file = memory
         self._slots = slots
         self._proxied = proxied
         self._renderer: _Renderer | None = None
 
-    def fetch(self, request: Request) -> Coroutine[Any, Any, Response]:
-        if request.render is None:
-            return self.inner.fetch(request)
-        return self._fetch_rendered(request)
-
-    async def close(self) -> None:
-        if self._renderer is not None:
-            await self._renderer.close()
-        await self.inner.close()
-
-    async def _fetch_rendered(self, request: Request) -> Response:
-        response = await self.inner.fetch(request)
-        if response.reason is not None or not 200 <= response.status < 300 or not _is_html(response):
-            return response
+    async def rendered(self, request: Request, response: Response) -> Response:
+        """What the browser makes of this answer; the answer itself, if it does not need one."""
         if self._renderer is None:
             from levada.browser.memory import RenderMemory
             from levada.browser.slots import RenderSlots
@@ -82,6 +91,10 @@ class RenderingFetcher:
             slots = self._slots or RenderSlots(self._setup.pages)
             self._renderer = _Renderer(self._setup, RenderMemory(self._memory_file), slots)
         return await self._renderer.render(request, response, proxied=self._goes_by_proxy(request))
+
+    async def close(self) -> None:
+        if self._renderer is not None:
+            await self._renderer.close()
 
     def _goes_by_proxy(self, request: Request) -> bool:
         route = request.rule.route if request.rule is not None else None
@@ -174,4 +187,5 @@ def _to_render(request: Request, response: Response) -> ToRender:
         wait_for=rule.wait_for,
         screenshot=rule.screenshot,
         media=rule.media,
+        cookies=own.get("cookie", ""),
     )

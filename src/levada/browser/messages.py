@@ -41,6 +41,7 @@ class ToRender(msgspec.Struct, frozen=True):
     wait_for: str = ""
     screenshot: bool = False
     media: bool = False
+    cookies: str = ""  # of a session with the site, as a Cookie header has them
 
 
 class Rendered(msgspec.Struct, frozen=True):

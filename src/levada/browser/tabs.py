@@ -152,6 +152,9 @@ class Tabs:
         is_usable = False
         try:
             place.issued.open()
+            if asked.cookies:
+                await place.context.clear_cookies()
+                await place.context.add_cookies(_cookies(asked))
             page = await place.context.new_page()
             try:
                 answer = await _Visit(page, asked, self._setup).run()
@@ -418,6 +421,18 @@ async def _hand_over(context: BrowserContext, user: str, issued: Pass) -> None:
     await cdp.send("Fetch.enable", {"handleAuthRequests": True, "patterns": [{"urlPattern": "*"}]})
     await page.goto(f"http://{KEY_HOST}/")
     await page.close()
+
+
+def _cookies(asked: ToRender) -> list[dict[str, Any]]:
+    """The cookies of a session, for the page's own host. Scripts see only those that are made to be sent by them."""
+    found = []
+    for each in asked.cookies.split("; "):
+        name, _, value = each.partition("=")
+        is_for_scripts = "csrf" in name.lower() or "xsrf" in name.lower()
+        found.append(
+            {"name": name, "value": value, "url": asked.url, "httpOnly": not is_for_scripts, "sameSite": "Lax"}
+        )
+    return found
 
 
 def _served(asked: ToRender) -> dict[str, Any]:

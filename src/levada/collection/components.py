@@ -131,7 +131,7 @@ def make_fetcher(
     one's own servers.
     """
     from levada import __version__
-    from levada.browser import BrowserSetup, RenderingFetcher
+    from levada.browser import BrowserSetup, Rendering, RenderingFetcher
     from levada.fetch import ContainedFetcher, CredentialFetcher, FetchLimits
     from levada.fetch.guard import AddressGuard
     from levada.fetch.proxies import RouteFetcher
@@ -161,7 +161,6 @@ def make_fetcher(
     named = () if direct else [each for table in settings.site for each in table.proxy or ()]
     routed = RouteFetcher(made, guard, proxies, named=named, takes_routes=takes_routes)
     path = folder.path if folder is not None else None
-    sessions = SessionFetcher(CredentialFetcher(routed), routed if proxies else made, folder=path, parser=parser)
     setup = BrowserSetup(
         browser.command,
         agent,
@@ -173,7 +172,11 @@ def make_fetcher(
         max_html=fetch.max_decoded_bytes,
     )
     memory = folder.rendering if folder is not None else None
-    return RenderingFetcher(sessions, setup, memory, slots=slots, proxied=bool(proxies))
+    rendering = Rendering(setup, memory, slots=slots, proxied=bool(proxies))
+    # Inside of the sessions: whether a page asks for a login is seen where it is rendered.
+    asking = RenderingFetcher(CredentialFetcher(routed), rendering)
+    plain = RenderingFetcher(routed if proxies else made, rendering)
+    return SessionFetcher(asking, plain, folder=path, parser=parser)
 
 
 class ReplaceableFetcher:

@@ -218,7 +218,8 @@ def _failure(said: str) -> LoginFailure:
 def _ruled(request: Request, asked: Request) -> Request:
     assert asked.rule is not None
     headers = (*asked.rule.headers, *request.headers)
-    return Request(request.url, headers, request.keep_bytes, request.body, asked.rule)
+    render = asked.render if request.body is None else None
+    return Request(request.url, headers, request.keep_bytes, request.body, asked.rule, render=render)
 
 
 def _form_headers(page: str) -> tuple[tuple[str, str], ...]:

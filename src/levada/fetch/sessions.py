@@ -24,7 +24,7 @@ from levada.core.reasons import Reason
 from levada.core.records import Request, Response
 from levada.core.site_rules.sessions import SessionRule
 from levada.fetch.cookies import KeptSession, SiteCookies, read_session, session_file, write_session
-from levada.fetch.credentials import CredentialFetcher, refused, seen_openly, with_headers
+from levada.fetch.credentials import refused, seen_openly, with_headers
 from levada.fetch.login import Login, LoginFailure, logs_out
 from levada.pages.urls import site_of
 
@@ -90,7 +90,7 @@ class SessionFetcher:
 
     def __init__(
         self,
-        fetcher: CredentialFetcher,
+        fetcher: Fetcher,
         plain: Fetcher,
         *,
         folder: Path | None = None,
