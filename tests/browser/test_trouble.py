@@ -15,7 +15,7 @@ from levada.browser.processes import descendants
 from levada.core.reasons import Reason
 from tests.browser.shop import SHOP_BLOCK, shop_files
 from tests.browser.tab import HTML, render_all, setup, shown
-from tests.fetch.servers import answer, web
+from tests.fetch.servers import Exchange, answer, web
 from tests.servers.nginx import nginx
 from tests.story.commands import contents, started
 from tests.story.secrets_planted import run
@@ -213,3 +213,54 @@ def test_without_a_browser_one_sentence_says_what_to_do_and_nothing_is_lost(tmp_
         assert len(said) <= 1
         assert "apt install chromium and pip install 'levada[browser]'" in done.stdout + done.stderr
         assert contents(tmp_path / "levada-data") == before
+
+
+LOADS = (
+    "<!doctype html><main>nothing</main><script>fetch('/api').then((r) => r.text())"
+    ".then((told) => { document.querySelector('main').textContent = told })</script>"
+)
+
+
+def test_a_hiccup_of_the_site_does_not_become_content() -> None:
+    asked: list[int] = []
+
+    def api(exchange: Exchange) -> None:
+        asked.append(1)
+        status = "200 OK" if len(asked) > 1 else "500 Internal Server Error"
+        exchange.send(answer(b"all is well" if len(asked) > 1 else b"an error", status=status))
+
+    with web({"/api": api}) as server:
+        (rendered,) = render_all(setup(server.address), [(f"{server.url}/", LOADS)])
+    assert "all is well" in shown(rendered)
+    assert len(asked) == 2
+
+
+def test_what_fails_every_time_is_read_as_it_is() -> None:
+    with web({"/api": answer(b"an error", status="500 Internal Server Error")}) as server:
+        (rendered,) = render_all(setup(server.address), [(f"{server.url}/", LOADS)])
+        assert len([each for each in server.exchanges if each.path == "/api"]) == 2
+    assert "an error" in shown(rendered)
+
+
+def test_a_site_that_asks_scripts_to_come_back_later_is_left_alone(tmp_path: Path) -> None:
+    setup()
+    shell = f"<!doctype html><title>Later</title><div id=app></div>{LOADS}"
+    answers = {
+        "/": answer(shell.encode(), "Content-Type: text/html"),
+        "/api": answer(b"", "Retry-After: 500", status="429 Too Many Requests"),
+    }
+    with web(answers) as server:
+        (tmp_path / "levada.toml").write_text(
+            f'[guard]\nallow = ["{server.address}"]\n[politeness]\ndelay = 0\n'
+            f'[[site]]\nmatch = "{server.address}"\nrender = "always"\n'
+        )
+        crawl = started("crawl", f"{server.url}/", cwd=tmp_path)
+        try:
+            deadline = time.monotonic() + PATIENCE
+            while "retry-after" not in run(tmp_path, "why", f"{server.url}/").stdout:
+                assert crawl.poll() is None
+                assert time.monotonic() < deadline
+        finally:
+            os.killpg(crawl.pid, signal.SIGINT)
+            crawl.communicate(timeout=60)
+    assert contents(tmp_path / "levada-data") == {}

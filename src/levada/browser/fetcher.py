@@ -144,7 +144,7 @@ class _Renderer:
         async with self._slots.turn():
             rendered = await self._process.render(_to_render(request, response))
         answer = self._answer(response, rendered)
-        if answer.reason is None and not rendered.location:
+        if answer.reason is None and rendered.html:
             self._memory.note(site, words_of(response.body), words_of(answer.body))
             if time.monotonic() - self._saved_at > _SAVE:
                 self._saved_at = time.monotonic()
@@ -160,6 +160,9 @@ class _Renderer:
             return replace(
                 response, body=b"", headers=(), reason=rendered.reason, detail=rendered.detail, wire_bytes=wire
             )
+        if rendered.retry_after is not None:
+            waits = (("retry-after", rendered.retry_after),) if rendered.retry_after else ()
+            return replace(response, status=429, body=b"", headers=waits, wire_bytes=wire)
         if rendered.location:  # a redirect like any other: its target has its own turn, robots.txt and guard
             return replace(response, status=302, body=b"", headers=(("location", rendered.location),), wire_bytes=wire)
         headers = tuple(each for each in response.headers if each[0] not in _OF_SHELL)

@@ -19,7 +19,7 @@ from levada.core.processes import signals_held_back
 from levada.core.reasons import Reason
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-_GRACE = 20.0  # seconds above those of a page, after which the child itself is taken to hang
+_GRACE = 20.0  # seconds above those of two renderings, after which the child itself is taken to hang
 _CLOSING = 5.0
 _PAUSE = 1.0  # seconds between two starts
 _MOST_FRAME = 256 * 1024 * 1024
@@ -66,7 +66,7 @@ class BrowserProcess:
             assert process.stdin is not None
             process.stdin.write(frame(replace(asked, id=number)))
             await process.stdin.drain()
-            async with asyncio.timeout(self._setup.seconds + _GRACE):
+            async with asyncio.timeout(2 * self._setup.seconds + _GRACE):
                 return await answer
         except TimeoutError:
             if self._process is not None:

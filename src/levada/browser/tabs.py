@@ -37,12 +37,14 @@ QUIET = 6.0  # seconds after the document is read in which the network may becom
 MOST_REQUESTS = 400  # of one page; beyond them nothing more is loaded
 _KEPT_CONTEXTS = 4  # that wait for the next page of their site
 _MOST_PAGES = 50  # rendered in one context
+_AGAIN = 1.0  # seconds after which a page is rendered once more, because something of its own failed
 _CLOSING = 5.0  # seconds; a browser that does not close a tab in this time is ended
 _WATCH = 0.5  # seconds between two looks at the memory
 _MOST_PICTURE = 1024 * 1024
 _HIGHEST = 4_000  # pixels of a screenshot
 _VIEW = {"width": 1280, "height": 900}
 _HEADERS_LEFT_OUT = frozenset({"content-encoding", "content-length", "transfer-encoding", "connection", "keep-alive"})
+_NEEDED = frozenset({"XHR", "Fetch", "Script"})
 _MEDIA = ("Image", "Font", "Media")
 
 FLAGS = (
@@ -124,8 +126,12 @@ class Tabs:
         """The page as the browser has it; a failure is an answer with a reason."""
         self._rendering += 1
         try:
-            async with asyncio.timeout(self._setup.seconds + 2 * _CLOSING):
-                return await self._render(asked)
+            async with asyncio.timeout(2 * (self._setup.seconds + _CLOSING) + _AGAIN):
+                answer = await self._render(asked)
+                if answer.failed:
+                    await asyncio.sleep(_AGAIN)
+                    answer = await self._render(asked)
+                return answer
         except _Gone as gone:
             return Rendered(asked.id, reason=gone.reason, detail=str(gone))
         except TimeoutError:
@@ -274,6 +280,8 @@ class _Visit:
         self._is_served = False
         self._stays = asyncio.Event()  # another document was asked for and refused: this one is not finished then
         self._requests = 0
+        self._own: set[str] = set()  # requests of its scripts to its own site, that have no answer yet
+        self._failed = False
         self._ended: asyncio.Future[Rendered | _Gone] = asyncio.get_running_loop().create_future()
         self._cdp: CDPSession | None = None
         self._frame = ""
@@ -314,6 +322,8 @@ class _Visit:
         cdp = self._cdp = await page.context.new_cdp_session(page)
         cdp.on("Fetch.requestPaused", self._paused)
         cdp.on("Network.requestWillBeSent", self._count)
+        cdp.on("Network.responseReceived", self._answered)
+        cdp.on("Network.loadingFailed", self._broke_off)
         self._frame = (await cdp.send("Page.getFrameTree"))["frameTree"]["frame"]["id"]
         kinds = ("Document",) if asked.media else ("Document", *_MEDIA)
         await cdp.send("Network.enable")
@@ -326,7 +336,7 @@ class _Visit:
             await page.wait_for_load_state("networkidle", timeout=1000 * QUIET)
         html = await self._document(cdp)
         picture = await self._picture(cdp) if asked.screenshot else b""
-        return Rendered(asked.id, html, picture)
+        return Rendered(asked.id, html, picture, failed=self._failed)
 
     async def _first_of(self, *ways: Coroutine[Any, Any, Any]) -> None:
         tasks = [asyncio.ensure_future(way) for way in ways]
@@ -384,10 +394,27 @@ class _Visit:
 
     def _count(self, event: dict[str, Any]) -> None:
         self._requests += 1
+        if event.get("type") in _NEEDED and site_of(event["request"]["url"]) == site_of(self._asked.url):
+            self._own.add(event["requestId"])
         if self._requests == MOST_REQUESTS and self._cdp is not None:
             task = asyncio.ensure_future(_silently(self._cdp.send("Network.setBlockedURLs", {"urls": ["*"]})))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    def _answered(self, event: dict[str, Any]) -> None:
+        """What its own site answers its scripts: a request to come back later is one for the whole visit."""
+        if event["requestId"] not in self._own:
+            return
+        response = event["response"]
+        status = response["status"]
+        waits = {name.lower(): value for name, value in response["headers"].items()}.get("retry-after")
+        if status == 429 or (status == 503 and waits is not None):
+            self._end(Rendered(self._asked.id, retry_after=waits or ""))
+        self._failed |= status >= 500
+
+    def _broke_off(self, event: dict[str, Any]) -> None:
+        is_ours = event.get("canceled") or event.get("blockedReason")
+        self._failed |= event["requestId"] in self._own and not is_ours
 
     def _close_popup(self, popup: Page) -> None:
         task = asyncio.ensure_future(_silently(popup.close()))
