@@ -13,6 +13,9 @@ from tests.servers.member_site import FORM, MemberSite, member_site
 from tests.story.commands import contents
 from tests.story.guides import guide_settings
 from tests.story.secrets_planted import leaks, run
+from tests.story.test_several_processes import process, wait_for
+
+pytest_plugins = ["tests.servers.fixtures"]
 
 PASSWORD = "hush-77c2-only-for-members"
 
@@ -106,3 +109,20 @@ def test_a_login_that_fails_lets_the_site_rest(
         assert (site.wrong + site.logins) <= 1  # it is not hammered
         if given:
             assert given not in done.stderr + done.stdout
+
+
+def test_several_workers_log_in_each_for_itself(
+    tmp_path: Path, certificate: Path, rabbitmq: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMBER_PASSWORD", PASSWORD)
+    monkeypatch.setenv("LEVADA_RABBITMQ", rabbitmq)
+    with member_site(certificate, password=PASSWORD, pages=40) as site:
+        home = home_of(tmp_path, site, 'exclude = ["/vault"]')
+        words = ("control", "--data", "levada-data", "--fetch", "2,2", "--catalog", "1,1", "--start", f"{site.url}/")
+        with process(*words, folder=home):
+            wait_for(home / "levada-data" / "levada.db", 41, whole=True)
+        assert FORM not in everything_stored(home / "levada-data")
+        assert len(contents(home / "levada-data")) == 41
+        assert site.ended >= 1
+        assert site.wrong == 0
+        assert not list((home / "levada-data").glob("cookies/*"))
