@@ -66,6 +66,9 @@ def test_a_rule_is_tried_set_shown_and_ended(api: TestClient, folder: Path) -> N
         ({"exclude": ["re:("]}, "no regular expression"),
         ({"password": "env:PASSWORD"}, "password does not change over the API: use 'levada sites set' on the machine"),
         ({"headers": {"X-Key": "env:KEY"}}, "headers does not change over the API"),
+        ({"login": {"url": "/in", "fields": {"password": "env:A"}}}, "login does not change over the API"),
+        ({"proxy": ["http://127.0.0.1:3128"]}, "proxy does not change over the API"),
+        ({"client_certificate": "/etc/passwd"}, "client_certificate does not change over the API"),
     ],
 )
 def test_a_rule_that_cannot_be_is_refused_with_one_sentence(

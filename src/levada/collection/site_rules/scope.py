@@ -92,6 +92,8 @@ def _kind(kind: Any) -> str:
         plain = get_args(each)[0] if get_origin(each) is Annotated else each
         if get_origin(plain) in _KINDS or plain in _KINDS:
             return _KINDS[get_origin(plain) or plain]
+        if isinstance(plain, type) and issubclass(plain, msgspec.Struct):
+            return _KINDS[dict]
     return "text"
 
 
