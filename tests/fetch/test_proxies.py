@@ -23,7 +23,8 @@ from levada.fetch import CurlFetcher, FetchLimits
 from levada.fetch.guard import AddressGuard
 from levada.fetch.proxies import RouteFetcher
 from tests.fetch.certificates import Authority
-from tests.fetch.servers import WebServer, answer, web
+from tests.fetch.servers import WebServer, answer, canary, web
+from tests.fetch.test_guard import SPELLINGS
 from tests.scripted_web import MemoryFetcher
 from tests.servers.forward_proxies import ForwardProxy, socks_proxy, tinyproxy
 from tests.servers.private import free_ports
@@ -340,3 +341,30 @@ def test_a_proxy_is_told_an_address_that_the_guard_permits(monkeypatch: pytest.M
     assert told == ["93.184.215.14", "2606:4700::1111"]
     assert asyncio.run(asked("socks5h://p:1", "mixed.test")) is Reason.ADDRESS
     assert asyncio.run(asked("socks5h://p:1", "six.test")) is None
+
+
+@pytest.mark.parametrize("scheme", ["http", "socks5", "httph", "socks5h"])
+def test_no_spelling_of_a_private_address_reaches_a_listener_through_a_proxy(
+    scheme: str, http_proxy: ForwardProxy, socks: ForwardProxy
+) -> None:
+    proxy = http_proxy if scheme.startswith("http") else socks
+    given = settings([f"{scheme}://127.0.0.1:{proxy.port}"])
+    with canary() as (port, reached):
+        pages = fetched(given, *[f"{kind}://{host}:{port}/" for host in SPELLINGS for kind in ("http", "https")])
+        assert reached() == 0
+    assert {page.status for page in pages} <= {0}
+    if scheme in ("http", "socks5"):
+        assert proxy.asked() == []
+
+
+@pytest.mark.parametrize("scheme", ["http", "socks5"])
+def test_a_proxy_that_says_nothing_is_left_out_in_the_end(scheme: str, site: WebServer) -> None:
+    class Silent(WebServer):
+        def talk(self, connection: socket.socket) -> None:
+            self.ending.wait(30)
+
+    with web({}, kind=Silent) as silent:
+        given = settings([f"{scheme}://{silent.address}"], site).replace({"fetch.connect_seconds": 0.1})
+        pages = fetched(given, *[f"{site.url}/"] * 6)
+    assert [page.reason for page in pages][4:] == [Reason.PROXY] * 2
+    assert {page.reason for page in pages[:4]} <= {Reason.CONNECT, Reason.PROXY}

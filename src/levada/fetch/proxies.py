@@ -15,11 +15,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import socket
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 from zlib import crc32
 
@@ -43,6 +45,9 @@ _DOUBTS = 5  # sites in a row that it does not reach, until it counts as one tha
 _NAMES_KEPT = 60.0
 _RESOLVING_SECONDS = 10.0
 _MOST_NAMES = 1_000
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+_PUBLIC_NAME = re.compile(rf"(?:{_LABEL}\.)+(?!localhost)[a-z](?:[a-z0-9-]{{0,61}}[a-z0-9])")
 
 
 @dataclass
@@ -220,6 +225,8 @@ class RouteFetcher:
             return "", _failed(request, Reason.SCHEME, "Only http and https are fetched.")
         resolves = proxy.scheme in RESOLVING
         addresses = await self._addresses(host, port)
+        if resolves and not _is_address(host) and not (_NAME if addresses else _PUBLIC_NAME).fullmatch(host):
+            return "", _failed(request, Reason.ADDRESS, f"{host!r} may be another name of a private address.")
         if not addresses:
             if resolves:
                 return "", None  # no name can be resolved here: the proxy can
@@ -231,6 +238,8 @@ class RouteFetcher:
         return next((each for each in permitted if ":" not in each), permitted[0]), None  # more proxies have IPv4
 
     async def _addresses(self, host: str, port: int) -> tuple[str, ...]:
+        if _is_address(host):
+            return (host,)
         known = self._names.get((host, port))
         if known is not None and known[0] > self._now():
             return known[1]
@@ -277,6 +286,14 @@ async def _certified(rule: RouteRule) -> Route:
             raise SettingsError(f"{path} cannot be read: name PEM files with client_certificate and client_key")
     password = await read_reference(rule.key_password) if rule.key_password else ""
     return Route(certificate=rule.certificate, key=key, key_password=password)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _without_refused_certificate(response: Response) -> Response:
