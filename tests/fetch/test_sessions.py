@@ -9,6 +9,8 @@ from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from levada.core.reasons import Reason
 from levada.core.records import Request, Response
@@ -18,6 +20,7 @@ from levada.crawl.visits import request_for
 from levada.fetch import CredentialFetcher
 from levada.fetch.login import logs_out
 from levada.fetch.sessions import SessionFetcher
+from levada.testing.common import properties
 
 PASSWORD = "kept & to/ourselves"
 SITE = "https://a.test"
@@ -44,7 +47,8 @@ class Site:
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
-        self.sessions = 0
+        self.sessions = self.asked = 0
+        self.lasts = 1_000  # requests
         self.valid = ""
         self.password = PASSWORD
         self.form = form("/login")
@@ -62,11 +66,12 @@ class Site:
             if given != {"token": ["t&1"], "go": ["in"], "user": ["me"], "password": [self.password]}:
                 return page(request.url, self.form + "wrong")
             self.sessions += 1
-            self.valid = f"s{self.sessions}"
+            self.valid, self.asked = f"s{self.sessions}", 0
             return moved(request.url, "/", ("set-cookie", f"session={self.valid}; Path=/; Secure; HttpOnly"))
         if path in self.pages:
             return self.pages[path](request)
-        if f"session={self.valid}" != dict(request.headers).get("Cookie") or not self.valid:
+        self.asked += 1
+        if f"session={self.valid}" != dict(request.headers).get("Cookie") or not self.valid or self.asked > self.lasts:
             return self.lost(request)
         return page(request.url, f"the page {path} <a class=out>Log out</a>")
 
@@ -124,18 +129,19 @@ def test_many_pages_share_one_login() -> None:
     asyncio.run(story())
 
 
-@pytest.mark.parametrize(
-    "lost",
-    [
-        lambda request: moved(request.url, "/login"),
-        lambda request: moved(request.url, f"{SITE}/login/?next=%2Fa"),
-        lambda request: page(request.url, form("/login")),
-        lambda request: page(request.url, form("/elsewhere")),
-        lambda request: page(request.url, "<form action=/login><input type=password name=again></form>"),
-        lambda request: page(request.url, form("/login"), status=403),
-        lambda request: page(request.url, "who are you?", status=401),
-    ],
-)
+LOST: list[Answer] = [
+    lambda request: moved(request.url, "/login"),
+    lambda request: moved(request.url, f"{SITE}/login/?next=%2Fa"),
+    lambda request: page(request.url, form("/login")),
+    lambda request: page(request.url, form("/elsewhere")),
+    lambda request: page(request.url, "<form action=/login><input type=password name=again></form>"),
+    lambda request: page(request.url, form("/login"), status=403),
+    lambda request: page(request.url, "<form>who are you?</form>", status=401),
+]
+"""How a site says that one has to log in."""
+
+
+@pytest.mark.parametrize("lost", LOST)
 def test_a_session_that_ended_is_noticed(lost: Answer) -> None:
     async def story() -> None:
         site = Site()
@@ -368,3 +374,33 @@ def test_cookies_are_kept_where_a_rule_says_so_and_are_no_part_of_the_answer() -
         assert (await without.fetch("/next")).body == b"none"
 
     asyncio.run(story())
+
+
+@properties(150)
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.booleans(), st.sampled_from(LOST)), min_size=1, max_size=12),
+    st.integers(1, 5),
+)
+def test_no_answer_is_ever_the_login_form(steps: list[tuple[int, bool, Answer]], lasts: int) -> None:
+    """Whenever sessions end, and however many pages are asked for at once: each is a page, or has a reason."""
+
+    async def story() -> None:
+        site = Site()
+        site.lasts = lasts
+        me = Member(site)
+        for at_once, ends, lost in steps:
+            site.lost = lost
+            if ends:
+                site.end_sessions()
+            paths = [f"/{number}" for number in range(at_once)]
+            for path, answer in zip(paths, await asyncio.gather(*map(me.fetch, paths)), strict=True):
+                if answer.reason is None:
+                    assert (answer.status, f"the page {path}".encode() in answer.body) == (200, True)
+                else:
+                    assert (answer.reason, answer.body) == (Reason.LOGIN_FAILED, b"")
+            me.now += 10_000.0
+        assert len(site.requests) <= 8 * sum(at_once for at_once, _, _ in steps)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("A_SECRET", PASSWORD)
+        asyncio.run(story())
