@@ -123,7 +123,7 @@ def test_a_rule_of_the_guide_makes_a_price_what_is_compared_and_told(tmp_path: P
     assert levada("crawl", f"http://{address}/", "--once", cwd=tmp_path).returncode == 0
     url = f"http://{address}/thermos.html"
     with product.open(tmp_path / "levada-data") as collection:
-        assert collection.page(url).text == "1299.00\nInStock"
+        assert collection.page(url).text == "1299.00 TRY\nInStock"
         page.write_text(thermos("1299.00", text="Keeps tea hot for two days."))
         assert not collection.check(url).changed
         page.write_text(thermos("1299.00", "OutOfStock"))

@@ -60,6 +60,11 @@ class Offer(msgspec.Struct, frozen=True, omit_defaults=True):
     availability: str = ""  # of schema.org: "InStock"
     name: str = ""  # of what is offered
 
+    def shown(self, name: str) -> str:
+        """A field for people: the price with its currency."""
+        text: str = getattr(self, name)
+        return f"{text} {self.currency}".rstrip() if text and name == "price" else text
+
     @property
     def amount(self) -> Decimal | None:
         """The price as a number."""
@@ -88,7 +93,7 @@ class StructuredData(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def values(self, name: str) -> list[str]:
         """The texts of a property, each once, of all items and those in them; `price`, `currency` and `availability`
-        are those of the offers.
+        are those of the offers, the price with its currency.
 
         >>> news.data(start).values("brand")
         []
@@ -96,7 +101,7 @@ class StructuredData(msgspec.Struct, frozen=True, omit_defaults=True):
         found: dict[str, None] = {}
         name = name.lower()
         if name in _OF_OFFERS:
-            return list(dict.fromkeys(text for offer in self.offers if (text := getattr(offer, name))))
+            return list(dict.fromkeys(text for offer in self.offers if (text := offer.shown(name))))
         for item in self.items:
             for each in item.walk():
                 for written, values in each.properties.items():

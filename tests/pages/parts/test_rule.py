@@ -151,7 +151,9 @@ def test_a_property_of_structured_data_is_selected_wherever_it_stands() -> None:
     page = """<title>Lamp</title><div itemscope itemtype="https://schema.org/Product">
       <b itemprop=name>Lamp</b><span itemprop=brand itemscope><i itemprop=name>Acme</i></span>
       <span itemprop=offers itemscope><i itemprop=price>1.299,00 EUR</i></span></div><p class=stock>In stock"""
-    assert shown(page, rule=rule(select=["data:price"])) == "1299.00"
+    assert shown(page, rule=rule(select=["data:price"])) == "1299.00 EUR"
+    cheaper = [rule(select=["data:price"], trigger=[f"price below {limit}"]) for limit in (1200, 1300)]
+    assert [read(page, rule=each).told for each in cheaper] == [False, True]
     assert shown(page, rule=rule(select=["data:currency", "data:Brand", ".stock"])) == "EUR\nAcme\nIn stock"
     assert read(page, rule=rule(select=["data:availability"])).reason is Reason.NO_MATCH
     assert shown('{"price": 5}', "application/json", rule(select=["data:price"])) == "price: 5"
