@@ -100,15 +100,18 @@ class SitePaces:
         return None if pace is self._common else pace
 
     def _pace_of(self, site: str) -> Pace:
-        keys = self._rules.rule_of_site(site).keys
-        if keys is None:
-            return self._common
-        common = self._common
+        tables, common = self._rules.whole_site_tables(site), self._common
+        if not tables:
+            return common
+        delay, per_hour, most_pages, hours = (
+            next((value for table in tables if (value := getattr(table, key)) is not None), None)
+            for key in ("delay", "per_hour", "max_pages", "hours")
+        )
         return Pace(
-            delay=common.delay if keys.delay is None else keys.delay,
-            per_hour=common.per_hour if keys.per_hour is None else keys.per_hour,
-            most_pages=common.most_pages if keys.max_pages is None else keys.max_pages,
-            hours=active_hours(tuple(keys.hours)) if keys.hours else None,
+            delay=common.delay if delay is None else delay,
+            per_hour=common.per_hour if per_hour is None else per_hour,
+            most_pages=common.most_pages if most_pages is None else most_pages,
+            hours=active_hours(tuple(hours)) if hours else None,
         )
 
 

@@ -48,6 +48,11 @@ class SiteRules:
     def __init__(self, tables: Iterable[SiteSettings] = ()) -> None:
         self._by_site: dict[str, _Tree] = {}
         self._tables = tuple(tables)
+        self._by_host: dict[str, list[SiteSettings]] = {}  # a crawl may have rules for thousands of sites
+        self._wild: list[SiteSettings] = []
+        for table in self._tables:
+            host = _split(table.match)[0]
+            (self._wild if host.startswith("*") else self._by_host.setdefault(host, [])).append(table)
 
     @property
     def tables(self) -> tuple[SiteSettings, ...]:
@@ -71,7 +76,7 @@ class SiteRules:
 
     def matches_of_site(self, site: str) -> tuple[str, ...]:
         """The matches of all tables that concern this site or a path of it, the most specific first."""
-        fitting = [table.match for table in self._tables if fits_site(table.match, site)]
+        fitting = [table.match for table in self._fitting(site)]
         return tuple(sorted(fitting, key=lambda match: (_rank(_split(match)[0]), -len(match))))
 
     def limits(self, site: str) -> bool:
@@ -80,6 +85,11 @@ class SiteRules:
             return False
         tree = self._tree(site)
         return any(rule.extent is not None or rule.queries is not None for rule in tree.rules())
+
+    def whole_site_tables(self, site: str) -> list[SiteSettings]:
+        """The tables for a whole site, the most specific first."""
+        fitting = [table for table in self._fitting(site) if "/" not in table.match]
+        return sorted(fitting, key=lambda table: _rank(table.match))
 
     def visit_rule(self, url: str) -> VisitRule:
         """What goes with a visit of this URL."""
@@ -107,12 +117,16 @@ class SiteRules:
         queries = self.rule_for(url).queries
         return url if queries is None else queries.tidied(url)
 
+    def _fitting(self, site: str) -> list[SiteSettings]:
+        """The tables for a site, or for paths of it."""
+        return [*self._by_host.get(site, ()), *(table for table in self._wild if fits_site(table.match, site))]
+
     def _tree(self, site: str) -> _Tree:
         tree = self._by_site.get(site)
         if tree is None:
             if len(self._by_site) > _MOST_SITES:
                 self._by_site.clear()
-            tree = self._by_site[site] = _Tree(self._tables, site)
+            tree = self._by_site[site] = _Tree(self._fitting(site), site)
         return tree
 
 
@@ -124,7 +138,7 @@ class _Tree:
 
     def __init__(self, tables: Sequence[SiteSettings], site: str) -> None:
         own = [(_split(table.match), table) for table in tables]
-        fitting = [(_rank(host), path, table) for (host, path), table in own if _fits(host, site)]
+        fitting = [(_rank(host), path, table) for (host, path), table in own]
         paths = sorted({path for _, path, _ in fitting if path}, key=len, reverse=True)
         fitting.sort(key=_order)
         self.whole = _combined([table for _, path, table in fitting if not path], site)
