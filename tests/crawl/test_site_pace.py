@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from levada.core.commands import CheckNow
 from levada.core.records import PageState
 from levada.core.site_rules.hours import ActiveHours
 from levada.testing.common import properties
 from tests.crawl.simulated_crawl import DAY, HOUR, START, World, page, status, text
 from tests.crawl.test_changed_settings import Changing
 from tests.crawl.test_several_workers import Several, Web
+from tests.in_memory import MemoryCommandQueue
 
 A, B = "http://a.example", "http://b.example"
 # The world begins on a Tuesday at 22:13:20 UTC.
@@ -179,3 +181,12 @@ def test_every_visit_is_planned_within_the_floor_and_the_ceiling_of_the_rule(
         assert planned <= most + 1e-6
         if result.state in (PageState.LIVE, PageState.ELSEWHERE) and not result.failures:
             assert planned >= floor - 1e-6
+
+
+def test_pages_that_a_user_wants_now_are_not_asked_for_outside_the_hours() -> None:
+    world = two_sites(rule('hours = ["daily 23-24"]'))
+    world._commands = commands = MemoryCommandQueue()
+    commands.submit(CheckNow((f"{A}/", f"{B}/")))
+    world.crawl(f"{A}/", f"{B}/", seconds=2 * HOUR)
+    times = [at for at, _ in world.asked(A)]
+    assert min(times) == pytest.approx(2_800.0, abs=5.0)  # from 22:13:20 to 23:00

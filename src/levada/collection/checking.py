@@ -19,7 +19,7 @@ from levada.collection.addresses import dropped_words, out_of_scope_words, outsi
 from levada.collection.commands import open_commands
 from levada.collection.diff import diff_of
 from levada.collection.events import CheckResult, PageEvent, PageOutcome, page_event
-from levada.collection.starts import seeds
+from levada.collection.starts import seeds, tidied
 from levada.core.commands import EVERY_SITE, CheckNow, Pause, Resume
 from levada.core.durations import relative
 from levada.core.errors import NotFound, Refused, StoreLocked, UsageError
@@ -84,6 +84,9 @@ def check_command(reader: OpenedCollection, urls: Sequence[str], site: str, ever
     addresses = tuple(dict.fromkeys(_address(reader, url) for url in urls))
     for address in addresses:
         must_be_askable(reader, address)
+        page = reader.store.page(address)
+        if page is not None and (words := out_of_scope_words(reader, page)):
+            raise Refused(f"{address} {words}")
     return CheckNow(addresses)
 
 
@@ -97,9 +100,6 @@ def must_be_askable(reader: OpenedCollection, address: str) -> None:
         raise Refused(dropped_words(address))
     if words := outside_hours(reader, site_of(address)):
         raise Refused(words)
-    page = reader.store.page(address)
-    if page is not None and (words := out_of_scope_words(reader, page)):
-        raise Refused(f"{address} {words}")
     if site is not None and site.rest_until > now and not site.failures:
         raise Refused(f"{site.site} asked to be left alone: asked again {relative(site.rest_until, now)}")
     _must_not_pause(reader)
@@ -131,7 +131,7 @@ def _must_not_pause(reader: OpenedCollection) -> None:
 def _address(reader: OpenedCollection, url: str) -> str:
     """The address at which the page is known, or would be."""
     known = next((page for each in spellings(url) if (page := reader.store.page(each))), None)
-    return known.url if known else seeds([url])[0].url
+    return known.url if known else tidied(seeds([url]), reader.settings)[0].url
 
 
 async def checked(

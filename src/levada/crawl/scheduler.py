@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 
 from levada.core.clock import first_of
@@ -264,7 +264,7 @@ class Scheduler:
                 continue
             leases = await self._lease(room)
             self._more_there = bool(leases)
-            await self._take(leases)
+            await self._take(leases, self.politeness_queue.put)
             self.pump()
             if leases:
                 continue
@@ -291,7 +291,7 @@ class Scheduler:
             self.stop("limit")
         return []
 
-    async def _take(self, leases: Iterable[Lease]) -> None:
+    async def _take(self, leases: Iterable[Lease], put: Callable[[Lease], None]) -> None:
         """Take up leased pages: those that a rule keeps out now are not asked for."""
         for lease in leases:
             if not self.open.take(lease):
@@ -300,13 +300,11 @@ class Scheduler:
             if self.rules and page_kept_out(self.rules, page):
                 await self._transport.refuse(lease, Reason.RULE)
             else:
-                self.politeness_queue.put(lease)
+                put(lease)
 
     async def _lease_checks(self) -> None:
         """Put the pages that a user wants now before all others."""
-        for lease in await self._checks.lease():
-            if self.open.take(lease):
-                self.politeness_queue.put_first(lease)
+        await self._take(await self._checks.lease(), self.politeness_queue.put_first)
         self.pump()
 
     def _until_checks(self, poll: float) -> float:
