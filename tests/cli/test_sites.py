@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 import levada
+from levada.core.settings import load_settings
+from levada.core.site_rules.section import RULE_TYPES
 from tests.cli.collection import FRONT, build, command
+from tests.house.test_docs import DOCS, chapter
 
 sites, add = command("sites"), command("add")
 
@@ -151,3 +154,24 @@ def test_outside_its_hours_a_site_is_not_checked_and_why_says_so(here: Path) -> 
     assert "it is out of scope: exclude of the rule" in command("why")(FRONT).out
     sites("unset", "example.org")
     assert "outside its hours" not in command("why")(FRONT).out
+
+
+EXAMPLES = re.findall(r"^\| `(\w+)` \| `(.+?)` \|", chapter(DOCS / "settings.md", "[[site]]"), re.MULTILINE)
+
+
+@pytest.mark.parametrize(("key", "example"), EXAMPLES[1:], ids=[key for key, _ in EXAMPLES[1:]])
+def test_the_example_of_every_key_is_set_shown_and_ended(here: Path, key: str, example: str) -> None:
+    (here / "rule.toml").write_text(f'[[site]]\nmatch = "example.org"\n{key} = {example}\n')
+    wanted = load_settings(here / "rule.toml").site[0]
+    told = sites("set", "example.org", f"{key}={example}")
+    assert told.code == 0, told.said
+    with levada.open("levada-data") as news:
+        assert getattr(news.settings.site[0], key) == getattr(wanted, key)
+    assert f"{key} = " in sites("example.org").out
+    assert sites("unset", "example.org", key).code == 0
+    with levada.open("levada-data") as news:
+        assert news.rules() == []
+
+
+def test_every_key_has_such_an_example() -> None:
+    assert [key for key, _ in EXAMPLES[1:]] == list(RULE_TYPES)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from levada.collection.addresses import refusal_words
+from levada.collection.addresses import outside_hours, refusal_words
 from levada.core.errors import LevadaError, Refused, StoreError, UsageError
 from levada.core.folder import DataFolder, writing
 from levada.core.reasons import Reason
@@ -186,6 +186,16 @@ def limit_waits(store: Store, settings: Settings, now: float) -> None:
         log.warning("what was to wait longer than the settings allow, on %s, is due now: was the clock wrong?", of)
 
 
+def _closed_sites(collection: OpenedCollection) -> list[str]:
+    """Sentences about sites that were not asked because of their hours."""
+    if not any(table.hours for table in collection.settings.site):
+        return []
+    names = [record.site for record in collection.store.sites() if not record.dropped]
+    closed = [words for name in sorted(names) if (words := outside_hours(collection, name))]
+    more = [f"and {len(closed) - _TOLD} more sites are outside their hours"] if len(closed) > _TOLD else []
+    return closed[:_TOLD] + more
+
+
 class _Trouble(msgspec.Struct, frozen=True):
     """Why nothing is stored of a start address."""
 
@@ -210,6 +220,7 @@ def check_starts(path: Path, start: Sequence[FoundUrl]) -> list[str]:
         start = tidied(start, collection.settings)
         known = [page for each in start if (page := collection.store.page(each.url)) is not None]
         stats = collection.store.stats(collection.clock.now())
+        closed = _closed_sites(collection)
         troubles = [trouble for page in known if (trouble := _trouble(collection, page)) is not None]
     if not stats.known:
         raise UsageError(f"no page is known in {path}: name a start, as in: levada crawl https://example.org")
@@ -223,7 +234,7 @@ def check_starts(path: Path, start: Sequence[FoundUrl]) -> list[str]:
     sentences = [str(trouble) for trouble in troubles[:_TOLD]]
     if len(troubles) > _TOLD:
         sentences.append(f"and {len(troubles) - _TOLD} more of the start addresses")
-    return sentences
+    return sentences + closed
 
 
 def _trouble(collection: OpenedCollection, start: PageRecord) -> _Trouble | None:
