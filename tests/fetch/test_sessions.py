@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from levada.core.errors import ParserDied
+from levada.core.protocols import Parser
 from levada.core.reasons import Reason
-from levada.core.records import Request, Response
+from levada.core.records import ParsedPage, RawPage, Request, Response
 from levada.core.settings import parse_settings
 from levada.core.site_rules.rules import SiteRules
 from levada.crawl.visits import request_for
@@ -85,12 +87,14 @@ class Site:
 class Member:
     """Somebody with a rule, asking for pages."""
 
-    def __init__(self, site: Site, more: str = "", folder: Path | None = None, login: str = "") -> None:
+    def __init__(
+        self, site: Site, more: str = "", folder: Path | None = None, login: str = "", parser: Parser | None = None
+    ) -> None:
         fields = '{ user = "me", password = "env:A_SECRET" }'
         login = login or f'login = {{ url = "/login", fields = {fields} {more} }}'
         self.rules = SiteRules(parse_settings(f'[[site]]\nmatch = "a.test"\n{login}', "the test").site)
         self.now = 0.0
-        self.fetcher = SessionFetcher(CredentialFetcher(site), site, folder=folder, now=lambda: self.now)
+        self.fetcher = SessionFetcher(CredentialFetcher(site), site, folder=folder, parser=parser, now=lambda: self.now)
 
     async def fetch(self, path: str) -> Response:
         url = path if "://" in path else SITE + path
@@ -404,3 +408,20 @@ def test_no_answer_is_ever_the_login_form(steps: list[tuple[int, bool, Answer]],
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("A_SECRET", PASSWORD)
         asyncio.run(story())
+
+
+def test_a_page_that_kills_the_parser_is_no_sign_of_a_session_that_ended() -> None:
+    class Killed:
+        async def parse(self, page: RawPage) -> ParsedPage:
+            raise ParserDied("it took too long", "parse-seconds")
+
+        async def close(self) -> None:
+            pass
+
+    async def story() -> None:
+        site = Site()
+        me = Member(site, ', check = "a.out"', parser=Killed())
+        assert (await me.fetch("/a")).reason is None
+        assert site.sessions == 1
+
+    asyncio.run(story())

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
-from levada.core.errors import BadUrl, LevadaError, UsageError
+from levada.core.errors import BadUrl, ParserDied, UsageError
 from levada.core.patterns import compiled, glob_pattern
 from levada.core.protocols import Parser
 from levada.core.reasons import Reason
@@ -207,8 +207,8 @@ class Login:
         )
         try:
             return (await self._parser.parse(raw)).reason is not Reason.NO_MATCH
-        except LevadaError:
-            return False
+        except ParserDied:
+            return True  # it will kill the next child too, and be recorded as what it is
 
 
 def _failure(said: str) -> LoginFailure:
