@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from levada.browser.messages import Rendered, ToRender
 from levada.browser.process import BrowserProcess
 from levada.browser.processes import descendants
 from levada.core.reasons import Reason
+from levada.core.settings import parse_settings
+from levada.core.site_rules.rules import SiteRules
+from levada.core.site_rules.visit import RenderRule
+from levada.crawl.messages import ToFetch
 from tests.browser.shop import SHOP_BLOCK, shop_files
 from tests.browser.tab import HTML, render_all, setup, shown
 from tests.fetch.servers import Exchange, answer, web
@@ -264,3 +271,31 @@ def test_a_site_that_asks_scripts_to_come_back_later_is_left_alone(tmp_path: Pat
             os.killpg(crawl.pid, signal.SIGINT)
             crawl.communicate(timeout=60)
     assert contents(tmp_path / "levada-data") == {}
+
+
+def test_the_doctor_says_whether_a_rule_can_be_kept(tmp_path: Path) -> None:
+    setup()
+    rule = '[[site]]\nmatch = "a.test"\nrender = "auto"\n'
+    found = {}
+    for name, settings in (
+        ("there", rule),
+        ("missing", rule + '[browser]\ncommand = "no-such-browser"\n'),
+        ("none", ""),
+    ):
+        (tmp_path / "levada.toml").write_text(settings)
+        told = json.loads(run(tmp_path, "doctor", "--json").stdout)["checks"]
+        found[name] = [(each["verdict"], each["found"]) for each in told if each["name"] == "browser"]
+    assert found["none"] == []
+    assert found["there"][0][0] == "ok"
+    assert found["missing"][0][0] == "warn"
+    assert "no-such-browser" in found["missing"][0][1]
+
+
+def test_rules_of_rendering_reach_workers_in_messages() -> None:
+    site = "https://a.test/"
+    (table,) = parse_settings('[[site]]\nmatch = "a.test"\nrender = "always"\nwait_for = "main"\n', "a test").site
+    rule = SiteRules([table]).visit_rule(site)
+    sent = ToFetch(collection="c", leases=(), rules={7: rule})
+    received = msgspec.msgpack.decode(msgspec.msgpack.encode(sent), type=ToFetch)
+    assert received.rules[7] == rule
+    assert received.rules[7].render == RenderRule(always=True, wait_for="main")

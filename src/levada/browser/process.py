@@ -21,6 +21,7 @@ from levada.core.reasons import Reason
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _GRACE = 20.0  # seconds above those of two renderings, after which the child itself is taken to hang
 _CLOSING = 5.0
+_TRIES = 3
 _PAUSE = 1.0  # seconds between two starts
 _MOST_FRAME = 256 * 1024 * 1024
 _ADVICE = "apt install chromium and pip install 'levada[browser]'"
@@ -49,7 +50,7 @@ class BrowserProcess:
         self._setup = setup
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
-        self._waiting: dict[int, asyncio.Future[Rendered]] = {}
+        self._waiting: dict[int, tuple[asyncio.subprocess.Process, asyncio.Future[Rendered]]] = {}
         self._numbers = itertools.count(1)
         self._starting = asyncio.Lock()
         self._started_at = float("-inf")
@@ -61,21 +62,34 @@ class BrowserProcess:
         number = next(self._numbers)
         answer: asyncio.Future[Rendered] = asyncio.get_running_loop().create_future()
         try:
-            process = await self._running()
-            self._waiting[number] = answer
-            assert process.stdin is not None
-            process.stdin.write(frame(replace(asked, id=number)))
-            await process.stdin.drain()
-            async with asyncio.timeout(2 * self._setup.seconds + _GRACE):
-                return await answer
-        except TimeoutError:
-            if self._process is not None:
-                _kill(self._process)
-            return Rendered(asked.id, reason=Reason.RENDER_TIMEOUT, detail="The browser does not answer.")
+            process = await self._send(replace(asked, id=number), answer)
+            try:
+                async with asyncio.timeout(2 * self._setup.seconds + _GRACE):
+                    return await answer
+            except TimeoutError:
+                _kill(process)
+                return Rendered(asked.id, reason=Reason.RENDER_TIMEOUT, detail="The browser does not answer.")
         except OSError:
-            return Rendered(asked.id, reason=Reason.RENDER_CRASH, detail="The browser's process ended.")
+            return _ended(asked.id)
         finally:
             self._waiting.pop(number, None)
+
+    async def _send(self, asked: ToRender, answer: asyncio.Future[Rendered]) -> asyncio.subprocess.Process:
+        """Send a page to the child; to a new one, if that has ended unseen."""
+        for _ in range(_TRIES):
+            process = await self._running()
+            assert process.stdin is not None
+            self._waiting[asked.id] = process, answer
+            try:
+                process.stdin.write(frame(asked))
+                await process.stdin.drain()
+            except OSError:
+                if self._process is process:
+                    self._process = None
+                _kill(process)
+            else:
+                return process
+        raise OSError("it ends as soon as it starts")
 
     async def close(self) -> None:
         """End the child in order, and the browser with it."""
@@ -128,15 +142,20 @@ class BrowserProcess:
         with suppress(asyncio.IncompleteReadError, OSError, ValueError):
             while True:
                 rendered = await read_frame(process.stdout, Rendered)
-                waiting = self._waiting.get(rendered.id)
+                _, waiting = self._waiting.get(rendered.id, (None, None))
                 if waiting is not None and not waiting.done():
                     waiting.set_result(rendered)
-        for number, waiting in self._waiting.items():
-            if not waiting.done():
-                gone = Rendered(number, reason=Reason.RENDER_CRASH, detail="The browser's process ended.")
-                waiting.set_result(gone)
+        if self._process is process:
+            self._process = None
+        for number, (asked, waiting) in self._waiting.items():
+            if asked is process and not waiting.done():
+                waiting.set_result(_ended(number))
         _kill(process)
         await process.wait()
+
+
+def _ended(number: int) -> Rendered:
+    return Rendered(number, reason=Reason.RENDER_CRASH, detail="The browser's process ended.")
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:

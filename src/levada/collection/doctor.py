@@ -26,6 +26,7 @@ from levada.core.folder import DataFolder
 from levada.core.secrets import is_reference, read_secret
 from levada.core.settings import Settings
 from levada.core.site_rules.credentials import references_of
+from levada.core.site_rules.rendering import renders_any
 from levada.core.site_rules.routes import proxy_address
 from levada.core.words import plural, size
 from levada.store.base import Shard
@@ -44,6 +45,7 @@ _FOR_USERS = {  # what each extra is for
     "parquet": "export --parquet",
     "warc": "export --warc",
     "documents": "PDF",
+    "browser": "pages that need JavaScript",
     "text": "text of articles without what surrounds it",
     "lab": "lab, simulate, pictures",
     "rabbitmq": "control, work",
@@ -180,6 +182,16 @@ def way_in_checks(settings: Settings) -> Iterator[Check]:
         if trouble:
             advice = "nothing is fetched from this site until that is there for the process that crawls"
             yield worrying(f"rule of {table.match}", "; ".join(trouble), advice)
+    if renders_any(tables):
+        yield _browser(settings.browser.command)
+
+
+def _browser(command: str) -> Check:
+    from levada.browser.process import find_browser, missing
+
+    if said := missing(command):
+        return worrying("browser", said, "without it, pages that a rule has rendered are not read")
+    return fine("browser", find_browser(command) or "")
 
 
 def _proxy(name: str) -> Check:
