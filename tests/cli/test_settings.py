@@ -69,6 +69,12 @@ def test_wrong_words_change_nothing(words: tuple[str, ...], code: int, says: str
     assert not (here / "nowhere").exists()
 
 
+def test_a_key_and_its_value_may_be_two_words(here: Path) -> None:
+    assert settings("set", "site.shop.example.select", "main .price").code == 0
+    assert settings("set", "politeness.delay", "3").out == "politeness.delay: 1 -> 3, kept with the collection\n"
+    assert '["main .price"]' in settings("site").out
+
+
 def test_passwords_are_not_shown(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEVADA_STORE_SERVERS", "postgresql://me:hushhush@127.0.0.1/levada")
     for told in (settings("store"), settings("--json")):

@@ -137,6 +137,8 @@ def _change(data: Path, verb: str, words: Sequence[str], json: bool) -> None:
     example = "politeness.delay=2" if verb == _SET else "politeness.delay"
     if not words:
         raise UsageError(f"which setting? as in: levada settings {verb} {example}")
+    if verb == _SET and len(words) == 2 and "=" not in words[0]:
+        words = ["=".join(words)]
     changes: dict[str, Any] = {}
     for word in words:
         key, equals, text = word.partition("=")
