@@ -153,3 +153,14 @@ def test_catalog_workers_take_up_a_changed_rule() -> None:
     worker.settings_changed(world.settings.replace({"site.a.example.drop_query": ["sid"], "crawl.scope": "any"}))
     found, _ = worker._link_filter.select(page, [f"{SITE}/other?sid=1"], [], 0.0, nofollow=False)
     assert [each.url for each in found] == [f"{SITE}/other"]
+
+
+def test_a_site_that_rested_by_its_hours_is_asked_when_others_hold_at_the_next_start() -> None:
+    pages = {f"{SITE}/": page("Front")}
+    world = World(pages, '[crawl]\nsitemaps = false\n[[site]]\nmatch = "a.example"\nhours = "daily 8-9"\n')
+    world.crawl(f"{SITE}/")
+    assert world.asked() == []
+    before, world.settings = world.settings, world.settings.replace({"site.a.example.hours": ["daily 20-9"]})
+    Rescheduling(world.store, before, world.settings, world.clock.now()).run()
+    world.crawl()
+    assert f"{SITE}/" in world.stored()
