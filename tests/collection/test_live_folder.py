@@ -112,7 +112,7 @@ def test_processes_end_when_idle_and_come_back_with_the_work(tmp_path: Path) -> 
         "index": (0, 1),
     }
     with open_search(folder) as (_, index):
-        assert index.search(Query("page30 leaf30")).total == 0
+        assert index.search(Query("page30 AND leaf30")).total == 0
         assert index.search(Query("leaf30")).total == 1
         assert index.search(Query("page30")).total == 1
 
