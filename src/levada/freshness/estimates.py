@@ -1,9 +1,9 @@
 """Estimates of the change rates, for each page and for all pages together.
 
 The evidence of a page is kept with the page (`PageRecord.memory`): two bytes per rate, 32 with 16 rates, then the
-row of the rule in use, then 33 bytes more if its server dates it, and three if the page is in the sample. A page sample, all pages while they are few, is in
-memory with its sums. So any number of pages needs the same memory, and a crawler that restarts reads its sample from
-the store.
+row of the rule in use, then 33 bytes more if its server dates it, and three if it is in the page sample. This sample,
+all pages while they are few, is in memory with its sums. So any number of pages needs the same memory, and a crawler
+that restarts reads its sample from the store.
 
 Each page of the sample has a share in the sums of all pages and in those of its site: the probabilities of its
 rates, and the visits per second that it is worth at each price. After a visit, its new share replaces the old one,
