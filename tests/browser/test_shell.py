@@ -66,3 +66,15 @@ def test_a_site_where_it_never_paid_is_left_alone_but_not_forever() -> None:
 def test_a_damaged_memory_is_begun_anew(tmp_path: Path, content: str) -> None:
     (tmp_path / "rendering.json").write_text(content)
     assert RenderMemory(tmp_path / "rendering.json").wants("a.test", Shell.YES)
+
+
+def test_the_memory_of_rendering_names_no_site(tmp_path: Path) -> None:
+    memory = RenderMemory(tmp_path / "rendering.json")
+    memory.note("shop.example", before=3, after=300)
+    memory.save()
+    assert "shop" not in (tmp_path / "rendering.json").read_text()
+    (tmp_path / "rendering.json").write_text('{"shop.example": [1, 1, 0]}')
+    memory = RenderMemory(tmp_path / "rendering.json")
+    memory.note("other.example", before=3, after=300)
+    memory.save()
+    assert "shop" not in (tmp_path / "rendering.json").read_text()

@@ -95,17 +95,20 @@ def test_plain_lines_are_short_and_speak_of_workers_only_when_their_number_chang
 ) -> None:
     lines = PlainLines()
 
-    def said() -> list[str]:
-        lines.show(work, 1.0)
+    def said(now: float = 1.0) -> list[str]:
+        lines.show(work, now)
         return capsys.readouterr().err.splitlines()
 
-    first, workers = said()
+    workers, first = said()
     assert first.startswith("visits 0 (0/s)  stored 7  new 0  due 0")
     assert workers == "workers: fetch 32, parse 1, index 1"
-    assert said() == [first]
+    assert said() == []  # nothing has happened since
     monkeypatch.setattr(work, "stage_views", lambda: (replace(VIEWS[0], wanted=8, queue=1, busy=2), *VIEWS[1:]))
-    assert said() == [first, f"workers: fetch 32 -> 8 ({VIEWS[0].why})"]
-    assert said() == [first]
+    assert said() == [f"workers: fetch 32 -> 8 ({VIEWS[0].why})"]
+    work.stats = CollectionStats(known=10, stored=8)
+    assert said() == [first.replace("stored 7", "stored 8")]
+    assert said(600.0) == []
+    assert said(601.0) == [first.replace("stored 7", "stored 8")]
     assert len(first) <= 120
 
 

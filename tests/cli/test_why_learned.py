@@ -216,7 +216,7 @@ def test_a_belief_has_words(estimate: RateEstimate, words: str) -> None:
     [
         (3120.0, "so a visit is worth its price after 52 min: next visit in 1 min"),
         (300.0, "so it is visited as often as may be, every 5 min (revisit.floor): next visit"),
-        (30 * 24 * HOUR, "so it is visited as seldom as may be, every 30 d (revisit.ceiling): next visit"),
+        (30 * 24 * HOUR, "so it is visited as seldom as allowed, every 30 d (revisit.ceiling): next visit"),
         (600.0, "; as that is not certain, a visit is worth its price after 10 min: next visit"),
     ],
 )

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from levada.accounts.accounts import Accounts, Actor
 from levada.bulk.tasks import LoadStatus
 from levada.collection.forgetting.run import forget, wanted
 from levada.collection.search import open_search
@@ -63,6 +64,13 @@ def build(path: Path, settings: Settings | None = None) -> Path:
         cookies.take(f"https://{site}/", [("set-cookie", f"session={site}")])
         write_session(session_file(path, site, "mark"), KeptSession(cookies.kept(), [f"https://{site}/in"]))
     lines = [{"filter": {"url": f"http://{FORGOTTEN}/{CANARY}"}}, {"filter": {"site": FORGOTTEN}}, {"filter": KEPT}]
+    folder.rendering.write_text(json.dumps({FORGOTTEN: [1, 1, 0]}))
+    accounts = Accounts(folder.access)
+    ada = Actor("ada", "user", "::1")
+    accounts.add_user("ada", "admin", ada, openid="ada@id.example")
+    for asked in (f"http://{FORGOTTEN}/{CANARY}, http://{KEPT}/", f"news {FORGOTTEN}", KEPT):
+        accounts.record(ada, "POST /check", asked)
+    accounts.close()
     folder.queries.write_text("".join(json.dumps(each) + "\n" for each in lines))
     return path
 

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from psycopg.sql import SQL, Identifier
 
 import levada
+from levada.accounts.accounts import Accounts, Actor, KeyOptions
 from levada.collection.doctor import folder_checks
 from levada.collection.forgetting.remains import find_remains
 from levada.collection.forgetting.run import forget, wanted
@@ -84,11 +85,13 @@ def test_before_it_is_forgotten_it_is_found_in_every_file_that_holds_it(data: Pa
         "trends.db",
         "hooks.db",
         "queries.jsonl",
+        "access.db",
+        "rendering.json",
         "sites.txt",
         "data.mdb",
     }
     found = find_remains(data, CANARY).found
-    assert {place.partition(":")[0] for place in found} >= {"levada.db", "trends.db", "hooks.db", "index"}
+    assert {place.partition(":")[0] for place in found} >= {"levada.db", "trends.db", "hooks.db", "access.db", "index"}
 
 
 def test_a_word_of_structured_data_is_found_in_the_store_and_in_the_index(tmp_path: Path) -> None:
@@ -113,6 +116,35 @@ def test_a_forgotten_site_is_in_no_file_and_everything_else_is_as_it_was(data: P
     assert [each.name for each in (data / "cookies").iterdir()] == [f"{KEPT}@mark.json"]
     with closing(open_reading_store(DataFolder(data))) as store:
         assert {event.site for event in store.change_log(0, 99)} == {KEPT}
+
+
+def test_the_audit_log_says_who_did_what_and_no_longer_to_what(data: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "access.db"
+    shutil.copy(data / "access.db", elsewhere)
+    forget(data, wanted((), FORGOTTEN), access=elsewhere)
+    for path in (data / "access.db", elsewhere):
+        with closing(Accounts(path)) as accounts:
+            asked = [line.object for line in accounts.log() if line.action == "POST /check"]
+        assert asked == [KEPT, "news (forgotten)", f"(forgotten), http://{KEPT}/"]
+        assert FORGOTTEN.encode() not in path.read_bytes()
+
+
+def test_what_is_asked_for_after_it_was_forgotten_goes_with_the_next_forget(data: Path) -> None:
+    forget(data, wanted((), FORGOTTEN))
+    with closing(Accounts(data / "access.db")) as accounts:
+        accounts.record(Actor("ada", "user", "::1"), "POST /check", f"http://{FORGOTTEN}/{CANARY}", "failed: 409")
+    assert find_remains(data, FORGOTTEN).found == ("access.db: table log", "access.db: its bytes")
+    forget(data, wanted((), FORGOTTEN))
+    nothing_is_left(data)
+
+
+def test_a_key_for_the_pages_of_a_site_is_a_choice_of_its_owner(data: Path) -> None:
+    with closing(Accounts(data / "access.db")) as accounts:
+        accounts.add_key("box", KeyOptions(origins=[f"https://{FORGOTTEN}"]), Actor("ada", "user", "::1"))
+    forget(data, wanted((), FORGOTTEN))
+    remains = find_remains(data, FORGOTTEN)
+    assert remains.found == ()
+    assert "a key names it: that is a choice of yours, see 'levada keys list'" in remains.notes
 
 
 def test_it_is_forgotten_on_every_shard(tmp_path: Path) -> None:

@@ -182,6 +182,15 @@ def test_a_killed_service_goes_on(machine: Path) -> None:
         assert service.is_success(service.stopped())
 
 
+def test_a_wrong_setting_is_not_tried_again_and_again(machine: Path) -> None:
+    (machine / "etc" / "levada.toml").write_text('[revisit]\nfloor = "soon"\n', encoding="utf-8")
+    with running("levada.service", machine) as service:
+        _, trouble = service.process.communicate(timeout=SECONDS)
+        assert "revisit.floor" in trouble
+        for name in ("levada.service", "levada-serve.service"):
+            assert unit(name)["RestartPreventExitStatus"] == [str(service.process.returncode)]
+
+
 def test_the_dashboard_is_ready_when_it_answers(machine: Path) -> None:
     with running("levada-serve.service", machine, "--port", "0", "--json") as service:
         assert service.said() == "READY=1"

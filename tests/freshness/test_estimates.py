@@ -14,7 +14,7 @@ from levada.freshness import PageEstimates, Scale
 from levada.freshness.estimates import Evidence, imagined, row_of, usual, write_prior
 from levada.freshness.rates import RATES, chance_unchanged, observe, observe_cautiously, posterior
 from levada.freshness.signals import SignalSource
-from tests.freshness.facts import CEILING, DAY, FLOOR, HOUR, a_page, changes_within, policy, visited
+from tests.freshness.facts import CEILING, DAY, FLOOR, HOUR, a_page, changes_within, crawled, policy, visited
 
 
 def sums_of(estimates: PageEstimates) -> list[float]:
@@ -54,17 +54,12 @@ def test_a_panel_that_is_full_keeps_a_sample_and_stands_for_all() -> None:
 def test_a_crawler_that_starts_again_believes_what_it_believed() -> None:
     chance = Random(1)
     revisit = policy(per_hour=100)
-    pages = []
-    for number in range(150):
-        page = visited(revisit, a_page(number, number % 4), 0.0, Outcome.FIRST)
-        rate = 10 ** -chance.uniform(3, 6)
-        for _ in range(6):
-            changed = changes_within(chance, rate, page.interval or HOUR)
-            page = visited(revisit, page, page.next_visit or 0.0, Outcome.CHANGED if changed else Outcome.UNCHANGED)
-        pages.append(page)
+    rates = [10 ** -chance.uniform(3, 6) for _ in range(150)]
+    pages = [visited(revisit, a_page(n, n % 4), 0.0, Outcome.FIRST) for n in range(150)]
+    now = 12 * HOUR
+    pages = crawled(revisit, pages, rates, chance, now)
     again = PageEstimates(Scale.between(FLOOR, CEILING))
     again.learn(pages, 1)
-    now = max(page.history[-1].at for page in pages)
     before = revisit.estimates.share(now)
     assert before is not None
     assert again.share(now) == pytest.approx(before, abs=0.015)
@@ -77,11 +72,7 @@ def test_what_is_believed_current_is_current_that_often() -> None:
     rates = [0.0 if chance.random() < 0.5 else 10 ** -chance.uniform(3.5, 6.5) for _ in range(400)]
     pages = [visited(revisit, a_page(n, n % 11), 0.0, Outcome.FIRST) for n in range(400)]
     now = 10 * DAY
-    for n, page in enumerate(pages):
-        while (page.next_visit or 0.0) < now:
-            changed = changes_within(chance, rates[n], page.interval or 0.0)
-            page = visited(revisit, page, page.next_visit or 0.0, Outcome.CHANGED if changed else Outcome.UNCHANGED)
-        pages[n] = page
+    pages = crawled(revisit, pages, rates, chance, now)
     looks = 40
     current = sum(
         not changes_within(chance, rates[n], now - page.history[-1].at)

@@ -338,7 +338,7 @@ def _learned(page: PageRecord, interval: float, revisit: RevisitSettings, rate: 
     if interval <= 1.001 * revisit.floor:
         return f"{words}, so it is visited as often as may be, every {every} (revisit.floor)"
     if interval >= 0.999 * revisit.ceiling:
-        return f"{words}, so it is visited as seldom as may be, every {every} (revisit.ceiling)"
+        return f"{words}, so it is visited as seldom as allowed, every {every} (revisit.ceiling)"
     if interval < rate.low / _SURELY_SOONER:
         return f"{words}; as that is not certain, a visit is worth its price after {every}"
     return f"{words}, so a visit is worth its price after {every}"

@@ -11,6 +11,7 @@
     placement.json  which shard holds what, if there are several: each then has its own levada.db, index/ and
                     trends.db in a folder shard-0/, shard-1/ ... (or on a server)
     maps/           the warm map of the server, and other maps that were loaded here
+    rendering.json  of which sites pages were worth rendering, by hashes of their names
     cookies/        the sessions with sites that set cookies, a file for each that only its user can read
     queries.jsonl   the queries of the server, if it records them
     engine          the name of the plug-in that keeps the collection, if it is not levada.db
@@ -113,6 +114,7 @@ class DataFolder:
         self.index = path / "index"
         self.trends = path / "trends.db"
         self.commands = path / "orders.db"
+        self.access = path / "access.db"
         self.hooks = path / "hooks.db"
         self.queries = path / "queries.jsonl"
         self.maps = path / "maps"

@@ -1,9 +1,9 @@
 """Estimates of the change rates, for each page and for all pages together.
 
 The evidence of a page is kept with the page (`PageRecord.memory`): two bytes per rate, 32 with 16 rates, then the
-row of the rule in use, then 33 bytes more if its server dates it. A page sample, all pages while they are few, is in
-memory with its sums. So any number of pages needs the same memory, and a crawler that restarts reads its sample from
-the store.
+row of the rule in use, then 33 bytes more if its server dates it, and three if it is in the page sample. This sample,
+all pages while they are few, is in memory with its sums. So any number of pages needs the same memory, and a crawler
+that restarts reads its sample from the store.
 
 Each page of the sample has a share in the sums of all pages and in those of its site: the probabilities of its
 rates, and the visits per second that it is worth at each price. After a visit, its new share replaces the old one,
@@ -30,6 +30,7 @@ import msgspec
 
 from levada.core.hashing import drawn
 from levada.core.records import Outcome, PageKind, PageRecord, Signals, Visit
+from levada.freshness.activity import Activity
 from levada.freshness.rates import (
     RATES,
     WORST,
@@ -46,6 +47,8 @@ _EVIDENCE = struct.Struct(f"<{len(RATES)}e")
 
 
 _CAUTIOUS = b"c"  # after the cautious evidence, at the end of a page's memory
+_EXPECTED = struct.Struct("<ec")  # how likely a change was, and what marks it: after everything else
+_MARK = b"p"
 
 
 class Evidence(msgspec.Struct, eq=False):
@@ -56,6 +59,7 @@ class Evidence(msgspec.Struct, eq=False):
 
     plan: list[float]
     cautious: list[float]
+    expected: float | None = None  # how likely a change was, before the last visit to a page of the sample
 
     @staticmethod
     def none() -> Evidence:
@@ -67,17 +71,29 @@ class Evidence(msgspec.Struct, eq=False):
         """The stored evidence; zeros if there is none or another version of Levada stored it."""
         if len(memory) < _EVIDENCE.size:
             return Evidence.none()
+        expected, memory = _expected_at_end(memory)
         plan = _evidence_at(memory, 0)
-        return Evidence(plan, _evidence_at(memory, _end(memory)) if _is_cautious(memory) else plan)
+        return Evidence(plan, _evidence_at(memory, _end(memory)) if _is_cautious(memory) else plan, expected)
 
     def packed(self, row: Sequence[float] = ()) -> bytes:
         memory = _EVIDENCE.pack(*self.plan) + struct.pack(f"<{len(row)}d", *row)
-        return memory if self.cautious is self.plan else memory + _EVIDENCE.pack(*self.cautious) + _CAUTIOUS
+        if self.cautious is not self.plan:
+            memory += _EVIDENCE.pack(*self.cautious) + _CAUTIOUS
+        return memory if self.expected is None else memory + _EXPECTED.pack(self.expected, _MARK)
 
 
 def _evidence_at(memory: bytes, place: int) -> list[float]:
     found = _EVIDENCE.unpack_from(memory, place)
     return [max(WORST, min(0.0, value)) for value in found]  # in this order also for nan
+
+
+def _expected_at_end(memory: bytes) -> tuple[float | None, bytes]:
+    """How likely a change was before the last visit, and the memory without it."""
+    place = len(memory) - _EXPECTED.size
+    if place < _EVIDENCE.size or place % 8 > 1 or not memory.endswith(_MARK):
+        return None, memory
+    expected: float = _EXPECTED.unpack_from(memory, place)[0]
+    return (expected if 0.0 <= expected <= 1.0 else None), memory[:place]
 
 
 def _is_cautious(memory: bytes) -> bool:
@@ -91,6 +107,7 @@ def _end(memory: bytes) -> int:
 
 def row_of(memory: bytes, width: int) -> list[float] | None:
     """The stored row of a rule of this width; None if another rule stored it."""
+    _, memory = _expected_at_end(memory)
     if _end(memory) != _EVIDENCE.size + 8 * width:
         return None
     return list(struct.unpack_from(f"<{width}d", memory, _EVIDENCE.size))
@@ -243,6 +260,7 @@ class PageEstimates:
         self._width = self.kinds + len(scale.prices)
         self.sums = [0.0] * self._width
         self._calibrated = [0.0] * self.kinds  # the sums of what is said about pages
+        self.activity = Activity()
         self._unchanged: dict[int, list[float]] = {}  # by the step of the elapsed time, for each rate
         self._sites: dict[str, SiteSums] = {}
         self._members: dict[int, Member] = {}
@@ -287,6 +305,7 @@ class PageEstimates:
     def seen(self, page: PageRecord, visit: Visit, modified: float | None) -> tuple[Evidence, list[float]]:
         """Add a visit; returns the evidence of the page and the probability of each rate for its plan."""
         evidence = self._evidence(page, visit, modified)
+        evidence.expected = self._compare(page, visit)
         is_blank = not page.history and not any(evidence.plan)
         if page.kind is PageKind.PAGE and drawn(page.id, self.one_in):
             probabilities = (
@@ -304,15 +323,39 @@ class PageEstimates:
     def learn(self, pages: Iterable[PageRecord], one_in: int) -> None:
         """Start from these pages, a sample of one in `one_in`; a second pass uses the sums of the first."""
         self.one_in = one_in
+        known = []
         for page in pages:
             compared = [visit for visit in page.history if visit.outcome in _COMPARED]
             if compared and drawn(page.id, self.one_in):
-                self._weigh_member(page, compared[-1], Evidence.of(page.memory), before=compared[:-1])
+                evidence = Evidence.of(page.memory)
+                self._weigh_member(page, compared[-1], evidence, before=compared[:-1])
                 if page.told:
                     self.hinted(page, page.told)
+                if evidence.expected is not None and len(compared) > 1:
+                    before, last = compared[-2:]
+                    known.append((last.at, evidence.expected, self._changed(page, last), last.at - before.at))
+        for _, expected, changed, elapsed in sorted(known):
+            self.activity.add(expected, changed, elapsed, len(self._ring))
         for _ in self._ring[:]:
             self._weigh_another()
         self._settle()
+
+    def _compare(self, page: PageRecord, visit: Visit) -> float | None:
+        """Count what a visit found beside what was expected; None if nothing was, or a hint brought the visit."""
+        member = self._members.get(page.id)
+        if member is None or member.hinted or visit.outcome is Outcome.FIRST or visit.said & Signals.EARLY:
+            return None
+        elapsed = max(1.0, visit.at - member.at)
+        unchanged = self._chances(member.site.unannounced * elapsed)
+        expected: float = max(0.0, 1.0 - sum(map(mul, unchanged, member.calibrated)))
+        self.activity.add(expected, self._changed(page, visit), elapsed, len(self._ring))
+        return expected
+
+    def _changed(self, page: PageRecord, visit: Visit) -> float:
+        """How likely it is that the page changed, after a visit: a small difference may be noise."""
+        if visit.outcome is not Outcome.CHANGED:
+            return 0.0
+        return 1.0 - noise(self.site(page.site).counts) if is_small(visit) else 1.0
 
     def forget(self, page: PageRecord) -> None:
         member = self._members.pop(page.id, None)
@@ -322,10 +365,10 @@ class PageEstimates:
     def share(self, now: float) -> float | None:
         if not self._ring:
             return None
-        current = 0.0
+        current, activity = 0.0, self.activity.ratio
         for member in self._members.values():
             silence = 1.0 if member.hinted else member.site.unannounced
-            unchanged = self._chances(silence * (now - member.at))
+            unchanged = self._chances(activity * silence * (now - member.at))
             current += (1.0 - member.hinted) * sum(map(mul, unchanged, member.calibrated))
         return current / len(self._ring)
 

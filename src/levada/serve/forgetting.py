@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-import levada
+from levada.collection.forgetting.run import forget, wanted
 from levada.serve.operations import Operations
 from levada.serve.view import View
 
@@ -36,14 +36,9 @@ class ForgetAnswer(msgspec.Struct, frozen=True):
     waiting: str
 
 
-@FORGETTING.add("POST", "/forget", "Delete pages, a site or old versions for good", errors=(404, 409))
+@FORGETTING.add("POST", "/forget", "Delete pages, a site or old versions for good", errors=(404, 409), is_named=False)
 def _forget(view: View, ask: ForgetAsk) -> ForgetAnswer:
-    with levada.open(view.folder.path, create=False) as collection:
-        report = collection.forget(
-            *ask.urls,
-            site=ask.site,
-            older_than=ask.older_than or None,
-            versions_beyond=ask.versions_beyond,
-            dry_run=ask.dry_run,
-        )
+    what = wanted(ask.urls, ask.site, ask.older_than or None, ask.versions_beyond)
+    access = view.accounts.path if view.accounts else None
+    report = forget(view.folder.path, what, dry_run=ask.dry_run, access=access)
     return msgspec.convert(report, ForgetAnswer, from_attributes=True)

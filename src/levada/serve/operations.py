@@ -52,6 +52,7 @@ class Operation(msgspec.Struct, frozen=True):
     status: int = 200
     errors: tuple[int, ...] = ()  # besides 400, and 503 where the data folder cannot be read
     quick: bool = False  # answered on the loop that serves everybody
+    is_named: bool = True  # whether the audit log says of what was asked
 
     @property
     def in_body(self) -> bool:
@@ -70,12 +71,13 @@ class Operations(list[Operation]):
         status: int = 200,
         errors: tuple[int, ...] = (),
         quick: bool = False,
+        is_named: bool = True,
     ) -> Callable[[Handler], Handler]:
         """Adds the handler below: its annotations tell what is asked, and what it answers."""
 
         def added(handle: Handler) -> Handler:
             _, asks, answer = get_type_hints(handle, include_extras=True).values()
-            self.append(Operation(method, path, summary, handle, asks, answer, status, errors, quick))
+            self.append(Operation(method, path, summary, handle, asks, answer, status, errors, quick, is_named))
             return handle
 
         return added
@@ -94,7 +96,7 @@ def _endpoint(operation: Operation, view: View) -> Callable[[Request], Any]:
         ASKED_FROM.set(request.client.host if request.client else "")
         try:
             asked = await _parameters(operation, request)
-            request.scope[OBJECT] = _object_of(asked)
+            request.scope[OBJECT] = _object_of(asked) if operation.is_named else ""
             if operation.quick:
                 told = operation.handle(view, asked)
             else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -182,6 +182,13 @@ class AccessFile(SmallFile):
     def write_log(self, line: AuditRow) -> None:
         with self._transaction() as run:
             _write(run, line)
+
+    def reword_log(self, reworded: Callable[[str], str]) -> None:
+        """Let each line of the audit log say of its object what `reworded` returns for it."""
+        with self._transaction() as run:
+            for (known,) in run.execute("SELECT DISTINCT object FROM log WHERE object <> ''").fetchall():
+                if (told := reworded(known)) != known:
+                    run.execute("UPDATE log SET object = ? WHERE object = ?", (told, known))
 
     def log(self, limit: int, who: str = "") -> list[tuple[int, AuditRow]]:
         """The newest lines, the newest first."""

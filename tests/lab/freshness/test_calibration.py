@@ -81,16 +81,20 @@ def real_histories(per_year: int) -> list[CalibrationPoint]:
     return calibrate(documents, policy, world.horizon / fetches, moments)
 
 
-def test_real_histories_are_right_within_two_points_over_most_months_and_within_one_over_the_year() -> None:
-    """Documents of many sites change on the same days, which no rate foretells: two months are off by 2.2."""
-    points = real_histories(per_year=20)
-    print(f"\n20 visits a year\n{curve(points, DAY)}")
+@pytest.mark.parametrize(("per_year", "most_off"), [(20, 30), (40, 12)])
+def test_real_histories_are_right_within_two_points_in_every_month_and_within_half_a_point_over_the_year(
+    per_year: int, most_off: int
+) -> None:
+    """Documents of many sites change on the same days: at one instant the estimate can be off by more."""
+    points = real_histories(per_year)
+    print(f"\n{per_year} visits a year\n{curve(points, DAY)}")
     gaps = [fmean(point.gap for point in points[first : first + 10]) for first in range(0, 120, 10)]
     print("by month:", *(f"{gap:+.1f}" for gap in gaps))
-    visited_twice = gaps[2:]  # before, most pages were visited once
-    assert sum(abs(gap) <= POINTS for gap in visited_twice) >= 8
-    assert all(abs(gap) <= 2.3 for gap in visited_twice)
-    assert abs(fmean(visited_twice)) <= 1.0
+    off = sum(abs(point.gap) > POINTS for point in points)
+    print(f"at {off} of {len(points)} instants by more than {POINTS:g}, at most by {worst(points):.1f}")
+    assert all(abs(gap) <= POINTS for gap in gaps)
+    assert abs(fmean(gaps)) <= 0.5
+    assert off <= most_off
 
 
 def test_pages_that_never_change_are_current_and_the_estimate_comes_to_say_so() -> None:

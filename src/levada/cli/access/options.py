@@ -24,7 +24,9 @@ AccessOption = Annotated[
 
 def access_file(data: Path) -> Path:
     """Where a server of this folder keeps its users and keys, unless another file is named."""
-    return data / "access.db"
+    from levada.core.folder import DataFolder
+
+    return DataFolder(data).access
 
 
 def accounts_of(access: Path | None, data: Path) -> Accounts:

@@ -44,17 +44,30 @@ class LiveScreen:
 
 
 class PlainLines:
-    """A line every few seconds, and one whenever the number of workers of a stage changes."""
+    """A line every few seconds while something happens, else every ten minutes: a service's log is kept.
+
+    A line more tells whenever the number of workers of a stage changes.
+    """
 
     every = 5.0
+    at_least_every = 600.0
 
     def __init__(self) -> None:
+        self._said: tuple[object, ...] = ()
+        self._said_at = 0.0
         self._wanted: dict[str, int] = {}  # by stage, as last told
 
     def show(self, work: RunningCrawl, now: float) -> None:
         progress, stats = work.progress, work.stats
         if not stats.known:
             return  # it has only just begun
+        for news in self._worker_news(work.stage_views()):
+            print(news, file=sys.stderr, flush=True)
+        counts = (progress.visits, stats.stored, stats.unvisited, stats.due, progress.refused.total())
+        said = (*counts, work.paused, work.offline is not None)
+        if said == self._said and now - self._said_at < self.at_least_every:
+            return
+        self._said, self._said_at = said, now
         fresh = progress.estimates.share(work.clock.now())
         print(
             f"visits {progress.visits} ({progress.pace(now):.0f}/s)  stored {stats.stored}  "
@@ -65,8 +78,6 @@ class PlainLines:
             file=sys.stderr,
             flush=True,
         )
-        for news in self._worker_news(work.stage_views()):
-            print(news, file=sys.stderr, flush=True)
 
     def close(self) -> None:
         pass

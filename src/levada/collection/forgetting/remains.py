@@ -163,6 +163,9 @@ class _Search:
         elif table == "hooks" and self._is_name:
             self._notes["a notification selects it: that is a choice of yours, see 'levada notify list'"] = None
             self._explained[path] = self._explained.get(path, 0) + raw
+        elif table == "keys" and self._is_name:
+            self._notes["a key names it: that is a choice of yours, see 'levada keys list'"] = None
+            self._explained[path] = self._explained.get(path, 0) + raw
         elif url:
             self._found[f"{self._name(path)}: the stored page {url.decode('utf-8', 'replace')}"] = None
         else:

@@ -12,6 +12,7 @@ A running crawl goes on. It makes its own store small when it is asked to, becau
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -26,11 +27,12 @@ from levada.collection.commands import open_commands
 from levada.collection.forgetting.unfinished import Unfinished, compact_store, note_unfinished, unfinished
 from levada.core.clock import make_clock
 from levada.core.commands import Compact
-from levada.core.errors import NotFound, StoreError, StoreLocked, UsageError
+from levada.core.errors import BadQuery, BadUrl, NotFound, StoreError, StoreLocked, UsageError
 from levada.core.folder import DataFolder, nobody_moves
 from levada.core.protocols import Faults
 from levada.core.settings import Settings
 from levada.search.query import host_named, length_of_time
+from levada.store.access_file import AccessFile
 from levada.store.base import Capability, Deleted, Forgetting, Retention
 from levada.store.faults import NoFaults
 from levada.store.opening import open_shard_reader, open_store, shard_folders, store_limits
@@ -38,6 +40,8 @@ from levada.store.opening import open_shard_reader, open_store, shard_folders, s
 Progress = Callable[[int, int, str], None]
 """Told how much is done, of how much (0: not known), and what is being done."""
 
+FORGOTTEN = "(forgotten)"  # in the place of a name in the audit log
+_NAME = re.compile(r"[^\s,]+")  # a word of what the audit log names, which may be an address
 _AT_ONCE = 200  # pages in one transaction
 _TRACES_AT_ONCE = 2_000
 _WALKED_AT_ONCE = 2_000
@@ -112,10 +116,14 @@ def forget(
     what: Wanted,
     *,
     dry_run: bool = False,
+    access: Path | None = None,
     on_progress: Progress = lambda done, total, doing: None,
     faults: Faults | None = None,
 ) -> ForgetReport:
-    """Forget, and finish what an earlier run left. Without anything named, only the latter."""
+    """Forget, and finish what an earlier run left. Without anything named, only the latter.
+
+    `access` is where a server keeps its audit log, if that is not in the folder.
+    """
     folder = DataFolder(path)
     folder.must_exist()
     with ExitStack() as opened:
@@ -131,7 +139,8 @@ def forget(
         opened.callback(store.close)
         if Capability.FORGET not in store.capabilities:
             raise UsageError(f"the store {folder.engine()!r} cannot forget: its plug-in does not offer it")
-        run = _Forget(folder, settings, cast("Forgetting", store), what, on_progress, faults or NoFaults())
+        logs = [each for each in dict.fromkeys((folder.access, access)) if each is not None]
+        run = _Forget(folder, settings, cast("Forgetting", store), what, logs, on_progress, faults or NoFaults())
         return run.preview() if dry_run else run.run(alone=alone)
 
 
@@ -144,6 +153,7 @@ class _Forget:
         settings: Settings,
         store: Forgetting,
         what: Wanted,
+        logs: Sequence[Path],
         on_progress: Progress,
         faults: Faults,
     ) -> None:
@@ -151,6 +161,7 @@ class _Forget:
         self._settings = settings
         self._store = store
         self._what = what
+        self._logs = logs
         self._show = on_progress
         self._faults = faults
         self._now = make_clock(settings.clock).now()
@@ -171,6 +182,7 @@ class _Forget:
         deleted = self._delete(before)
         self._reach("deleted")
         if unfinished(self._folder) is None:
+            self._forget_in_audit_log()  # what was asked since may be named there
             return ForgetReport(False, still_in=_copies(self._folder))  # there was nothing to do
         if self._store.tombstones()[0]:
             self._erase_traces()
@@ -183,6 +195,9 @@ class _Forget:
             report, messages=self._forget_messages(), queries=self._forget_queries(), maps=self._forget_maps()
         )
         self._forget_sessions()
+        self._reach("sessions")
+        self._forget_in_audit_log()
+        self._folder.rendering.unlink(missing_ok=True)
         self._reach("files")
         self._forget_counts()
         self._reach("counts")
@@ -346,6 +361,23 @@ class _Forget:
         for site, path in session_files(self._folder.path):
             if self._store.forgotten_sites([site]):
                 path.unlink(missing_ok=True)
+
+    def _forget_in_audit_log(self) -> None:
+        """Let the audit log say who did what, and no longer to what."""
+        for path in self._logs:
+            if path.exists():
+                with closing(AccessFile(path)) as access:
+                    access.reword_log(self._unnamed)
+                    access.compact()
+
+    def _unnamed(self, told: str) -> str:
+        return _NAME.sub(lambda name: FORGOTTEN if self._is_forgotten_name(name[0]) else name[0], told)
+
+    def _is_forgotten_name(self, typed: str) -> bool:
+        """Whether this is an address or a site that is forgotten, as somebody typed it."""
+        with suppress(BadUrl, BadQuery):
+            return bool(self._store.forgotten(spellings(typed)) or self._store.forgotten_sites([host_named(typed)]))
+        return False
 
     def _forget_counts(self) -> None:
         from levada.follow.counter import count_up
