@@ -17,7 +17,7 @@ from levada.core.configuration.layers import SettingValue
 from levada.core.durations import iso
 from levada.core.errors import NotFound, UsageError
 from levada.core.site_rules.credentials import reads_machine
-from levada.core.site_rules.section import WHOLE_SITE_KEYS
+from levada.core.site_rules.section import RULE_TYPES, WHOLE_SITE_KEYS, choices_of
 from levada.serve.facts import SiteAsk
 from levada.serve.operations import Nothing, Operations, facts_of
 from levada.serve.view import View
@@ -120,7 +120,8 @@ class RuleKeyFacts(msgspec.Struct, frozen=True):
     """A key that a rule may have."""
 
     key: str
-    kind: str  # list, number, count, text, flag or table
+    kind: str  # list, number, count, text, flag, choice or table
+    choices: tuple[str, ...]  # the words that fit a choice
     closed: bool  # it is set on the machine, not over the API
     whole_site: bool  # the match has no path
 
@@ -172,7 +173,13 @@ class ChangedRuleAnswer(msgspec.Struct, frozen=True):
 @RULES.add("GET", "/rules", "The rules of sites, and the keys that they may have", errors=(404,))
 def _rules(view: View, _ask: Nothing) -> RulesAnswer:
     keys = [
-        RuleKeyFacts(key, kind, closed=reads_machine(key, None), whole_site=key in WHOLE_SITE_KEYS)
+        RuleKeyFacts(
+            key,
+            kind,
+            choices=choices_of(RULE_TYPES[key]),
+            closed=reads_machine(key, None),
+            whole_site=key in WHOLE_SITE_KEYS,
+        )
         for key, kind in key_kinds()
     ]
     return RulesAnswer([facts_of(RuleFacts, each) for each in rule_reports(view.collection_now())], keys)
