@@ -204,14 +204,14 @@ def _site_rules(view: View, ask: SiteAsk) -> SiteRulesAnswer:
 
 @RULES.add("POST", "/rules/try", "What a rule would keep out; nothing changes", errors=(404,))
 def _try(view: View, ask: RuleAsk) -> TriedRuleAnswer:
-    _check_open(ask.keys)
+    check_open(ask.keys)
     trial = try_scope(view.collection_now(), ask.match, ask.keys)
     return facts_of(TriedRuleAnswer, trial, examples=[facts_of(PageFacts, each) for each in trial.examples])
 
 
 @RULES.add("PUT", "/rules", "Set keys of a rule; a running crawl takes them up", errors=(404,))
 def _set(view: View, ask: RuleAsk) -> ChangedRuleAnswer:
-    _check_open(ask.keys)
+    check_open(ask.keys)
     return _changed_rule(view, ask.match, rule_changes(ask.match, ask.keys))
 
 
@@ -221,11 +221,12 @@ def _remove(view: View, ask: RuleOfAsk) -> ChangedRuleAnswer:
     match = tidied_match(ask.match)
     table = next((each for each in settings.site if each.match == match), None)
     if table is not None:
-        _check_open({key: getattr(table, key) for key in keys_of(table)})
+        check_open({key: getattr(table, key) for key in keys_of(table)})
     return _changed_rule(view, match, removal(settings, match))
 
 
-def _check_open(keys: dict[str, Any]) -> None:
+def check_open(keys: dict[str, Any]) -> None:
+    """`UsageError` for a key of a rule that does not change over the API."""
     for key, value in keys.items():
         if reads_machine(key, value):
             raise UsageError(f"{key} does not change over the API: use 'levada sites set' on the machine")

@@ -157,7 +157,7 @@ async function compare(url, versions, before, after, compared) {
   try {
     const told = await ask(`/page/diff${query({ url, before: Math.min(before, after), after: Math.max(before, after) })}`);
     const pictures = await Promise.all([before, after].sort((one, other) => one - other).map((version) => picture(url, version)));
-    show(compared, pictures.some(Boolean) ? el("div", { class: "pictures" }, pictures.map((each) => each || el("p", { class: "soft" }, "No picture was taken."))) : "", el("p", { class: "soft small" }, `${number(told.removed)} lines went, ${number(told.added)} came`),
+    show(compared, pictures.some(Boolean) ? el("div", { class: "pictures" }, pictures.map((each) => each || el("p", { class: "soft" }, "No picture was taken."))) : "", el("p", { class: "soft small" }, `${number(told.removed)} ${told.removed === 1 ? "line" : "lines"} went, ${number(told.added)} came`),
       told.hunks.length ? told.hunks.map(hunk) : el("p", {}, "The main text is the same; what changed is around it."));
   } catch (error) {
     show(compared, trouble(error));
