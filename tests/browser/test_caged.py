@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import Iterator
@@ -108,6 +109,27 @@ def test_no_redirect_leads_there_in_any_way(server: WebServer) -> None:
         assert reached() == 0
     assert [each.detail for each in done if each.reason] == []
     assert {exchange.path for exchange in server.exchanges} >= set(REDIRECTS)
+
+
+def test_a_name_that_changes_its_address_leads_no_script_there(
+    server: WebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every second answer for the name is a public address, every other the canary's."""
+    asked: list[str] = []
+
+    async def resolve(_loop: object, host: str, port: int, **_: object) -> list[object]:
+        if host.endswith("rebinding.test"):
+            asked.append(host)
+            host = "192.88.98.1" if len(asked) % 2 else "127.0.0.1"
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port))]
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", resolve)
+    with canary() as (port, reached):
+        names = [f"http://{label}rebinding.test:{port}/" for label in ("", "a.", "a.", "b.", "b.")]
+        done = ask_all(server, [f"{name}{place}" for place, name in enumerate(names)], "127.0.0.1:1")
+        assert reached() == 0
+    assert len(asked) > len(WAYS)
+    assert any("127.0.0.1 is not a public address" in sentence for each in done for sentence in each.refused)
 
 
 def test_a_page_that_leads_away_is_a_redirect_which_the_browser_does_not_follow(server: WebServer) -> None:

@@ -71,6 +71,25 @@ def test_every_site_is_shown_with_its_rule_and_what_that_keeps_out(here: Path) -
     assert json.loads(sites("--limit", "1", "--json").out)["more"] == 2
 
 
+def test_a_rule_of_a_path_is_shown_with_its_own_keys(here: Path) -> None:
+    sites("set", "example.org/app/", "render=auto")
+    sites("set", "example.org", "depth=5")
+    shown = sites("example.org").out
+    assert '  rule of example.org/app/: render = "auto"\n  rule of example.org: depth = 5\n' in shown
+
+
+def test_pages_that_a_change_puts_out_of_scope_are_said_at_once(here: Path) -> None:
+    told = sites("set", "example.org", "exclude=*")
+    assert "7 known pages out of scope now, such as https://example.org" in told.out
+    assert "'levada sites example.org --out-of-scope' lists them" in told.out
+    assert "out of scope" not in sites("set", "example.org", "exclude=*", "depth=9").out  # said already
+    assert "out of scope" not in sites("unset", "example.org").out
+    told = add("example.org/new/page", "--scope", "folder", "--json")
+    assert json.loads(told.out)["out_of_scope"] == 6  # all but a start address
+    sites("unset", "example.org")
+    assert "6 known pages out of scope now" in add("example.org/new/page", "--include", "/new/*").out
+
+
 def test_a_login_is_set_like_any_key(here: Path) -> None:
     recipe = '{ url = "/in", fields = { user = "me", password = "env:A" } }'
     assert sites("set", "example.org", f"login={recipe}", "cookies=true", "proxy=socks5://127.0.0.1:1080").out == (
@@ -87,12 +106,12 @@ def test_a_login_is_set_like_any_key(here: Path) -> None:
 
 
 def test_a_rule_is_changed_key_by_key_and_ended(here: Path) -> None:
-    assert sites("set", "example.org", "exclude=re:a{1,2}", "depth=3").out.splitlines() == [
-        "example.org: depth = 3",
-        'example.org: exclude = ["re:a{1,2}"]',
+    assert sites("set", "example.org", "exclude=re:a{7,8}", "depth=30").out.splitlines() == [
+        "example.org: depth = 30",
+        'example.org: exclude = ["re:a{7,8}"]',
     ]
-    assert sites("set", "example.org", "depth=3").out == "nothing changed: the rule says so already\n"
-    assert sites("unset", "example.org", "depth").out == "example.org: depth = 3 -> none\n"
+    assert sites("set", "example.org", "depth=30").out == "nothing changed: the rule says so already\n"
+    assert sites("unset", "example.org", "depth").out == "example.org: depth = 30 -> none\n"
     told = json.loads(sites("unset", "Example.org", "--json").out)
     assert (told["rules"], len(told["changes"])) == ([], 1)
 

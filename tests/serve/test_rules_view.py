@@ -57,6 +57,30 @@ def test_a_rule_is_tried_set_shown_and_ended(api: TestClient, folder: Path) -> N
         assert news.rules() == []
 
 
+def test_a_key_that_takes_one_of_a_few_words_names_them(api: TestClient) -> None:
+    keys = {each["key"]: each for each in api.get("/api/v1/rules").json()["keys"]}
+    assert (keys["render"]["kind"], keys["render"]["choices"]) == ("choice", ["never", "auto", "always"])
+    assert (keys["screenshot"]["kind"], keys["screenshot"]["choices"]) == ("flag", [])
+
+
+def test_an_address_is_added_with_a_rule_of_its_site(api: TestClient, folder: Path) -> None:
+    keys = {"folders": ["folder"], "exclude": ["*.pdf"]}
+    added = api.post("/api/v1/seeds", json={"urls": ["new.example/docs/intro"], "keys": keys})
+    assert added.status_code == 202
+    (rule,) = api.get("/api/v1/rules").json()["rules"]
+    assert (rule["match"], rule["keys"]) == ("new.example", {"folders": ["/docs/"], "exclude": ["*.pdf"]})
+    for wrong, said in (
+        ({"login": {"url": "/in", "fields": {"password": "env:A"}}}, "login does not change over the API"),
+        ({"exclude": ["/docs/*"]}, "excludes https://new.example/docs/intro itself"),
+        ({"dept": 1}, "a rule has no key 'dept'"),
+    ):
+        refused = api.post("/api/v1/seeds", json={"urls": ["new.example/docs/intro"], "keys": wrong})
+        assert refused.status_code == 400
+        assert said in refused.json()["error"]["message"]
+    with levada.open(folder) as news:
+        assert [rule.keys for rule in news.rules()] == [{"folders": ["/docs/"], "exclude": ["*.pdf"]}]
+
+
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
@@ -64,6 +88,7 @@ def test_a_rule_is_tried_set_shown_and_ended(api: TestClient, folder: Path) -> N
         ({"delay": "slow"}, "delay"),
         ({"delya": 1}, "a rule has no key 'delya': did you mean delay"),
         ({"exclude": ["re:("]}, "no regular expression"),
+        ({"render": "often"}, 'render must be "never", "auto" or "always", not "often"'),
         ({"password": "env:PASSWORD"}, "password does not change over the API: use 'levada sites set' on the machine"),
         ({"headers": {"X-Key": "env:KEY"}}, "headers does not change over the API"),
         ({"login": {"url": "/in", "fields": {"password": "env:A"}}}, "login does not change over the API"),
@@ -132,3 +157,54 @@ def test_an_editor_changes_the_rule_of_a_site(
         assert [each for each in walk.complaints if "400" not in each] == []
     with levada.open(folder) as news:
         assert news.rules() == []
+
+
+def test_a_part_of_a_site_is_given_a_rule_of_its_own(opened: Browser, folder: Path) -> None:
+    with served(folder) as address, open_page(opened, "wide") as page:
+        walk = Walk(page, address)
+        walk.go(f"sites/{SITE}")
+        page.get_by_text("Change the rules").click()
+        page.get_by_label("Rule for").fill(f"{SITE}/app/")
+        page.get_by_label("Rule for").blur()
+        page.get_by_text("Pages that need JavaScript").click()
+        page.get_by_label("A browser renders its pages").select_option("auto")
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("status").filter(has_text="Saved: the next crawl goes by it.")).to_be_visible()
+        expect(page.locator("main")).to_contain_text(f"{SITE}/app/")
+        assert walk.complaints == []
+    with levada.open(folder) as news:
+        assert [(rule.match, rule.keys) for rule in news.rules()] == [(f"{SITE}/app/", {"render": "auto"})]
+
+
+@pytest.mark.parametrize("size", ["wide", "narrow"])
+def test_a_part_of_a_site_is_added(opened: Browser, folder: Path, size: str) -> None:
+    with served(folder) as address, open_page(opened, size) as page:
+        walk = Walk(page, address)
+        walk.go("sites")
+        page.get_by_label("Address to crawl").fill("https://new.example/docs/intro")
+        page.get_by_text("Only a part of it").click()
+        page.get_by_label("Not these addresses").fill("*.pdf\nre:a{1,2}b")
+        page.get_by_label("Links away").fill("3")
+        page.get_by_label("only this folder").check()
+        page.get_by_role("button", name="Add a site").click()
+        expect(page.get_by_text("Kept: the next crawl will visit it.")).to_be_visible()
+        assert not walk.is_too_wide()
+        assert walk.complaints == []
+    with levada.open(folder) as news:
+        (rule,) = news.rules()
+    assert rule.keys == {"exclude": ["*.pdf", "re:a{1,2}b"], "folders": ["/docs/"], "depth": 3}
+
+
+def test_the_text_of_a_page_is_shown_and_its_markdown(opened: Browser, folder: Path) -> None:
+    with levada.open(folder) as news:
+        text, markdown = news.page(FRONT).text, news.markdown(FRONT)
+    with served(folder) as address, open_page(opened, "narrow") as page:
+        walk = Walk(page, address)
+        walk.go_page(FRONT)
+        page.locator("summary", has_text="Text").click()
+        shown = page.get_by_label("The stored text")
+        expect(shown).to_have_text(text)
+        page.get_by_label("Shown as").select_option("markdown")
+        expect(shown).to_have_text(markdown)
+        assert not walk.is_too_wide()
+        assert walk.complaints == []

@@ -87,6 +87,41 @@ def test_without_the_right_password_the_site_rests(
     assert reason in run(home, "why", start).stdout
 
 
+def test_a_token_and_a_key_in_a_header_go_to_their_site_and_nobody_else_learns_them(
+    tmp_path: Path, elsewhere: WebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, key = "hush-51ea-a-bearer-token", "hush-6d90-a-key-in-a-header"
+    monkeypatch.setenv("TOKEN", token)
+    (tmp_path / "key").write_text(key + "\n")
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "index.html").write_text(PAGE.format("In", 'By the levada. <a href="/away">Away</a>'))
+    certificate = Authority(tmp_path, "authority").files("127.0.0.1")
+    block = (
+        f"ssl_certificate {certificate};\nssl_certificate_key {certificate};\nroot {root};\n"
+        f'if ($http_authorization != "Bearer {token}") {{ return 401; }}\n'
+        f'if ($http_x_api_key != "{key}") {{ return 403; }}\n'
+        f"location = /away {{ return 302 {elsewhere.url}/; }}\n"
+    )
+    home = tmp_path / "home"
+    home.mkdir()
+    with nginx(tmp_path / "nginx", block, tls=True) as port:
+        start = f"https://127.0.0.1:{port}/"
+        (home / "levada.toml").write_text(
+            f'[guard]\nallow = ["127.0.0.1:{port}", "{elsewhere.address}"]\n[politeness]\ndelay = 0\n'
+            f'[fetch]\nca_file = "{tmp_path}/authority.pem"\n[crawl]\nscope = "any"\n'
+            f'[[site]]\nmatch = "127.0.0.1:{port}"\nbearer = "env:TOKEN"\n'
+            f'headers = {{ X-Api-Key = "file:{tmp_path}/key" }}\n'
+        )
+        done = run(home, "--log", "json", "crawl", start, "--once")
+        assert done.returncode == 0, done.stderr
+        assert {start, f"{elsewhere.url}/"} <= set(contents(home / "levada-data"))
+        heads = [each.head.lower() for each in elsewhere.exchanges]
+        assert heads
+        assert not any("authorization" in head or "x-api-key" in head for head in heads)
+        assert leaks(home, {"the token": token, "the key": key}, done.stdout + done.stderr) == []
+
+
 def test_the_guide_does_what_it_says(home: Path, blog: int, monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = guide_settings("log-in")[0]
     settings = (home / "levada.toml").read_text().partition("[[site]]")[0]

@@ -23,7 +23,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from levada.browser.upstream import ProxyTroubleError, connect, read_head
+from levada.core.site_rules.routes import RESOLVING, ProxyAddress
 from levada.fetch.guard import AddressGuard
+from levada.fetch.proxies import checked_target
 
 KEY_HOST = "pass.invalid"
 """A host that the proxy answers for by itself: a page of it is loaded once, so that the browser learns its pass."""
@@ -44,7 +47,9 @@ class EgressLimits(msgspec.Struct, frozen=True):
 class Pass:
     """The right of one page to use the proxy, and what it has used."""
 
-    def __init__(self) -> None:
+    def __init__(self, proxy: ProxyAddress | None = None) -> None:
+        self.proxy = proxy  # through which everything goes
+        self.trouble = ""  # that the proxy does not work
         self.secret = secrets.token_urlsafe(24)
         self.is_open = False
         self.used = 0  # bytes, since it was opened
@@ -53,7 +58,7 @@ class Pass:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def open(self) -> None:
-        self.is_open, self.used, self.too_much = True, 0, False
+        self.is_open, self.used, self.too_much, self.trouble = True, 0, False, ""
         self.refused.clear()
 
     def close(self) -> None:
@@ -108,8 +113,8 @@ class EgressProxy:
         if self._server is not None:
             self._server.close()
 
-    def issue(self) -> Pass:
-        issued = Pass()
+    def issue(self, proxy: ProxyAddress | None = None) -> Pass:
+        issued = Pass(proxy)
         self._passes[_credential(issued.secret)] = issued
         return issued
 
@@ -126,7 +131,7 @@ class EgressProxy:
         assert task is not None
         try:
             async with asyncio.timeout(self._limits.idle_seconds):
-                first, lines = await _read_head(reader)
+                first, lines = await read_head(reader)
             issued = self._passes.get(_authorization(lines))
             if issued is None:
                 writer.write(_said("407 Proxy Authentication Required", 'Proxy-Authenticate: Basic realm="levada"'))
@@ -160,10 +165,13 @@ class EgressProxy:
             raise _Refused("403 Forbidden", "its page has ended")
         port = port or (443 if is_tunnel else 80)
         async with self._turn(host, port):
-            ip = await self._permitted(host, port, issued)
+            checked = await self._permitted(host, port, issued)
             try:
                 async with asyncio.timeout(self._limits.connect_seconds):
-                    site = _End(*await asyncio.open_connection(ip, port, limit=_MOST_HEAD))
+                    site = _End(*await connect(checked, port, issued.proxy, _MOST_HEAD))
+            except ProxyTroubleError as trouble:
+                issued.trouble = str(trouble)
+                raise _Refused("502 Bad Gateway", issued.trouble) from None
             except (OSError, TimeoutError):
                 raise _Refused("502 Bad Gateway", f"{host} does not answer") from None
             try:
@@ -191,23 +199,23 @@ class EgressProxy:
         return turn
 
     async def _permitted(self, host: str, port: int, issued: Pass) -> str:
-        """An address of this host that the guard permits."""
-        loop = asyncio.get_running_loop()
+        """An address of this host that the guard permits; the host, for a proxy that resolves names itself."""
+        loop, proxy = asyncio.get_running_loop(), issued.proxy
+        resolves = proxy is not None and proxy.scheme in RESOLVING
         try:
             async with asyncio.timeout(self._limits.connect_seconds):
                 found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError, TimeoutError):
-            raise _Refused("502 Bad Gateway", f"{host} cannot be resolved") from None
-        sentence = f"{host} has no address."
-        for *_, address in found:
-            ip = str(address[0])
-            refusal = self._guard.refuses(ip, port)
-            if refusal is None:
-                return ip
-            sentence = refusal
+            found = []
+            if not resolves:
+                raise _Refused("502 Bad Gateway", f"{host} cannot be resolved") from None
+        addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
+        checked, refusal = checked_target(self._guard, host, port, addresses, resolves=resolves)
+        if refusal is None:
+            return host if resolves else checked
         if len(issued.refused) < 100:
-            issued.refused.append(sentence)
-        raise _Refused("403 Forbidden", sentence)
+            issued.refused.append(refusal[1])
+        raise _Refused("403 Forbidden", refusal[1])
 
     async def _exchange(self, method: bytes, issued: Pass, browser: _End, site: _End) -> None:
         """One request. It ends with its answer: a site may leave its side of the connection open."""
@@ -220,7 +228,7 @@ class EgressProxy:
         """Send an answer on, with the connection to be closed after it: each request is checked by itself."""
         while True:
             async with asyncio.timeout(self._limits.idle_seconds):
-                first, lines = await _read_head(reader)
+                first, lines = await read_head(reader)
             is_interim = first.split(b" ", 2)[1].startswith(b"1")
             kept = [line for line in lines if not line.lower().startswith(_HOP_BY_HOP)]
             closing = () if is_interim else (b"Connection: close",)
@@ -260,15 +268,6 @@ async def _first_of(*ways: Coroutine[None, None, None]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _read_head(reader: asyncio.StreamReader) -> tuple[bytes, list[bytes]]:
-    """The first line of a message and its headers; ValueError if it is no head."""
-    head = await reader.readuntil(b"\r\n\r\n")
-    first, *lines = head[:-4].split(b"\r\n")
-    if b"\n" in head.replace(b"\r\n", b"") or any(line[:1] in (b" ", b"\t") for line in lines):
-        raise ValueError("a head with bare or folded lines")
-    return first, lines
 
 
 def _length(lines: Sequence[bytes]) -> int | None:

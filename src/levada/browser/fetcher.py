@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from levada.browser.messages import BrowserSetup, Rendered, ToRender
+from levada.core.errors import UsageError
 from levada.core.protocols import Fetcher
 from levada.core.reasons import Reason
 from levada.core.records import Request, Response
@@ -26,14 +27,15 @@ from levada.pages.urls import site_of
 if TYPE_CHECKING:
     from levada.browser.memory import RenderMemory
     from levada.browser.slots import RenderSlots
+    from levada.core.site_rules.routes import ProxyAddress
 
 log = logging.getLogger(__name__)
 
+ProxyFor = Callable[[Request], Awaitable["ProxyAddress | None"]]
 RENDERED = "x-levada-rendered"
 """A header of our own in a stored answer that a browser has rendered."""
 
 _OF_SHELL = frozenset({"etag", "last-modified", "content-type", "content-length", "content-encoding", RENDERED})
-_NO_PROXY = 'the browser takes no proxy: give this site proxy = [] or render = "never"'
 _SAVE = 30.0  # seconds between two writings of the memory
 
 
@@ -64,8 +66,8 @@ class Rendering:
     """Renders pages by `setup`, once it is first asked to.
 
     `memory` is the file that remembers what paid off. `slots` bound how many pages are rendered at the same time; they
-    are those of `browser.pages` if they are not given. `proxied` says that requests whose rules name no proxy go
-    through one.
+    are those of `browser.pages` if they are not given. `proxy_for` finds the proxy for what a
+    page loads; an error says that none works.
     """
 
     def __init__(
@@ -74,12 +76,12 @@ class Rendering:
         memory: Path | None = None,
         *,
         slots: RenderSlots | None = None,
-        proxied: bool = False,
+        proxy_for: ProxyFor | None = None,
     ) -> None:
         self._setup = setup
         self._memory_file = memory
         self._slots = slots
-        self._proxied = proxied
+        self._proxy_for = proxy_for
         self._renderer: _Renderer | None = None
 
     async def rendered(self, request: Request, response: Response) -> Response:
@@ -89,16 +91,12 @@ class Rendering:
             from levada.browser.slots import RenderSlots
 
             slots = self._slots or RenderSlots(self._setup.pages)
-            self._renderer = _Renderer(self._setup, RenderMemory(self._memory_file), slots)
-        return await self._renderer.render(request, response, proxied=self._goes_by_proxy(request))
+            self._renderer = _Renderer(self._setup, RenderMemory(self._memory_file), slots, self._proxy_for)
+        return await self._renderer.render(request, response)
 
     async def close(self) -> None:
         if self._renderer is not None:
             await self._renderer.close()
-
-    def _goes_by_proxy(self, request: Request) -> bool:
-        route = request.rule.route if request.rule is not None else None
-        return self._proxied if route is None or route.proxies is None else bool(route.proxies)
 
 
 def _is_html(response: Response) -> bool:
@@ -111,12 +109,15 @@ def _is_html(response: Response) -> bool:
 class _Renderer:
     """Decides whether a page is rendered, and has the browser's child do it."""
 
-    def __init__(self, setup: BrowserSetup, memory: RenderMemory, slots: RenderSlots) -> None:
+    def __init__(
+        self, setup: BrowserSetup, memory: RenderMemory, slots: RenderSlots, proxy_for: ProxyFor | None
+    ) -> None:
         from levada.browser.process import BrowserProcess
 
         self._memory = memory
         self._process = BrowserProcess(setup)
         self._slots = slots
+        self._proxy_for = proxy_for
         self._resting: asyncio.Task[None] | None = None
         slots.on_empty = self._rest
         self._told = ""
@@ -131,18 +132,20 @@ class _Renderer:
     def _rest(self) -> None:
         self._resting = asyncio.create_task(self._process.rest())
 
-    async def render(self, request: Request, response: Response, *, proxied: bool) -> Response:
+    async def render(self, request: Request, response: Response) -> Response:
         from levada.browser.shell import shell_of, words_of
 
         rule, site = request.render, site_of(request.url)
         assert rule is not None
         if not rule.always and not self._memory.wants(site, shell_of(response.body)):
             return response
-        if proxied:  # never past the proxy that the user wants
-            return self._answer(response, Rendered(0, reason=Reason.PROXY, detail=_NO_PROXY))
+        try:
+            proxy = None if self._proxy_for is None else await self._proxy_for(request)
+        except UsageError as error:  # nothing goes past the proxy that the user wants
+            return self._answer(response, Rendered(0, reason=Reason.PROXY, detail=str(error)))
         began = time.monotonic()
         async with self._slots.turn():
-            rendered = await self._process.render(_to_render(request, response))
+            rendered = await self._process.render(_to_render(request, response, proxy))
         answer = self._answer(response, rendered)
         if answer.reason is None and rendered.html:
             self._memory.note(site, words_of(response.body), words_of(answer.body))
@@ -175,7 +178,7 @@ class _Renderer:
         )
 
 
-def _to_render(request: Request, response: Response) -> ToRender:
+def _to_render(request: Request, response: Response, proxy: ProxyAddress | None) -> ToRender:
     rule = request.render
     assert rule is not None
     own = {name.lower(): value for name, value in request.headers}
@@ -190,5 +193,6 @@ def _to_render(request: Request, response: Response) -> ToRender:
         wait_for=rule.wait_for,
         screenshot=rule.screenshot,
         media=rule.media,
+        proxy=proxy,
         cookies=own.get("cookie", ""),
     )

@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from levada.core.reasons import Reason
+from levada.core.site_rules.routes import ProxyAddress
 
 _LENGTH = 4  # bytes
 _MOST = 256 * 1024 * 1024
@@ -41,6 +42,7 @@ class ToRender(msgspec.Struct, frozen=True):
     wait_for: str = ""
     screenshot: bool = False
     media: bool = False
+    proxy: ProxyAddress | None = None  # through which everything goes that the page loads
     cookies: str = ""  # of a session with the site, as a Cookie header has them
 
 

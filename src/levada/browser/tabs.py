@@ -102,7 +102,7 @@ class _Gone(Exception):
 class _Place(msgspec.Struct):
     """A context of a site, used by one page at a time."""
 
-    key: tuple[str, ...]
+    key: tuple[object, ...]
     context: Any
     issued: Pass
     pages: int = 0
@@ -164,6 +164,8 @@ class Tabs:
             page = await place.context.new_page()
             try:
                 answer = await _Visit(page, asked, self._setup).run()
+                if place.issued.trouble:
+                    raise _Gone(Reason.PROXY, place.issued.trouble)
                 is_usable = place.pages < _MOST_PAGES
             except _Gone as gone:
                 if gone.reason is Reason.RENDER_CRASH and time.monotonic() - self._killed_at < _CLOSING:
@@ -215,7 +217,7 @@ class Tabs:
     async def _place(self, browser: Browser, asked: ToRender) -> _Place:
         """A context for this site: one that waits for its next page, or a fresh one."""
         agent = asked.agent or self._setup.agent
-        key = (site_of(asked.url), agent, asked.accept_language, "media" if asked.media else "")
+        key = (site_of(asked.url), agent, asked.accept_language, asked.media, asked.proxy)
         for number, place in self._idle.items():
             if place.key == key:
                 del self._idle[number]
@@ -228,7 +230,7 @@ class Tabs:
             service_workers="block",
             viewport=_VIEW,  # type: ignore[arg-type]
         )
-        place = _Place(key, context, self._proxy.issue(), 1)
+        place = _Place(key, context, self._proxy.issue(asked.proxy), 1)
         await _hand_over(context, self._proxy.user, place.issued)
         return place
 

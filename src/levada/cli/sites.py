@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +14,7 @@ from levada.core.errors import NotFound, UsageError
 from levada.core.words import line, plural
 
 if TYPE_CHECKING:
+    from levada.collection.collection import Collection
     from levada.collection.site_rules.reports import RuleReport, SiteReport
     from levada.collection.site_rules.scope import ScopeTrial
     from levada.core.configuration.kept import SettingChange
@@ -80,24 +81,24 @@ def _show(data: Path, names: Sequence[str], limit: int, json: bool, *, listed: b
     if json:
         print_json({"sites": shown, "more": len(reports) - len(shown), "rules": rules})
         return
-    _print_sites(shown, len(reports) - len(shown), limit)
+    _print_sites(shown, rules, len(reports) - len(shown), limit)
     _print_rules(rules)
 
 
-def _print_sites(shown: Sequence[SiteReport], more: int, limit: int) -> None:
+def _print_sites(shown: Sequence[SiteReport], rules: Sequence[RuleReport], more: int, limit: int) -> None:
     from rich.text import Text
 
     from levada.cli.terminal import printer
 
-    out = printer()
+    out, keys = printer(), {rule.match: rule.keys for rule in rules}
     width = max((len(each.site) for each in shown), default=0)
     for each in shown:
         state = "  dropped" if each.dropped else "" if each.admitted else "  linked"
         out.print(
             Text.assemble((f"{line(each.site):<{width}}", "bold"), f"  {plural(each.pages, 'page')}", (state, "dim"))
         )
-        if each.matches:
-            out.print(Text(f"  rule of {', '.join(each.matches)}: {line(rule_words(each.keys))}", "cyan"))
+        for match in each.matches:
+            out.print(Text(f"  rule of {line(match)}: {line(rule_words(keys[match]))}", "cyan"))
         if each.opens_at is not None:
             out.print(Text(f"  outside its hours: it is asked again from {moment(each.opens_at)} on", "yellow"))
         if each.note:
@@ -167,7 +168,7 @@ def rule_words(keys: Mapping[str, Any]) -> str:
     """The keys of a rule as they stand in a levada.toml, on one line."""
     from levada.core.configuration.values import shown
 
-    return ", ".join(f"{key} = {shown(value)}" for key, value in keys.items()) or "no keys for the whole site"
+    return ", ".join(f"{key} = {shown(value)}" for key, value in keys.items()) or "no keys"
 
 
 def _change(data: Path, verb: str, words: Sequence[str], json: bool, *, dry_run: bool) -> None:
@@ -187,23 +188,43 @@ def _change(data: Path, verb: str, words: Sequence[str], json: bool, *, dry_run:
         rule_changes(match, {key: None})
         keys[key] = parse_value(f"site.{match}.{key}", text)
     with levada.open(data, create=False) as collection:
-        if dry_run:
-            ended = () if verb == _SET else removal(collection.settings, match, rest)
-            tried = keys if verb == _SET else dict.fromkeys(name.rpartition(".")[2] for name in ended)
-            _print_trial(collection.try_scope(match, **tried), json)
-            return
         changes = rule_changes(match, keys) if verb == _SET else removal(collection.settings, match, rest)
+        trial = collection.try_scope(match, **{name.rpartition(".")[2]: value for name, value in changes.items()})
+        if dry_run:
+            _print_trial(trial, json)
+            return
         done = collection.change_settings(changes, by="levada sites")
         crawling = collection.live() is not None
         rules = collection.rules()
     if json:
-        print_json({"changes": done, "crawling": crawling, "rules": rules})
+        print_json({"changes": done, "crawling": crawling, "rules": rules, "out_of_scope": trial.pages})
         return
     for each in done:
         print(_said(each), "; the running crawl takes it up within a second" if crawling else "", sep="")
     if not done:
         print("nothing changed: the rule says so already")
+    print_out_of_scope(trial)
     _print_rules([rule for rule in rules if any(each.key.startswith(f"site.{rule.match}.") for each in done)])
+
+
+def trials_of(collection: Collection, changes: Mapping[str, Any]) -> Iterator[ScopeTrial]:
+    """What these changes of rules keep out of the known pages, rule by rule. Ask before they are made."""
+    from levada.collection.site_rules.changes import by_match
+
+    for match, keys in by_match(changes).items():
+        yield collection.try_scope(match, **keys)
+
+
+def print_out_of_scope(trial: ScopeTrial) -> None:
+    """Say which pages a change has put out of scope, if any."""
+    if not trial.pages:
+        return
+    least = "at least " if trial.is_least else ""
+    named = "" if trial.match.startswith("*") else f" {line(trial.match.partition('/')[0])}"
+    print(
+        f"{least}{plural(trial.pages, 'known page')} out of scope now, such as {line(trial.examples[0].url)}: visited "
+        f"no more, what is stored stays; 'levada sites{named} --out-of-scope' lists them"
+    )
 
 
 def _print_trial(trial: ScopeTrial, json: bool) -> None:

@@ -172,7 +172,7 @@ def make_fetcher(
         max_html=fetch.max_decoded_bytes,
     )
     memory = folder.rendering if folder is not None else None
-    rendering = Rendering(setup, memory, slots=slots, proxied=bool(proxies))
+    rendering = Rendering(setup, memory, slots=slots, proxy_for=routed.proxy_for)
     # Inside of the sessions: whether a page asks for a login is seen where it is rendered.
     asking = RenderingFetcher(CredentialFetcher(routed), rendering)
     plain = RenderingFetcher(routed if proxies else made, rendering)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import cache
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -21,7 +21,7 @@ from msgspec import Meta
 from levada.core.errors import PluginError, SettingsError
 from levada.core.plugins import check_names
 from levada.core.site_rules.routes import check_proxies
-from levada.core.site_rules.section import RULE_TYPES, SiteSettings, doubled
+from levada.core.site_rules.section import RULE_TYPES, SiteSettings, choices_of, doubled
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +34,7 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 _MOST_CHARACTERS = 10_000_000  # of a settings file: whatever is longer is something else
 _PAIR = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9.]+):[0-9]{1,5}")
 _TABLE = re.compile(r"site\[(\d+)\]")
+_MISSING = re.compile("Object missing required field `([^`]+)`")
 _RENAMED = {  # old keys that are still read, for one version, by section
     "parse": {"kills": "max_kills"},
     "politeness": {
@@ -515,6 +516,7 @@ def _meant(key: str, known: list[str]) -> str:
 def _readable(message: str) -> str:
     """`Expected `int` >= 1 - at `$.fetch.slots`` -> `fetch.slots: expected a whole number >= 1`."""
     said, _, place = message.partition(" - at `$.")
+    said = _MISSING.sub(r"\1 is missing", said)
     for kind, word in _KINDS.items():
         said = said.replace(f"`{kind}`", word).replace(f"`{kind} | null`", word)
     said, place = said.replace("`", ""), place.rstrip("`")
@@ -527,8 +529,7 @@ def _readable(message: str) -> str:
 def _choices(place: str) -> str:
     """What fits, where that is one of a few words."""
     section, _, key = place.partition(".")
-    kinds = {field.name: field.type for field in msgspec.structs.fields(getattr(Settings(), section, Settings()))}
-    if get_origin(kinds.get(key)) is not Literal:
-        return ""
-    *others, last = [f'"{each}"' for each in get_args(kinds[key])]
-    return f"{', '.join(others)} or {last}"
+    holder = SiteSettings if _TABLE.fullmatch(section) else getattr(Settings(), section, Settings())
+    kinds = {field.name: field.type for field in msgspec.structs.fields(holder)}
+    *others, last = [f'"{each}"' for each in choices_of(kinds.get(key))] or [""]
+    return f"{', '.join(others)} or {last}" if others else last

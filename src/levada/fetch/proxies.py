@@ -20,6 +20,7 @@ import socket
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -146,6 +147,22 @@ class RouteFetcher:
             return await self.inner.fetch(request)
         return await self._routed(request, rule)
 
+    async def proxy_for(self, request: Request) -> ProxyAddress | None:
+        """The proxy for what a browser loads beside the page of this request; None: it needs none.
+
+        A site keeps to one of them as long as that works, because the browser keeps the scripts of a site.
+        `UsageError` if none works.
+        """
+        rule = request.rule.route if request.rule is not None else None
+        proxies = self._proxies if rule is None or rule.proxies is None else rule.proxies
+        for name in _from(crc32(site_of(request.url).encode()), proxies):
+            if self._health.works(name):
+                with suppress(UsageError, ValueError):
+                    return await _resolved(name)
+        if proxies:
+            raise UsageError("no proxy works for what the page loads")
+        return None
+
     async def close(self) -> None:
         await self.inner.close()
 
@@ -211,8 +228,7 @@ class RouteFetcher:
         else:
             first = self._turn
             self._turn += 1
-        first %= len(proxies)
-        return (*proxies[first:], *proxies[:first])
+        return _from(first, proxies)
 
     async def _checked(self, request: Request, proxy: ProxyAddress) -> tuple[str, Response | None]:
         """The address of the site that the proxy is told, or why it is not asked at all."""
@@ -224,18 +240,8 @@ class RouteFetcher:
         if parts.scheme not in ("http", "https"):
             return "", _failed(request, Reason.SCHEME, "Only http and https are fetched.")
         resolves = proxy.scheme in RESOLVING
-        addresses = await self._addresses(host, port)
-        if resolves and not _is_address(host) and not (_NAME if addresses else _PUBLIC_NAME).fullmatch(host):
-            return "", _failed(request, Reason.ADDRESS, f"{host!r} may be another name of a private address.")
-        if not addresses:
-            if resolves:
-                return "", None  # no name can be resolved here: the proxy can
-            return "", _failed(request, Reason.DNS, f"The name {host} could not be resolved.")
-        refused = [refusal for each in addresses if (refusal := self._guard.refuses(each, port)) is not None]
-        if refused and (resolves or len(refused) == len(addresses)):
-            return "", _failed(request, Reason.ADDRESS, refused[0])
-        permitted = [each for each in addresses if self._guard.refuses(each, port) is None]
-        return next((each for each in permitted if ":" not in each), permitted[0]), None  # more proxies have IPv4
+        address, refusal = checked_target(self._guard, host, port, await self._addresses(host, port), resolves=resolves)
+        return address, _failed(request, *refusal) if refusal is not None else None
 
     async def _addresses(self, host: str, port: int) -> tuple[str, ...]:
         if _is_address(host):
@@ -254,6 +260,31 @@ class RouteFetcher:
         if len(self._names) > _MOST_NAMES:
             self._names.popitem(last=False)
         return addresses
+
+
+def _from(first: int, proxies: tuple[str, ...]) -> tuple[str, ...]:
+    """All of them, from this one on."""
+    place = first % len(proxies) if proxies else 0
+    return (*proxies[place:], *proxies[:place])
+
+
+def checked_target(
+    guard: AddressGuard, host: str, port: int, addresses: Sequence[str], *, resolves: bool
+) -> tuple[str, tuple[Reason, str] | None]:
+    """Which of the addresses of a site is dialled, or told to a proxy; or why it is not asked at all.
+
+    `resolves`: the proxy resolves names itself, and may do so where this machine cannot; then the address is "".
+    """
+    if resolves and not _is_address(host) and not (_NAME if addresses else _PUBLIC_NAME).fullmatch(host):
+        return "", (Reason.ADDRESS, f"{host!r} may be another name of a private address.")
+    if not addresses:
+        return "", None if resolves else (Reason.DNS, f"The name {host} could not be resolved.")
+    refusals = {each: guard.refuses(each, port) for each in addresses}
+    permitted = [each for each, refusal in refusals.items() if refusal is None]
+    refused = next((refusal for refusal in refusals.values() if refusal is not None), None)
+    if refused is not None and (resolves or not permitted):
+        return "", (Reason.ADDRESS, refused)
+    return next((each for each in permitted if ":" not in each), permitted[0]), None  # more proxies have IPv4
 
 
 def warn_of_resolving(proxies: Sequence[str], told: set[str]) -> None:

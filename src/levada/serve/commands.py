@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import secrets
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
 from levada.collection.checking import check_command
+from levada.collection.commands import change_settings
 from levada.collection.notifications import NotificationOptions, Notifications
-from levada.collection.starts import seeds
+from levada.collection.site_rules.changes import notes_on_starts, rules_for_starts
+from levada.collection.starts import seeds, tidied
 from levada.core.commands import AddSeeds, ChangeBudget, ControlCommand, DropSite, Pause, Resume
 from levada.core.errors import NotFound, TooMany, UsageError
 from levada.core.site_rules.pace import SitePaces
@@ -18,6 +20,7 @@ from levada.core.subscriptions import APPRISE, MAIL, Subscription
 from levada.serve.changes import Kinds, Least, Site, Words
 from levada.serve.facts import SiteAsk
 from levada.serve.operations import Nothing, Operations
+from levada.serve.settings import check_open
 from levada.serve.view import View
 
 CONTROLLING, HOOKING = Operations(), Operations()
@@ -28,6 +31,7 @@ _Address = Annotated[str, msgspec.Meta(max_length=4096)]
 
 class SeedsAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     urls: Annotated[list[_Address], msgspec.Meta(min_length=1, max_length=_MOST_SEEDS)]
+    keys: Annotated[dict[str, Any], msgspec.Meta(max_length=100)] = {}  # of the rule of their sites
 
 
 class BudgetAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,6 +67,7 @@ def _give(view: View, order: ControlCommand) -> OrderAnswer:
 @_order("POST", "/seeds", "Visit these addresses too, and their sites")
 def _add(view: View, ask: SeedsAsk) -> OrderAnswer:
     start = seeds(ask.urls)
+    check_open(ask.keys)
     collection = view.collection()
     paces = SitePaces.of(collection.settings)
     for site in {each.site for each in start}:
@@ -70,6 +75,13 @@ def _add(view: View, ask: SeedsAsk) -> OrderAnswer:
         record = collection.store.site(site)
         if record is not None and record.pages >= most:
             raise TooMany(f"{site} has {record.pages:,} pages already, and more than {most:,} are not taken")
+    held = view.collection_now().settings
+    changes = rules_for_starts(held, start, ask.keys)
+    settings = held.replace(changes)
+    start = tidied(start, settings)
+    notes_on_starts(settings, start)
+    if changes:
+        change_settings(view.folder, changes, "the API")
     return _give(view, AddSeeds(tuple(each.url for each in start)))
 
 

@@ -17,7 +17,7 @@ from levada.core.configuration.layers import SettingValue
 from levada.core.durations import iso
 from levada.core.errors import NotFound, UsageError
 from levada.core.site_rules.credentials import reads_machine
-from levada.core.site_rules.section import WHOLE_SITE_KEYS
+from levada.core.site_rules.section import RULE_TYPES, WHOLE_SITE_KEYS, choices_of
 from levada.serve.facts import SiteAsk
 from levada.serve.operations import Nothing, Operations, facts_of
 from levada.serve.view import View
@@ -120,7 +120,8 @@ class RuleKeyFacts(msgspec.Struct, frozen=True):
     """A key that a rule may have."""
 
     key: str
-    kind: str  # list, number, count, text, flag or table
+    kind: str  # list, number, count, text, flag, choice or table
+    choices: tuple[str, ...]  # the words that fit a choice
     closed: bool  # it is set on the machine, not over the API
     whole_site: bool  # the match has no path
 
@@ -172,7 +173,13 @@ class ChangedRuleAnswer(msgspec.Struct, frozen=True):
 @RULES.add("GET", "/rules", "The rules of sites, and the keys that they may have", errors=(404,))
 def _rules(view: View, _ask: Nothing) -> RulesAnswer:
     keys = [
-        RuleKeyFacts(key, kind, closed=reads_machine(key, None), whole_site=key in WHOLE_SITE_KEYS)
+        RuleKeyFacts(
+            key,
+            kind,
+            choices=choices_of(RULE_TYPES[key]),
+            closed=reads_machine(key, None),
+            whole_site=key in WHOLE_SITE_KEYS,
+        )
         for key, kind in key_kinds()
     ]
     return RulesAnswer([facts_of(RuleFacts, each) for each in rule_reports(view.collection_now())], keys)
@@ -197,14 +204,14 @@ def _site_rules(view: View, ask: SiteAsk) -> SiteRulesAnswer:
 
 @RULES.add("POST", "/rules/try", "What a rule would keep out; nothing changes", errors=(404,))
 def _try(view: View, ask: RuleAsk) -> TriedRuleAnswer:
-    _check_open(ask.keys)
+    check_open(ask.keys)
     trial = try_scope(view.collection_now(), ask.match, ask.keys)
     return facts_of(TriedRuleAnswer, trial, examples=[facts_of(PageFacts, each) for each in trial.examples])
 
 
 @RULES.add("PUT", "/rules", "Set keys of a rule; a running crawl takes them up", errors=(404,))
 def _set(view: View, ask: RuleAsk) -> ChangedRuleAnswer:
-    _check_open(ask.keys)
+    check_open(ask.keys)
     return _changed_rule(view, ask.match, rule_changes(ask.match, ask.keys))
 
 
@@ -214,11 +221,12 @@ def _remove(view: View, ask: RuleOfAsk) -> ChangedRuleAnswer:
     match = tidied_match(ask.match)
     table = next((each for each in settings.site if each.match == match), None)
     if table is not None:
-        _check_open({key: getattr(table, key) for key in keys_of(table)})
+        check_open({key: getattr(table, key) for key in keys_of(table)})
     return _changed_rule(view, match, removal(settings, match))
 
 
-def _check_open(keys: dict[str, Any]) -> None:
+def check_open(keys: dict[str, Any]) -> None:
+    """`UsageError` for a key of a rule that does not change over the API."""
     for key, value in keys.items():
         if reads_machine(key, value):
             raise UsageError(f"{key} does not change over the API: use 'levada sites set' on the machine")

@@ -57,7 +57,8 @@ def add(
     ```
     """
     import levada
-    from levada.collection.site_rules.changes import notes_on_starts
+    from levada.cli.sites import print_out_of_scope, rule_words, trials_of
+    from levada.collection.site_rules.changes import notes_on_starts, rules_for_starts
     from levada.collection.starts import seeds, tidied
     from levada.core.configuration.values import parse_value
 
@@ -71,17 +72,19 @@ def add(
     start = seeds(urls)
     with levada.open(data) as collection:
         before = collection.rules() if keys else []
+        trials = list(trials_of(collection, rules_for_starts(collection.settings, start, keys)))
         added = collection.add(*urls, **keys)
         notes = notes_on_starts(collection.settings, tidied(start, collection.settings))
         crawling = collection.live() is not None
         changed = [each for each in collection.rules() if each not in before] if keys else []
     if json:
-        print_json({"added": added, "crawling": crawling, "rules": changed, "notes": notes})
+        pages = sum(trial.pages for trial in trials)
+        print_json({"added": added, "crawling": crawling, "rules": changed, "notes": notes, "out_of_scope": pages})
         return
-    from levada.cli.sites import rule_words
-
     for table in changed:
         print(f"{table.match}: {rule_words(table.keys)}")
+    for trial in trials:
+        print_out_of_scope(trial)
     known = len(start) - added
     words = "1 address" if added == 1 else f"{added:,} addresses"
     then = "; the running crawl takes it up" if crawling else "; 'levada crawl' begins there" if added else ""

@@ -64,6 +64,19 @@ def rules_for_starts(settings: Settings, start: Sequence[FoundUrl], keys: Mappin
     return changes
 
 
+def by_match(changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The keys of each rule that these settings change.
+
+    >>> by_match({"site.example.org.depth": 2, "site.example.org/a.b/.select": ["h1"]})
+    {'example.org': {'depth': 2}, 'example.org/a.b/': {'select': ['h1']}}
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in changes.items():
+        match, _, key = name.removeprefix("site.").rpartition(".")
+        found.setdefault(match, {})[key] = value
+    return found
+
+
 def notes_on_starts(settings: Settings, start: Sequence[FoundUrl]) -> list[str]:
     """Sentences about start URLs outside their own rules; `UsageError` for one that they exclude."""
     rules, notes = SiteRules(settings.site), []

@@ -11,7 +11,7 @@ import msgspec
 from levada.collection.site_rules.changes import rule_changes
 from levada.core.errors import NotFound, UsageError
 from levada.core.site_rules.rules import SiteRules, fits_site
-from levada.core.site_rules.section import RULE_TYPES, tidy_match
+from levada.core.site_rules.section import RULE_TYPES, choices_of, tidy_match
 from levada.crawl.link_filter import page_kept_out
 from levada.store.base import Store
 from levada.store.reading import OpenedCollection
@@ -88,6 +88,8 @@ def key_kinds() -> list[tuple[str, str]]:
 
 
 def _kind(kind: Any) -> str:
+    if choices_of(kind):
+        return "choice"
     for each in get_args(kind):
         plain = get_args(each)[0] if get_origin(each) is Annotated else each
         if get_origin(plain) in _KINDS or plain in _KINDS:

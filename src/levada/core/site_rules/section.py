@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
@@ -163,6 +163,17 @@ RULE_TYPES: dict[str, Any] = {
     field.name: field.type for field in msgspec.structs.fields(SiteSettings) if field.name != "match"
 }
 """The type of every key of a rule, in the order of the documentation."""
+
+
+def choices_of(kind: Any) -> tuple[str, ...]:
+    """The words that fit this type; none, if it is not one of a few words.
+
+    >>> choices_of(RULE_TYPES["render"]), choices_of(RULE_TYPES["agent"])
+    (('never', 'auto', 'always'), ())
+    """
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    return next((found for each in get_args(kind) if (found := choices_of(each))), ())
 
 
 def tidy_match(typed: str) -> str:

@@ -13,7 +13,8 @@ const GROUPS = [
   ["How fast and when", [
     ["delay", "Seconds between two requests", "10"], ["per_hour", "Fetches per hour at most", "60"], ["hours", "Active hours", "weekdays 8-18 Europe/Istanbul"],
     ["floor", "Seconds between two visits of a page, at least", "3600"], ["ceiling", "and at most", "86400"]]],
-  ["How it is asked", [["agent", "User-Agent", "levada"], ["accept_language", "Accept-Language", "tr, en;q=0.5"]]],
+  ["How it is asked", [["agent", "User-Agent", "levada"], ["accept_language", "Accept-Language", "tr, en;q=0.5"], ["cookies", "Keep the cookies that it sets"], ["plain_http", "Credentials go over http too"]]],
+  ["Pages that need JavaScript", [["render", "A browser renders its pages"], ["wait_for", "A page is read once this is there", "main .price"], ["screenshot", "A picture of each version"], ["render_media", "Load pictures, fonts, sound and video"]]],
   ["What counts on a page", [["select", "What counts", "main"], ["remove", "What is left out", ".advertisement"], ["ignore", "What is ignored in comparisons", "dates"], ["trigger", "Told only when", "price below 100"]]],
 ];
 const NAMED = new Set(GROUPS.flatMap(([, keys]) => keys.map(([key]) => key)));
@@ -56,12 +57,12 @@ const kept = (pages) => table(["address", "key", "stored"], pages.map((page) => 
 function changing(place, site, told, all) {
   const kinds = new Map(all.keys.map((each) => [each.key, each]));
   const others = all.keys.filter((each) => !NAMED.has(each.key)).map((each) => [each.key, each.key, ""]);
-  const own = told.rules.filter((rule) => !rule.match.startsWith("*")).map((rule) => rule.match);
-  const match = el("select", { name: "match" }, [...new Set([site, ...own, ...told.rules.map((rule) => rule.match)])].map((each) => el("option", { value: each }, each)));
+  const known = el("datalist", { id: "known-matches" }, [...new Set([site, ...told.rules.map((rule) => rule.match)])].map((each) => el("option", { value: each })));
+  const match = el("input", { name: "match", value: site, list: known.id, required: true, maxLength: 2000, autocomplete: "off", spellcheck: false, "aria-describedby": "about-rule-match" });
   const fields = el("div", {}), answer = el("div", { role: "status" });
   let inputs = new Map();
   const draw = () => {
-    const held = told.rules.find((rule) => rule.match === match.value)?.keys || {};
+    const held = told.rules.find((rule) => rule.match === match.value.trim())?.keys || {};
     inputs = new Map();
     show(fields, [...GROUPS, ["More", others]].map(([title, keys]) => {
       const shown = keys.filter(([key]) => kinds.has(key)).map(([key, words, example]) => field(key, words, example, kinds.get(key), held[key], inputs));
@@ -82,33 +83,33 @@ function changing(place, site, told, all) {
   const trying = act("What would it keep out?", async () => {
     const keys = changed();
     if (!Object.keys(keys).length) return nothing();
-    const trial = await order("POST", "/rules/try", { match: match.value, keys });
+    const trial = await order("POST", "/rules/try", { match: match.value.trim(), keys });
     const least = trial.is_least ? "at least " : "";
     show(answer, el("p", {}, `It would keep out ${least}${number(trial.pages)} of ${number(trial.looked_at)} known pages that are visited now.`), trial.pages ? kept(trial.examples) : null);
   });
   const saving = act("Save", async () => {
     const keys = changed();
     if (!Object.keys(keys).length) return nothing();
-    const done = await order("PUT", "/rules", { match: match.value, keys });
+    const done = await order("PUT", "/rules", { match: match.value.trim(), keys });
     await look(place, site, done.crawling ? "Saved: the crawl that runs takes it up within a second." : "Saved: the next crawl goes by it.");
   }, false);
   const ending = act("End this rule", async () => {
-    await order("DELETE", `/rules${query({ match: match.value })}`);
+    await order("DELETE", `/rules${query({ match: match.value.trim() })}`);
     await look(place, site, "The rule has ended.");
   });
   match.addEventListener("change", draw);
   draw();
   return [lacks("control"), el("details", { ...needs("control") }, el("summary", {}, "Change the rules"), el("form", { class: "rule-form", onsubmit: (event) => { event.preventDefault(); saving.click(); } },
-    el("div", { class: "field" }, el("label", {}, el("span", {}, "Rule for"), match)), fields, el("div", { class: "row" }, saving, trying, ending), answer))];
+    el("div", { class: "field" }, el("label", {}, el("span", {}, "Rule for"), match, known), el("small", { class: "soft", id: "about-rule-match" }, `the site, or the beginning of a path: ${site}/news/`)), fields, el("div", { class: "row" }, saving, trying, ending), answer))];
 }
 
-function field(key, words, example, { kind, closed }, held, inputs) {
+function field(key, words, example, { kind, closed, choices }, held, inputs) {
   const hint = `about-rule-${key}`, shown = held === undefined ? "" : kind === "list" ? [held].flat().join("\n") : plain(held);
   if (closed || kind === "table") {
     return el("div", { class: "field" }, el("span", {}, words), el("span", { class: "mono" }, shown || "–"), el("small", { class: "soft" }, "set on the machine: levada sites set"));
   }
   const input = kind === "list" ? el("textarea", { name: key, rows: 2, value: shown, placeholder: example, ariaLabel: words, spellcheck: false })
-    : kind === "flag" ? el("select", { name: key, ariaLabel: words }, [["", "not set"], ["true", "yes"], ["false", "no"]].map(([value, name]) => el("option", { value, selected: value === shown }, name)))
+    : kind === "flag" || kind === "choice" ? el("select", { name: key, ariaLabel: words }, [["", "not set"], ...(kind === "flag" ? [["true", "yes"], ["false", "no"]] : choices.map((each) => [each, each]))].map(([value, name]) => el("option", { value, selected: value === shown }, name)))
       : el("input", { name: key, value: shown, placeholder: example, ariaLabel: words, autocomplete: "off", inputMode: kind === "number" || kind === "count" ? "decimal" : "text" });
   inputs.set(key, { before: shown, value: () => input.value, parsed: () => parsed(input.value.trim(), kind) });
   input.setAttribute("aria-describedby", hint);

@@ -31,7 +31,7 @@ export async function open(place, { query: typed }) {
     newest = page.version;
     if (page.version) await structured(described, url, page.checked_at, why.now);
   };
-  show(place, about, described, changes, watchPanel(url));
+  show(place, about, described, changes, textPanel(url), watchPanel(url));
   return often(place, look, OFTEN);
 }
 
@@ -115,6 +115,30 @@ function facts(page, why) {
   ];
 }
 
+// The newest version's text or Markdown, and what a PDF or another document says of itself. Nothing is asked before it is opened.
+function textPanel(url) {
+  const inside = el("div", {}), shown = el("div", { class: "page-text mono", tabIndex: 0, role: "region", ariaLabel: "The stored text" });
+  const about = el("p", { class: "small soft" });
+  const form = el("select", { ariaLabel: "Shown as" }, el("option", { value: "text" }, "Text"), el("option", { value: "markdown" }, "Markdown"));
+  const load = async () => {
+    try {
+      const told = await ask(`/page/${form.value}${query({ url })}`);
+      shown.textContent = told[form.value];
+      if (told.document) about.textContent = aboutDocument(told.document);
+      show(inside, el("div", { class: "row" }, form), about, shown);
+    } catch (error) {
+      show(inside, trouble(error));
+    }
+  };
+  form.addEventListener("change", load);
+  const panel = el("details", { class: "card watch" }, el("summary", {}, el("h2", {}, "Text")), inside);
+  panel.addEventListener("toggle", () => panel.open && load());
+  return panel;
+}
+
+const aboutDocument = (said) => [said.author && `by ${said.author}`, said.pages && `${number(said.pages)} ${said.pages === 1 ? "page" : "pages"}`, said.published && `written ${moment(said.published)}`,
+  said.modified && `modified ${moment(said.modified)}`, said.left_out && `not in the text: ${said.left_out}`].filter(Boolean).join(", ");
+
 function chooser(url, versions, compared, chosenBefore, chosenAfter) {
   if (versions.length < 2) return el("p", { class: "soft" }, versions.length ? "It has not changed since it was first stored." : "Nothing is stored.");
   const pick = (name, chosen) => el("select", { ariaLabel: name }, versions.map((each) => el("option", { value: each.version, selected: each.version === chosen }, `version ${each.version}, ${moment(each.fetched_at)}`)));
@@ -133,7 +157,7 @@ async function compare(url, versions, before, after, compared) {
   try {
     const told = await ask(`/page/diff${query({ url, before: Math.min(before, after), after: Math.max(before, after) })}`);
     const pictures = await Promise.all([before, after].sort((one, other) => one - other).map((version) => picture(url, version)));
-    show(compared, pictures.some(Boolean) ? el("div", { class: "pictures" }, pictures.map((each) => each || el("p", { class: "soft" }, "No picture was taken."))) : "", el("p", { class: "soft small" }, `${number(told.removed)} lines went, ${number(told.added)} came`),
+    show(compared, pictures.some(Boolean) ? el("div", { class: "pictures" }, pictures.map((each) => each || el("p", { class: "soft" }, "No picture was taken."))) : "", el("p", { class: "soft small" }, `${number(told.removed)} ${told.removed === 1 ? "line" : "lines"} went, ${number(told.added)} came`),
       told.hunks.length ? told.hunks.map(hunk) : el("p", {}, "The main text is the same; what changed is around it."));
   } catch (error) {
     show(compared, trouble(error));

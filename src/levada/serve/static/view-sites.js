@@ -42,19 +42,30 @@ async function list(place) {
   return often(rows, look, SELDOM);
 }
 
+// What of its site belongs to the collection: as in levada add.
+const LIMITS = [["include", "Only these addresses", "/docs/*"], ["exclude", "Not these addresses", "*.pdf"], ["depth", "Links away from this address at most", "0: just this page"]];
+const lines = (text) => text.split("\n").map((each) => each.trim()).filter(Boolean);
+
 function adding() {
   const field = el("input", { class: "wide", name: "url", placeholder: "https://example.org", ariaLabel: "Address to crawl", required: true });
   const said = el("p", { class: "small soft", role: "status" });
-  return el("form", { class: "row", ...needs("control"), onsubmit: async (event) => {
+  const limits = new Map(LIMITS.map(([key, words, example]) => [key, el(key === "depth" ? "input" : "textarea", { name: key, rows: 2, placeholder: example, ariaLabel: words, autocomplete: "off", spellcheck: false })]));
+  const folder = el("input", { type: "checkbox", name: "folder" });
+  const keys = () => Object.fromEntries([...limits].map(([key, input]) => [key, input.value.trim()]).filter(([, text]) => text)
+    .map(([key, text]) => [key, key === "depth" ? Number(text) : lines(text)]).concat(folder.checked ? [["folders", ["folder"]]] : []));
+  return el("form", { ...needs("control"), onsubmit: async (event) => {
     event.preventDefault();
     try {
-      const told = await order("POST", "/seeds", { urls: [field.value.trim()] });
+      const told = await order("POST", "/seeds", { urls: [field.value.trim()], keys: keys() });
       said.textContent = told.crawling ? "Taken: the crawl that runs will visit it." : "Kept: the next crawl will visit it.";
-      field.value = "";
+      for (const input of [field, ...limits.values()]) input.value = "";
+      folder.checked = false;
     } catch (error) {
       said.textContent = error.message;
     }
-  } }, field, el("button", {}, "Add a site"), said);
+  } }, el("div", { class: "row" }, field, el("button", {}, "Add a site")),
+    el("details", {}, el("summary", {}, "Only a part of it"), el("div", { class: "fields" }, LIMITS.map(([key, words]) => el("div", { class: "field" }, el("span", {}, words), limits.get(key), key === "depth" ? null : el("small", { class: "soft" }, "one in a line"))),
+      el("div", { class: "field" }, el("span", {}, "Only this folder and what is below it"), el("label", { class: "row" }, folder, "only this folder")))), said);
 }
 
 const DROPPED = "dropped: add it again to take it up";
