@@ -22,7 +22,8 @@ import msgspec
 from levada.core.errors import BadQuery, LevadaError
 from levada.core.search_records import Query
 from levada.search.properties import RangeOf, WordsOf
-from levada.search.query import Language, Since, SiteFilter, Term, parse_page_of_hits
+from levada.search.query import parse_page_of_hits
+from levada.search.terms import Language, Since, SiteFilter, Term
 from levada.sharding.queries import (
     LONGEST_LINE,
     AnyOf,

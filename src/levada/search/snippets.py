@@ -2,7 +2,7 @@
 
 One regular expression finds words that begin like one of the query's, whatever their case and accents. Only these
 few are folded and compared, so the cost is one pass over the text. The window with the most different words wins,
-then the one with the most words, then the first.
+then the one with the most words, then the first. It begins and ends with a sentence where one fits.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from levada.core.search_records import Pieces
 from levada.pages.folding import LONGEST_WORD, fold, words
-from levada.search.query import Words
-
-Pieces = tuple[tuple[str, bool], ...]
+from levada.search.terms import Words
 
 
 class Excerpt(NamedTuple):
@@ -35,6 +34,8 @@ _BLOCKS = ((0x30, 0x24F), (0x370, 0x52F), (0x620, 0x6FF), (0x1E00, 0x1FFF))
 _UNSPACED = "\u0e00"  # from here on scripts are (nearly) written without spaces
 _SPACES = re.compile(r"\s+")
 _PAGE_BREAK = "\f"  # `levada.pages.documents`
+_SENTENCE = re.compile(r"(?:[.!?…][\"'”’»)\]]*[ \t]+|[。！？]|[ \t]*[\n\f])\s*")  # its end, up to the next one
+_ENDS_EARLY = 0.6  # the share of a snippet that is left if it ends with a sentence
 
 
 class _Match(NamedTuple):
@@ -66,21 +67,44 @@ def excerpt(
     pieces: list[tuple[str, bool]] = [(f"p. {page} · ", False)] if page else []
     if start:
         pieces.append(("… ", False))
+    pieces += _pieces(text, matches, start, end)
+    if end < len(text):
+        pieces.append((" …", False))
+    return Excerpt(_on_one_line(pieces), page)
+
+
+def marked(text: str, words: Sequence[Words], is_form: Callable[[str, str], bool]) -> Pieces:
+    """The whole text in pieces, with True on the matching words."""
+    return _on_one_line(_pieces(text, _matches(text, words, is_form), 0, len(text)))
+
+
+def _pieces(text: str, matches: Sequence[_Match], start: int, end: int) -> list[tuple[str, bool]]:
+    pieces: list[tuple[str, bool]] = []
     here = start
     for match in matches:
         if here <= match.start and match.end <= end:
             pieces += [(text[here : match.start], False), (text[match.start : match.end], True)]
             here = match.end
     pieces.append((text[here:end], False))
-    if end < len(text):
-        pieces.append((" …", False))
-    return Excerpt(tuple((_SPACES.sub(" ", piece), marked) for piece, marked in pieces if piece), page)
+    return pieces
+
+
+def _on_one_line(pieces: Sequence[tuple[str, bool]]) -> Pieces:
+    return tuple((_SPACES.sub(" ", piece), asked) for piece, asked in pieces if piece)
 
 
 def _matches(text: str, words: Sequence[Words], is_form: Callable[[str, str], bool]) -> list[_Match]:
-    found = [match for number, each in enumerate(words) for match in _matches_of(text, each, number, is_form)]
+    single = [part for each in words for part in _each_alone(each)]
+    found = [match for number, each in enumerate(single) for match in _matches_of(text, each, number, is_form)]
     found.sort()
     return [match for before, match in zip([_NOWHERE, *found], found, strict=False) if match.start >= before.end]
+
+
+def _each_alone(each: Words) -> list[Words]:
+    """What is looked for in one piece: words that may stand apart are looked for one by one."""
+    if each.between is None:
+        return [each]
+    return [Words((word,), word, quoted=True) for word in dict.fromkeys(each.folded)]
 
 
 def _matches_of(text: str, each: Words, number: int, is_form: Callable[[str, str], bool]) -> list[_Match]:
@@ -102,15 +126,27 @@ def _matches_of(text: str, each: Words, number: int, is_form: Callable[[str, str
 
 
 def _window(text: str, matches: list[_Match], size: int) -> tuple[int, int]:
-    best = _best_start(matches, size - _BEFORE)
-    start = _word_start(text, max(0, best - _BEFORE), best)
+    """Where the snippet begins and ends: at a sentence, if that leaves room for the words."""
+    first, last = _best_span(matches, size - _BEFORE)
+    earliest = max(0, last - size)
+    starts = [found.end() for found in _SENTENCE.finditer(text, earliest, first) if found.end() <= first]
+    if starts:
+        start = starts[-1] if last - starts[-1] > _ENDS_EARLY * size else starts[0]
+    else:
+        start = 0 if earliest == 0 else _word_start(text, max(0, first - _BEFORE), first)
     end = start + size
-    return start, len(text) if end >= len(text) else _word_end(text, end)
+    if end >= len(text):
+        return start, len(text)
+    ends = [found.start() + len(found[0].rstrip()) for found in _SENTENCE.finditer(text, max(last - 1, start), end)]
+    if ends and ends[-1] - start >= _ENDS_EARLY * size and ends[-1] >= last:
+        return start, min(ends[-1], end)
+    return start, _word_end(text, end)
 
 
-def _best_start(matches: list[_Match], width: int) -> int:
-    """The start of the window of `width` with the most different words, then the most words, then the first."""
-    best, best_worth = 0, (0, 0)
+def _best_span(matches: list[_Match], width: int) -> tuple[int, int]:
+    """Where the words of the window of `width` begin and end that has the most different words, then the most words,
+    then is the first."""
+    best, best_worth = (0, 0), (0, 0)
     inside: Counter[int] = Counter()
     last = 0
     for first, match in enumerate(matches):
@@ -119,7 +155,7 @@ def _best_start(matches: list[_Match], width: int) -> int:
             last += 1
         worth = (len(inside), last - first)
         if worth > best_worth:
-            best, best_worth = match.start, worth
+            best, best_worth = (match.start, matches[max(last - 1, first)].end), worth
         if last > first:
             inside[match.number] -= 1
             if not inside[match.number]:
