@@ -8,14 +8,48 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from struct import pack, unpack
-from typing import Literal
+from typing import Literal, cast, get_args
 
 import msgspec
+
+from levada.core.errors import UsageError
 
 Sort = Literal["relevance", "changed", "checked"]
 OnePer = Literal["", "site", "copies"]
 FacetName = Literal["site", "language", "type", "time"]
 FACETS: tuple[FacetName, ...] = ("site", "language", "type", "time")
+
+
+def facet_names(typed: str) -> tuple[FacetName, ...]:
+    """The facets that `"site,type"` names; `"all"` names all of them."""
+    if typed.strip() == "all":
+        return FACETS
+    names = dict.fromkeys(each.strip() for each in typed.split(",") if each.strip())
+    for each in names:
+        if each not in FACETS:
+            raise UsageError(f"facets must be {', '.join(FACETS)} or all, not {each[:50]!r}")
+    return tuple(name for name in FACETS if name in names)
+
+
+def search_query(
+    text: str,
+    *,
+    limit: int = 10,
+    offset: int = 0,
+    now: float | None = None,
+    as_you_type: bool = False,
+    sort: str = "relevance",
+    facets: str = "",
+    one_per: str = "",
+) -> Query:
+    """A query from what a user gave; `UsageError` says what is wrong with it."""
+    if not text.strip():
+        raise UsageError("the query is empty: write the words to look for")
+    if sort not in get_args(Sort):
+        raise UsageError(f'sort must be "relevance", "changed" or "checked", not {sort[:50]!r}')
+    if one_per not in get_args(OnePer):
+        raise UsageError(f'one_per must be "site", "copies" or "", not {one_per[:50]!r}')
+    return Query(text, limit, offset, now, as_you_type, cast(Sort, sort), facet_names(facets), cast(OnePer, one_per))
 
 
 class Query(msgspec.Struct, frozen=True):
