@@ -6,6 +6,7 @@ what the store knows of them (`page_facts`); these look at the best `MOST_ARRANG
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -150,7 +151,7 @@ def _meant(typed: str, corrected: dict[str, str], hits: Sequence[Hit]) -> str:
     for wrong, right in corrected.items():
         pieces = (piece for hit in hits for piece, asked in (*hit.title_pieces, *hit.snippet) if asked)
         written = next((piece.lower() for piece in pieces if words(piece) == [right]), right)
-        meant = meant.replace(wrong, written, 1)
+        meant = re.sub(rf"(?<![\w:.]){re.escape(wrong)}(?!\w)", lambda _, new=written: new, meant)
     return meant if meant != typed else ""
 
 

@@ -49,7 +49,8 @@ Site = Annotated[
 class SearchAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Find stored pages by their words, the best first. All words are wanted, in any form, case or language. Also:
     "words in this order", this OR that, (a b) OR c, -not, title:word, url:word, site:example.org, lang:de, since:7d
-    (changed within a week), until:2026-01, and what pages describe for machines: type:Product, name:, brand:, price:<100, published:>2026-01-31, rating:>=4.
+    (changed within a week), until:2026-01, and what pages describe for machines: type:Product, name:, brand:,
+    price:<100, published:>2026-01-31, rating:>=4.
     Example: {"query": "\\"interest rate\\" site:ecb.europa.eu since:30d"}"""
 
     query: Annotated[str, msgspec.Meta(min_length=1, max_length=500, description="The words to look for.")]
