@@ -116,10 +116,10 @@ def _expanded(groups: tuple[Group, ...], synonyms: Synonyms) -> tuple[int, Group
             typed = groups[0] if length == 1 else (Ask(groups[:length]),)
             return length, (*typed, *also)
     first = groups[0]
-    if len(first) == 1:
-        return 1, first
-    every = [each for term in first for each in (term, *_expanded(((term,),), synonyms)[1])]
-    return 1, tuple(dict.fromkeys(every))  # each of several alternatives has its own
+    if len(first) > 1:  # each of several alternatives has its own
+        every = (each for term in first for each in _expanded(((term,),), synonyms)[1])
+        return 1, tuple(dict.fromkeys(every))
+    return 1, tuple(with_synonyms(term, synonyms) if isinstance(term, Ask) else term for term in first)
 
 
 def _plain_word(group: Group) -> Words | None:

@@ -52,6 +52,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 class OtherHit(msgspec.Struct, frozen=True):
     url: str
+    site: str
     title: str
     changed_at: str
 
@@ -238,7 +239,7 @@ def _hit(hit: Hit) -> HitFacts:
         title_pieces=[Piece(text, asked) for text, asked in hit.title_pieces],
         checked_at=iso(hit.checked_at),
         more=hit.more,
-        others=[OtherHit(each.url, each.title, str(iso(each.changed_at))) for each in hit.others],
+        others=[OtherHit(each.url, each.site, each.title, str(iso(each.changed_at))) for each in hit.others],
     )
 
 

@@ -226,5 +226,8 @@ def _facts(hit: Hit) -> dict[str, Any]:
         "title_pieces": [{"text": piece, "asked": asked} for piece, asked in hit.title_pieces],
         "checked_at": iso(hit.checked_at),
         "more": hit.more,
-        "others": [{"url": each.url, "title": each.title, "changed_at": iso(each.changed_at)} for each in hit.others],
+        "others": [
+            {"url": each.url, "site": each.site, "title": each.title, "changed_at": iso(each.changed_at)}
+            for each in hit.others
+        ],
     }

@@ -61,7 +61,7 @@ export async function open(place, { query: typed }) {
       show(results, said, note(meant ? "No page has these words as they are typed." : "No page has these words. Fewer words, or another spelling, may find one."));
       return;
     }
-    show(results, said, el("div", { class: "found" }, el("div", {}, hits(told, offset, go, now)), facets(told.facets, given, go)));
+    show(results, said, el("div", { class: "found" }, el("div", {}, hits(told, offset, go, now)), facets(told, given, go)));
   } catch (error) {
     show(results, trouble(error));
   }
@@ -80,24 +80,26 @@ function hits(told, offset, go, now) {
       el("p", {}, pieces(hit.snippet)),
       el("div", { class: "small soft" }, [hit.site, hit.language || "?", `changed ${ago(hit.changed_at, now)} (${moment(hit.changed_at)})`,
         hit.checked_at ? `checked ${ago(hit.checked_at, now)}` : "", `score ${number(hit.score, 2)}`].filter(Boolean).join(" · ")),
-      hit.more ? others(hit) : null))),
+      hit.more ? others(hit, go) : null))),
     el("p", {}, offset > 0 ? el("button", { type: "button", class: "quiet", onclick: () => go({}, Math.max(0, offset - PER_PAGE)) }, "Back") : null, " ",
       told.next_offset !== null ? el("button", { type: "button", class: "quiet", onclick: () => go({}, told.next_offset) }, "More") : null),
   ];
 }
 
 // The pages that a hit stands for.
-function others(hit) {
+function others(hit, go) {
   const rest = hit.more - hit.others.length;
   return el("details", { class: "small" }, el("summary", {}, `${number(hit.more)} more`),
     el("ul", { class: "plain" }, hit.others.map((each) => el("li", {}, pageLink(each.url, each.title || each.url), " ", el("span", { class: "mono soft" }, each.url)))),
-    rest > 0 ? el("p", { class: "soft" }, `and ${number(rest)} beside these`) : null);
+    rest > 0 ? el("p", { class: "soft" }, `and ${number(rest)} beside these`) : null,
+    hit.others.every((each) => each.site === hit.site) ? el("button", { type: "button", class: "quiet", onclick: () => go({ site: hit.site, one_per: "" }) }, `All of ${hit.site}`) : null);
 }
 
-function facets(found, given, go) {
+function facets({ facets: found, total }, given, go) {
   const groups = Object.entries(FACETS).map(([name, [filter, head]]) => {
-    const values = found[name].filter((each) => each.count).slice(0, SHOWN_VALUES);
-    if (!values.length || (values.length === 1 && !given[filter] && name !== "time")) return null;
+    const telling = (each) => each.count && (each.count < total || given[filter] === each.value);
+    const values = found[name].filter(telling).slice(0, SHOWN_VALUES);
+    if (!values.length) return null;
     return el("section", {}, el("h2", {}, head), el("ul", { class: "plain facet" }, values.map((each) => {
       const on = given[filter] === each.value;
       return el("li", {}, el("button", { type: "button", class: "quiet", ariaPressed: String(on), onclick: () => go({ [filter]: on ? "" : each.value }) },
