@@ -121,7 +121,7 @@ def test_synonyms_come_from_a_file_and_what_is_wrong_in_it_is_said(tmp_path: Pat
     settings = command("settings")
     assert search("boat", "--data", data).code == 3
     (data / "words.txt").write_text("boat, ferry\n")
-    assert settings("search.synonyms=words.txt", "--data", data).code == 0
+    assert settings("set", "search.synonyms=words.txt", "--data", data).code == 0
     assert "2 found" in search("boat", "--data", data).out
     (data / "words.txt").write_text("boat, ferry\nlonely\n")
     wrong = search("boat", "--data", data)
@@ -131,9 +131,7 @@ def test_synonyms_come_from_a_file_and_what_is_wrong_in_it_is_said(tmp_path: Pat
     assert "cannot read" in search("boat", "--data", data).said
 
 
-@pytest.mark.parametrize(
-    "typed", ['"open', "site:", "(open", "titel:x", "open)", '"a b"~x', "since:soon", "OR", " ", "\x1b[0m"]
-)
+@pytest.mark.parametrize("typed", ['"open', "site:", "(open", "titel:x", '"a b"~x', "since:soon", "OR", " ", "\x1b[0m"])
 def test_a_query_that_means_nothing_is_wrong_usage(data: Path, typed: str) -> None:
     assert search(typed, "--data", data).code == 2
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from levada.core.search_records import Pieces
 from levada.search.query import parse_query
-from levada.search.snippets import Pieces, excerpt
+from levada.search.snippets import excerpt
 from levada.search.terms import Words
 
 FILLER = "Lorem ipsum dolor sit amet. " * 40

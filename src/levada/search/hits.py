@@ -151,7 +151,7 @@ def _meant(typed: str, corrected: dict[str, str], hits: Sequence[Hit]) -> str:
     for wrong, right in corrected.items():
         pieces = (piece for hit in hits for piece, asked in (*hit.title_pieces, *hit.snippet) if asked)
         written = next((piece.lower() for piece in pieces if words(piece) == [right]), right)
-        meant = re.sub(rf"(?<![\w:.]){re.escape(wrong)}(?!\w)", lambda _, new=written: new, meant)
+        meant = re.sub(rf"(?<![\w:.]){re.escape(wrong)}(?!\w)", written, meant)
     return meant if meant != typed else ""
 
 
