@@ -23,14 +23,13 @@ from levada.core.search_records import Query
 from levada.search.query import LONG_TEXT
 from levada.search.stemming import LANGUAGES
 from levada.search.terms import Ask, Group, Term, Words
-from levada.search.typos import Vocabulary, corrections, may_be_misspelt
+from levada.search.typos import Vocabulary, corrections
 
 ENOUGH = 10  # pages with all words: with fewer, pages with some of them follow
 MOST_RANKED = 64  # words of a long text that are searched
 MOST_CORRECTED = 4  # words of a query
 _SHORTEST_PART = 3  # letters
 _COMMON = 0.1  # the share of the pages that have a stop word
-_LOOKED_AT = 50  # pages: a word that more pages have is not counted exactly, and not misspelt
 _CORRECTION_WORTH = 0.5
 Found = TypeVar("Found")
 
@@ -96,11 +95,10 @@ def _with_corrections(
         if not isinstance(word, Words) or len(word.folded) > 1 or word.field or len(corrected) == MOST_CORRECTED:
             continue
         binds = word.quoted or word.needed  # corrected in the suggestion only
-        if (binds and match.total) or not may_be_misspelt(word.folded[0], facts, _LOOKED_AT):
+        if binds and match.total:
             continue
-        if any(run(Ask(((each,),)), 0)[0] for each in group[1:]):  # a synonym, or another part, is known
-            continue
-        if known := corrections(word.folded[0], facts, holders):
+        known = corrections(word.folded[0], facts, holders)
+        if known and not any(run(Ask(((each,),)), 0)[0] for each in group[1:]):  # no synonym or other part is found
             corrected[word.typed] = known[0]
             also = [Words((each,), each, times=word.times, worth=_CORRECTION_WORTH) for each in known]
             groups[group] = group if binds else (*group, *also)

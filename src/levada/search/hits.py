@@ -16,9 +16,9 @@ from levada.core.search_records import FacetCount, FacetName, Facets, Hit, Hits,
 from levada.pages.change import are_alike
 from levada.pages.folding import words
 from levada.search.best_match import Match
-from levada.search.snippets import Excerpt, excerpt, marked
+from levada.search.snippets import Excerpt, TitleMarker, excerpt
 from levada.search.stemming import same_stem
-from levada.search.terms import Ask
+from levada.search.terms import Ask, Words
 
 MOST_ARRANGED = 1_000  # pages that are sorted by their last visit, or put together
 MOST_OTHERS = 10  # pages that are shown beside the one that stands for them
@@ -77,7 +77,9 @@ def hits_of(
 ) -> Hits:
     """The requested hits; `match.found` are the best `pages_wanted`, those before `query.offset` among them."""
     shown = _arranged([_Shown(score, summary) for score, summary in match.found], query, sources)
-    hits = tuple(_hit(each, match.ask, query, sources) for each in shown[query.offset : query.offset + query.limit])
+    every = match.ask.words()
+    titles = TitleMarker(every)
+    hits = tuple(_hit(each, every, titles, query, sources) for each in shown[query.offset : query.offset + query.limit])
     return Hits(match.total, hits, _meant(query.text, match.corrected, hits), ask.notes, facets)
 
 
@@ -123,9 +125,8 @@ def _without_copies(found: list[_Shown]) -> list[_Shown]:
     return first
 
 
-def _hit(each: _Shown, ask: Ask, query: Query, sources: HitSources) -> Hit:
+def _hit(each: _Shown, every: Sequence[Words], titles: TitleMarker, query: Query, sources: HitSources) -> Hit:
     summary, is_form = each.summary, same_stem(each.summary.language)
-    every = ask.words()
     found = Excerpt()
     if sources.text_of is not None:
         found = excerpt(sources.text_of(summary.url), [word for word in every if not word.field], is_form)
@@ -133,7 +134,7 @@ def _hit(each: _Shown, ask: Ask, query: Query, sources: HitSources) -> Hit:
         _plain(each),
         snippet=found.pieces,
         page=found.page,
-        title_pieces=marked(summary.title, every, is_form),
+        title_pieces=titles.marked(summary.title, is_form),
         checked_at=_checked_at(each) if query.sort == "checked" else None,
         more=len(each.others),
         others=tuple(map(_plain, each.others[:MOST_OTHERS])),

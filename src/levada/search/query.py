@@ -217,11 +217,24 @@ class _Parser:
             elif token.kind == "OR":
                 raise BadQuery(f"column {token.column}: OR needs a word before it")
             last = len(groups)
+            if joined is None and (word := self._plain_word(token)):
+                groups.append(_alternatives(word))
+                continue
             parts = self._alternation(joined, depth)
             more, without = _put_together(parts)
             groups += map(_needed, more) if joined else more
             excluded += without
         return Ask(tuple(groups), tuple(excluded))
+
+    def _plain_word(self, token: _Token) -> Words | None:
+        """The word at this place, passed over, if it stands alone: as nearly every word of a text does."""
+        term = token.term
+        if token.negated or not isinstance(term, Words) or term.prefix or not term.is_loose():
+            return None
+        if self._at + 1 < len(self._tokens) and self._tokens[self._at + 1].kind == "OR":
+            return None
+        self._at += 1
+        return term
 
     def _next(self, opened: _Token | None) -> _Token | None:
         """The next token; None at the bracket that closes this one, which is passed over, and at the end."""

@@ -8,7 +8,7 @@ then the one with the most words, then the first. It begins and ends with a sent
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
@@ -27,6 +27,7 @@ class Excerpt(NamedTuple):
 _MARKS = (
     "\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200d"
 )
+_WORD = re.compile(rf"[\w{_MARKS}]+")
 _LEAD = 3  # letters that the forms of a word share
 _BEFORE = 40  # characters of context before the first matching word
 _MOST_MATCHES = 100  # matches of one word
@@ -73,9 +74,47 @@ def excerpt(
     return Excerpt(_on_one_line(pieces), page)
 
 
-def marked(text: str, words: Sequence[Words], is_form: Callable[[str, str], bool]) -> Pieces:
-    """The whole text in pieces, with True on the matching words."""
-    return _on_one_line(_pieces(text, _matches(text, words, is_form), 0, len(text)))
+class TitleMarker:
+    """Marks the words of one query in titles.
+
+    A title has few words: each is folded and looked up. A regular expression would have to be made for every query.
+    """
+
+    def __init__(self, words: Sequence[Words]) -> None:
+        self._words = words
+        self._by_word: defaultdict[str, list[Words]] = defaultdict(list)
+        self._by_start: defaultdict[str, list[Words]] = defaultdict(list)
+        for each in (part for whole in words for part in _each_alone(whole)):
+            self._by_word[each.folded[0]].append(each)
+            if each.has_forms() or each.prefix:
+                self._by_start[each.folded[0][:_LEAD]].append(each)
+
+    def marked(self, title: str, is_form: Callable[[str, str], bool]) -> Pieces:
+        """The whole title in pieces, with True on the matching words."""
+        if not title.isascii() and any(letter >= _UNSPACED for letter in title):
+            found = _matches(title, self._words, is_form)
+        else:
+            found = self._found(title, is_form)
+        return _on_one_line(_pieces(title, found, 0, len(title)))
+
+    def _found(self, title: str, is_form: Callable[[str, str], bool]) -> list[_Match]:
+        places = [each.span() for each in _WORD.finditer(title)]
+        folded = words(title)
+        if len(folded) != len(places):  # a word of it is none, or several
+            folded = [fold(title[start:end]) for start, end in places]
+        found: list[_Match] = []
+        for at, word in enumerate(folded):
+            for each in self._by_word.get(word, ()):
+                last = at + len(each.folded)
+                if last <= len(folded) and each.matches(folded[at:last]):
+                    found.append(_Match(places[at][0], places[last - 1][1], 0))
+            for each in self._by_start.get(word[:_LEAD], ()):
+                start, end = places[at]
+                begins_so = each.prefix and len(each.folded) == 1 and each.matches([word])
+                other_form = each.has_forms() and word != each.folded[0]
+                if begins_so or (other_form and is_form(each.typed, title[start:end])):
+                    found.append(_Match(start, end, 0))
+        return sorted(found)
 
 
 def _pieces(text: str, matches: Sequence[_Match], start: int, end: int) -> list[tuple[str, bool]]:

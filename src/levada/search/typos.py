@@ -10,7 +10,7 @@ A word that is known is only corrected if it is rare and the other one is far mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 MOST_CORRECTIONS = 3  # of one word
@@ -20,7 +20,6 @@ _RARE = 10_000  # a word is rare if at most one in so many pages has it
 _FAR_MORE = 20  # times as frequent
 _SAME_START = 3  # letters, where there are two errors
 _MOST_COMPARED = 5_000  # words that begin so, the most frequent ones
-_MOST_COUNTED = 8
 _ALPHABETS = tuple(
     "".join(map(chr, range(ord(first), ord(last) + 1)))
     for first, last in (("a", "z"), ("а", "я"), ("α", "ω"), ("א", "ת"), ("ء", "ي"))
@@ -34,46 +33,35 @@ class Vocabulary(Protocol):
         """The number of pages."""
 
     def holders(self, word: str) -> int:
-        """The number of pages that have this folded word in their text, perhaps with some that were deleted."""
+        """The number of pages that have this folded word in their text; where it is more than a few, perhaps with some
+        that were deleted."""
 
     def beginning(self, start: str, limit: int) -> Sequence[tuple[str, int]]:
         """The words that begin so, at most `limit`, the most frequent ones, and how many pages have each."""
 
 
-def may_be_misspelt(word: str, known: Vocabulary, looked_at: int) -> bool:
-    """Whether `corrections` is worth asking; more than `looked_at` pages have no misspelt word."""
-    if not _ONE_ERROR <= len(word) <= _LONGEST or any(map(str.isdecimal, word)):
-        return False
-    return known.holders(word) <= max(looked_at, 2 * _rare(known))
-
-
-def corrections(word: str, known: Vocabulary, holders: Callable[[str], int]) -> list[str]:
+def corrections(word: str, known: Vocabulary, found: Callable[[str], int]) -> list[str]:
     """The words that `word` may be meant to be, the likeliest first; none if it seems to be right.
 
-    `holders` gives the number of pages that a search for a word finds.
+    `found` gives the number of pages that a search for a word finds, also in titles and in its other forms.
     """
-    own = holders(word)
-    if own > _rare(known):
+    if not _ONE_ERROR <= len(word) <= _LONGEST or any(map(str.isdecimal, word)):
+        return []
+    rare = max(1, known.pages() // _RARE)
+    if known.holders(word) > rare or (own := found(word)) > rare:
         return []
     least = max(1, own * _FAR_MORE)
-    found = _frequent(_one_error(word), known.holders, holders, least)
-    if not found and not own and len(word) >= _TWO_ERRORS:
-        started = dict(known.beginning(word[:_SAME_START], _MOST_COMPARED))
-        near = (each for each in started if errors_between(word, each, 2) <= 2)
-        found = _frequent(near, started.__getitem__, holders, least)
-    return found
+    near = _frequent(_one_error(word), known, least)
+    if not near and not own and len(word) >= _TWO_ERRORS:
+        started = known.beginning(word[:_SAME_START], _MOST_COMPARED)
+        near = _frequent((each for each, _ in started if errors_between(word, each, 2) <= 2), known, least)
+    return near
 
 
-def _rare(known: Vocabulary) -> int:
-    return max(1, known.pages() // _RARE)
-
-
-def _frequent(
-    words: Iterator[str], estimate: Callable[[str], int], holders: Callable[[str], int], least: int
-) -> list[str]:
-    estimated = sorted((-estimate(each), each) for each in words)
-    counted = [(-holders(each), each) for few, each in estimated[:_MOST_COUNTED] if -few >= least]
-    return [each for few, each in sorted(counted) if -few >= least][:MOST_CORRECTIONS]
+def _frequent(words: Iterable[str], known: Vocabulary, least: int) -> list[str]:
+    counted = ((known.holders(each), each) for each in words)
+    ranked = sorted((-count, each) for count, each in counted if count >= least)
+    return [each for _, each in ranked[:MOST_CORRECTIONS]]
 
 
 def _one_error(word: str) -> Iterator[str]:

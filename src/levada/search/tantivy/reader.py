@@ -41,6 +41,7 @@ from levada.search.terms import Ask
 from levada.store.rules import PAGE_BITS, nth_of
 
 _EVERY_TERM = 50_000_000
+_COUNTED_EXACTLY = 50  # pages: of more, some may be deleted, and tantivy counts them until it merges
 _MOST_VALUES = 60_000  # of a facet, in a part of the index; tantivy's own limit is 65,000
 
 
@@ -243,7 +244,11 @@ class SearchedWords:
         return count
 
     def holders(self, word: str) -> int:
-        return self._searcher.doc_freq("text", word)
+        count = self._searcher.doc_freq("text", word)
+        if not 0 < count <= _COUNTED_EXACTLY:
+            return count
+        alive: int = self._searcher.search(term("text", word), 1).count  # type: ignore[attr-defined]  # as above
+        return alive
 
     def beginning(self, start: str, limit: int) -> list[tuple[str, int]]:
         return self._searcher.terms_with_prefix("text", start, limit=limit)
