@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from levada.core.commands import ControlCommand, DesiredState
 from levada.core.hashing import term_number
 from levada.core.search_records import EVERY, CountedRound, FrequencyKey, NewsKey, PageTerms, TermGrowth, TrendQuery
-from levada.search.query import site_names
+from levada.search.terms import site_names
 from levada.store.sharded import ShardPlan
 
 _DAY = 86_400

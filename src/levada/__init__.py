@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from levada.core.reasons import Reason
     from levada.core.records import ChangeEvent, ChangeFacts, CollectionStats, Document, SiteRecord, VersionInfo
     from levada.core.reports import Report
-    from levada.core.search_records import Hit, Hits, Trend
+    from levada.core.search_records import FacetCount, Hit, Hits, Trend
     from levada.core.settings import Settings
     from levada.core.structured import Item, Offer, PricePoint, StructuredData
     from levada.export.rows import ExportRow
@@ -74,6 +74,7 @@ __all__ = [
     "EntryTrial",
     "ExportReport",
     "ExportRow",
+    "FacetCount",
     "Forecast",
     "ForgetReport",
     "Hit",
@@ -157,7 +158,7 @@ _MODULES = {
     "levada.core.reasons": ("Reason",),
     "levada.core.records": ("ChangeEvent", "ChangeFacts", "CollectionStats", "Document", "SiteRecord", "VersionInfo"),
     "levada.core.reports": ("Report",),
-    "levada.core.search_records": ("Hit", "Hits", "Trend"),
+    "levada.core.search_records": ("FacetCount", "Hit", "Hits", "Trend"),
     "levada.core.settings": ("Settings",),
     "levada.core.structured": ("Item", "Offer", "PricePoint", "StructuredData"),
     "levada.export.rows": ("ExportRow",),

@@ -33,6 +33,16 @@ def test_words_filters_and_minus_become_conditions() -> None:
     )
 
 
+def test_parentheses_and_other_fields_become_conditions_too() -> None:
+    entry = query_of_search(Query("(ferry until:1d) OR -(title:pier url:a/b)", now=2 * 86_400.0))
+    assert entry.filter == AnyOf(
+        (
+            AllOf((Condition("text", "text", ("ferry",)), Condition("changed_at", "range", (None, 86_400.0)))),
+            NoneOf((AllOf((Condition("title", "text", ("pier",)), Condition("url", "text", ("a b",)))),)),
+        )
+    )
+
+
 def test_the_log_is_appended_to_and_a_bad_query_is_none(tmp_path: Path) -> None:
     for _ in range(2):
         capture = SearchCapture(tmp_path / "queries.jsonl")

@@ -65,10 +65,73 @@ def test_nothing_found_is_status_3(data: Path) -> None:
     answer = search("yokböyle", "--data", data)
     assert (answer.code, answer.said) == (3, "nothing found for yokböyle\n")
     as_json = search("yokböyle", "--json", "--data", data)
-    assert (as_json.code, json.loads(as_json.out)) == (3, {"total": 0, "hits": []})
+    assert (as_json.code, json.loads(as_json.out)) == (
+        3,
+        {"total": 0, "hits": [], "did_you_mean": None, "notes": [], "facets": {}},
+    )
 
 
-@pytest.mark.parametrize("typed", ['"open', "site:", "since:soon", "OR", " ", "\x1b[0m"])
+def test_a_typing_error_is_corrected_and_said(data: Path) -> None:
+    answer = search("vapru", "--data", data)
+    assert answer.code == 0
+    assert answer.out.startswith("did you mean vapur?")
+    assert VAPUR in answer.out
+    assert json.loads(search("vapru", "--json", "--data", data).out)["did_you_mean"] == "vapur"
+    nothing = search("ferry", "AND", "tmies", "--data", data)
+    assert (nothing.code, nothing.said) == (3, "nothing found for ferry AND tmies: did you mean ferry AND times?\n")
+
+
+def test_hits_can_be_sorted_counted_and_put_together(data: Path) -> None:
+    by_time = json.loads(search("istanbul", "--sort", "changed", "--json", "--data", data).out)
+    assert [hit["url"] for hit in by_time["hits"]] == [VAPUR, FRONT]
+    visited = json.loads(search("istanbul", "--sort", "checked", "--json", "--data", data).out)
+    assert visited["hits"][0]["checked_at"] == "2027-01-15T07:50:00.000Z"
+    (hit,) = json.loads(search("istanbul", "--one-per", "site", "--json", "--data", data).out)["hits"]
+    assert (hit["more"], len(hit["others"])) == (1, 1)
+    shown = search("istanbul", "--one-per", "site", "--facets", "--data", data).out
+    assert "+ https://example.org/" in shown
+    assert "        2  site:example.org\n" in shown
+    assert "        2  lang:tr\n" in shown
+    assert "        1  since:1h\n" in shown
+    counted = json.loads(search("istanbul", "--facets", "--json", "--data", data).out)["facets"]
+    assert counted["site"] == [{"value": "example.org", "count": 2, "filter": "site:example.org"}]
+
+
+def test_a_note_is_said_beside_the_hits(data: Path) -> None:
+    answer = search("vapur", "foo:saatleri", "--data", data)
+    assert answer.code == 0
+    assert "column 7: there is no field foo:, so it is searched for as a word" in answer.said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--sort", "newest"), "--sort must be relevance, changed or checked, not newest"),
+        (("--one-per", "host"), "--one-per must be site or copies, not host"),
+    ],
+)
+def test_an_order_that_does_not_exist_is_named(data: Path, options: tuple[str, str], said: str) -> None:
+    answer = search("x", *options, "--data", data)
+    assert answer.code == 2
+    assert said in answer.said
+
+
+def test_synonyms_come_from_a_file_and_what_is_wrong_in_it_is_said(tmp_path: Path) -> None:
+    data = build(tmp_path / "levada-data")
+    settings = command("settings")
+    assert search("boat", "--data", data).code == 3
+    (data / "words.txt").write_text("boat, ferry\n")
+    assert settings("set", "search.synonyms=words.txt", "--data", data).code == 0
+    assert "2 found" in search("boat", "--data", data).out
+    (data / "words.txt").write_text("boat, ferry\nlonely\n")
+    wrong = search("boat", "--data", data)
+    assert wrong.code == 2
+    assert "words.txt, line 2: a line needs two words at least" in wrong.said
+    (data / "words.txt").unlink()
+    assert "cannot read" in search("boat", "--data", data).said
+
+
+@pytest.mark.parametrize("typed", ['"open', "site:", "(open", "titel:x", '"a b"~x', "since:soon", "OR", " ", "\x1b[0m"])
 def test_a_query_that_means_nothing_is_wrong_usage(data: Path, typed: str) -> None:
     assert search(typed, "--data", data).code == 2
 

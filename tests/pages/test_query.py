@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import nextafter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,21 +11,8 @@ from msgspec.structs import replace
 
 from levada.core.errors import BadQuery
 from levada.core.search_records import Query
-from levada.search.query import (
-    DEEPEST_HIT,
-    LONGEST_QUERY,
-    MOST_TERMS,
-    Ask,
-    Language,
-    Since,
-    SiteFilter,
-    Term,
-    Words,
-    one_word,
-    parse_page_of_hits,
-    parse_query,
-    site_names,
-)
+from levada.search.query import DEEPEST_HIT, LONGEST_QUERY, MOST_TERMS, one_word, parse_page_of_hits, parse_query
+from levada.search.terms import Ask, Language, Since, SiteFilter, Term, Until, UrlWords, Words, site_names
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
@@ -96,6 +85,18 @@ def test_a_repeated_word_counts_as_often_as_it_was_typed() -> None:
         ("since:30m", Since(NOW - 1_800)),
         ("since:2w", Since(NOW - 14 * DAY)),
         ("since:2026-01-31", Since(1_769_817_600.0)),
+        ("since:2026-02", Since(1_769_904_000.0)),
+        ("since:2026", Since(1_767_225_600.0)),
+        ("until:7d", Until(NOW - 7 * DAY)),
+        ("until:2026-01-31", Until(nextafter(1_769_904_000.0, 0))),
+        ("until:2026-01", Until(nextafter(1_769_904_000.0, 0))),
+        ("title:Ferry", Words(("ferry",), "Ferry", field="title")),
+        ('title:"Sea Bus"', Words(("sea", "bus"), "Sea Bus", quoted=True, field="title")),
+        ("title:fer*", Words(("fer",), "fer", prefix=True, field="title")),
+        ("url:2026/05", UrlWords(("2026", "05"))),
+        ("url:yaz%C4%B1*", UrlWords(("yazi",), prefix=True)),
+        ('"sea bus"~5', Words(("sea", "bus"), "sea bus", quoted=True, between=5)),
+        ('"sea sea"~5', Words(("sea",), "sea sea", quoted=True)),
     ],
 )
 def test_filters_are_read(typed: str, term: Term) -> None:
@@ -108,6 +109,74 @@ def test_filters_can_be_alternatives_and_then_name_the_languages() -> None:
     assert ask.languages() == frozenset({"tr", "az"})
     assert parse_query("su OR lang:tr", NOW).languages() is None
     assert parse_query("lang:tr lang:en", NOW).languages() == frozenset()
+
+
+A, B, C = word("a"), word("b"), word("c")
+
+
+@pytest.mark.parametrize(
+    ("typed", "ask"),
+    [
+        ("(a b) c", Ask(((A,), (B,), (C,)))),
+        ("((a)) () b", Ask(((A,), (B,)))),
+        ("(a OR b) c", Ask(((A, B), (C,)))),
+        ("a OR (b OR c)", Ask(((A, B, C),))),
+        ("(a b) OR c", Ask(((Ask(((A,), (B,))), C),))),
+        ("(a -b) OR c", Ask(((Ask(((A,),), (B,)), C),))),
+        ("a OR -b", Ask(((A, Ask((), (B,))),))),
+        ("a OR NOT b", Ask(((A, Ask((), (B,))),))),
+        ("a -(b OR c)", Ask(((A,),), (B, C))),
+        ("a NOT (b c)", Ask(((A,),), (Ask(((B,), (C,))),))),
+        ("(a) AND b", Ask(((replace(A, needed=True),), (replace(B, needed=True),)))),
+        ("a(b c)", Ask(((A,), (B,), (C,)))),
+        ("f(x) b", Ask(((Words(("f", "x"), "f(x)"),), (B,)))),
+    ],
+)
+def test_parentheses_hold_together_what_stands_in_them(typed: str, ask: Ask) -> None:
+    assert parse_query(typed, NOW) == ask
+
+
+EXPRESSIONS = st.recursive(
+    st.sampled_from("abc"),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map(lambda two: f"({two[0]} AND {two[1]})"),
+        st.tuples(inner, inner).map(lambda two: f"({two[0]} OR {two[1]})"),
+        inner.map(lambda one: f"(NOT {one})"),
+    ),
+    max_leaves=8,
+)
+
+
+def holds(ask: Term, letters: str) -> bool:
+    if isinstance(ask, Words):
+        return ask.folded[0] in letters
+    assert isinstance(ask, Ask)
+    every = all(any(holds(term, letters) for term in group) for group in ask.must)
+    return every and not any(holds(term, letters) for term in ask.must_not)
+
+
+@given(EXPRESSIONS, st.sampled_from(["", "a", "b", "c", "ab", "ac", "bc", "abc"]))
+def test_and_or_not_and_parentheses_mean_what_they_mean_in_logic(typed: str, letters: str) -> None:
+    python = typed.replace("AND", "and").replace("OR", "or").replace("NOT", "not")
+    expected = eval(python, {"__builtins__": {}}, {letter: letter in letters for letter in "abc"})
+    assert holds(parse_query(typed, NOW), letters) is expected
+
+
+def test_a_field_that_does_not_exist_is_searched_as_a_word_and_said() -> None:
+    ask = parse_query("std:string sort", NOW)
+    assert ask.must == ((Words(("std", "string"), "std:string"),), (word("sort"),))
+    assert ask.notes == ("column 1: there is no field std:, so it is searched for as a word",)
+    assert parse_query('"titel:ferry" http://x.org a::b 10:30', NOW).notes == ()
+
+
+def test_a_text_that_is_no_query_is_searched_for_its_words() -> None:
+    text = "He said: the (old) ferry:) sails or so " + " ".join(f"word{n}" for n in range(20)) + ' "today'
+    ask = parse_query(text, NOW)
+    assert (word("ferry:)") in {term for group in ask.must for term in group}) is False
+    assert {each.folded[0] for each in ask.words()} >= {"old", "ferry", "word7", "today"}
+    assert ask.notes[0].startswith("searched as plain text, because it is no valid query: column ")
+    with pytest.raises(BadQuery):
+        parse_query('ferry "today', NOW)
 
 
 def test_punctuation_alone_is_passed_over() -> None:
@@ -128,9 +197,24 @@ def test_punctuation_alone_is_passed_over() -> None:
         ("a AND", 3),
         ("a AND AND b", 7),
         ("a AND OR b", 7),
-        ("a OR NOT b", 6),
+        ("a NOT OR b", 7),
+        ("NOT NOT b", 5),
+        ("a OR ()", 3),
+        ("(a b", 1),
+        ("x (a OR (b c)", 3),
+        ("a) b", 2),
+        ("a OR )", 3),
+        ("(a OR) b", 4),
+        ("(" * 21 + "a" + ")" * 21, 21),
+        ('"a b"~', 6),
+        ('"a b"~101', 6),
+        ("title:", 7),
+        ('url:""', 6),
+        ("until:soon", 7),
+        ("titel:ferry", 1),
+        ("pier -sites:x.org", 7),
+        ("intitle:ferry", 1),
         ("NOT", 1),
-        ("a OR -b", 6),
         ("a site:", 8),
         ("site:a/b", 6),
         ("site:a@b", 6),
@@ -167,6 +251,15 @@ PIECES = st.sampled_from(
         "AND",
         "NOT",
         " ",
+        "(",
+        ")",
+        '"a b"~2',
+        "~",
+        "title:",
+        "url:",
+        "until:",
+        "titel:",
+        "*",
         "site:",
         "lang:",
         "ſince:",

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.search.query import Words, parse_query
-from levada.search.snippets import Pieces, excerpt
+from levada.core.search_records import Pieces
+from levada.search.query import parse_query
+from levada.search.snippets import TitleMarker, excerpt
+from levada.search.terms import Words
 
 FILLER = "Lorem ipsum dolor sit amet. " * 40
 
@@ -88,6 +90,43 @@ def test_the_window_with_the_most_different_words_wins() -> None:
     assert plain(pieces).startswith("… ")
     assert plain(pieces).endswith(" …")
     assert [piece for piece, asked in pieces if asked] == ["ferry", "pier"]
+
+
+SENTENCES = (
+    "The old town has a long history that nobody reads to its end. The ferry leaves the pier at noon every day. "
+    "It takes an hour to the island and an hour back. Tickets are sold on board, and bicycles travel for nothing. "
+) * 3
+
+
+@pytest.mark.parametrize("query", ["ferry pier", "noon", "island hour", "bicycles tickets"])
+def test_a_snippet_begins_and_ends_with_a_sentence_where_one_fits(query: str) -> None:
+    shown = plain(snippet(SENTENCES, asked_words(query))).removeprefix("… ").removesuffix(" …")
+    assert shown[0].isupper()
+    assert shown.endswith(".")
+    assert set(query.split()) <= set(re.findall(r"\w+", shown.lower()))
+
+
+@pytest.mark.parametrize("query", ["ferry pier", '"the ferry" noon', "history nobody bicycles"])
+def test_no_window_of_the_text_has_more_different_words(query: str) -> None:
+    asked = asked_words(query)
+
+    def different(text: str) -> int:
+        return sum(bool(excerpt(text, [each], size=10_000).pieces[1:]) for each in asked)
+
+    shown = plain(snippet(SENTENCES, asked, size=120))
+    assert different(shown) >= max(different(SENTENCES[at : at + 80]) for at in range(0, len(SENTENCES) - 80, 5))
+
+
+@given(
+    st.text(alphabet="abcıİéß -'", max_size=60),
+    st.sampled_from(["ab", "i c", '"a b"', "ab*", "ss", "é OR abc", '"a b"~2', "x"]),
+)
+def test_a_title_is_marked_as_a_text_is(title: str, query: str) -> None:
+    asked = asked_words(query)
+    pieces = TitleMarker(asked).marked(title, never)
+    assert plain(pieces) == re.sub(r"\s+", " ", title)
+    text = excerpt(title, asked, never, size=1_000).pieces
+    assert {piece for piece, mark in pieces if mark} == {piece for piece, mark in text if mark}
 
 
 def test_without_a_match_the_text_begins_at_its_beginning() -> None:

@@ -116,6 +116,11 @@ pieces = st.one_of(
     st.tuples(st.sampled_from(WORDS), st.sampled_from(WORDS)).map(lambda two: f'"{two[0]} {two[1][:2]}*"'),
     st.tuples(st.sampled_from(WORDS), st.sampled_from(WORDS)).map(lambda two: f'"{two[0]} {two[1]}"'),
     st.tuples(st.sampled_from(WORDS), st.sampled_from(WORDS)).map(lambda two: f"{two[0]} OR {two[1]}"),
+    st.tuples(*[st.sampled_from(WORDS)] * 3).map(lambda three: f"({three[0]} {three[1]}) OR {three[2]}"),
+    st.tuples(*[st.sampled_from(WORDS)] * 3).map(lambda three: f"({three[0]} OR {three[1]} -{three[2]})"),
+    st.tuples(*[st.sampled_from(WORDS)] * 2).map(lambda two: f'"{two[0]} {two[1]}"~3'),
+    st.sampled_from(WORDS).map(lambda word: f"title:{word}"),
+    st.sampled_from(["url:s1", "url:2*", "until:1970-01-01", "fery", "dleta", "gamna"]),
     st.sampled_from(SITES).map(lambda site: f"site:{site}"),
     st.sampled_from(["site:org", "site:nowhere.net", "site:s1.org OR site:s4.org", "since:1970-01-01"]),
 )

@@ -46,6 +46,22 @@ def test_search_is_paged(api: TestClient) -> None:
     assert sorted(pages) == sorted(hit["url"] for hit in everything["hits"])
 
 
+def test_a_search_is_sorted_counted_put_together_and_corrected(api: TestClient) -> None:
+    asked = {"q": "istanbul vapru", "sort": "changed", "facets": "site,time", "one_per": "site"}
+    told = api.get(f"{V1}/search", params=asked).json()
+    assert told["did_you_mean"] == "istanbul vapur"
+    assert [hit["url"] for hit in told["hits"]] == [VAPUR]
+    assert {"text": "Vapur", "asked": True} in told["hits"][0]["title_pieces"]
+    assert set(told["facets"]) == {"site", "time"}
+    assert told["facets"]["site"] == [{"value": "example.org", "count": 1, "filter": "site:example.org"}]
+    (hit,) = api.get(f"{V1}/search", params={"q": "istanbul", "one_per": "site"}).json()["hits"]
+    assert hit["more"] == len(hit["others"]) == 1
+    assert hit["others"][0]["url"] in {FRONT, VAPUR}
+    assert api.get(f"{V1}/search", params={"q": "std:string vapur"}).json()["notes"]
+    plain = api.get(f"{V1}/search", params={"q": "vapur"}).json()
+    assert (plain["did_you_mean"], plain["facets"], plain["notes"]) == (None, {}, [])
+
+
 def test_a_search_that_cannot_be_understood_says_where(api: TestClient) -> None:
     answer = api.get(f"{V1}/search", params={"q": 'vapur "'})
     assert (answer.status_code, code_of(answer)) == (400, "bad-query")
@@ -285,6 +301,11 @@ def test_whoever_has_the_answer_is_told_so_in_a_few_bytes(api: TestClient) -> No
         ("/search?q=x&limit=0", "usage-error"),
         ("/search?q=x&limit=many", "usage-error"),
         ("/search?q=x&colour=red", "usage-error"),
+        ("/search?q=x&sort=newest", "usage-error"),
+        ("/search?q=x&one_per=host", "usage-error"),
+        ("/search?q=x&facets=site,colour", "usage-error"),
+        ("/search?q=(x", "bad-query"),
+        ("/search?q=titel:x", "bad-query"),
         ("/search?q=%20", "usage-error"),
         ("/site?site=nowhere.example", "not-found"),
         ("/changes?after=x", "usage-error"),

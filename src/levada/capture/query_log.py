@@ -22,9 +22,11 @@ import msgspec
 from levada.core.errors import BadQuery, LevadaError
 from levada.core.search_records import Query
 from levada.search.properties import RangeOf, WordsOf
-from levada.search.query import Language, Since, SiteFilter, Term, parse_page_of_hits
+from levada.search.query import parse_page_of_hits
+from levada.search.terms import Ask, Language, Since, SiteFilter, Term, Until, UrlWords
 from levada.sharding.queries import (
     LONGEST_LINE,
+    AllOf,
     AnyOf,
     Condition,
     Filter,
@@ -129,12 +131,16 @@ PAGES = "levada.pages"
 
 def query_of_search(query: Query) -> QueryEntry:
     """The entry of a search; `BadQuery` if it cannot be understood."""
-    ask = parse_page_of_hits(query)
+    found = _filter(parse_page_of_hits(query))
+    limit = query.offset + query.limit
+    return QueryEntry(PAGES, "find", at=query.now, source="search", filter=found, limit=limit)
+
+
+def _filter(ask: Ask) -> Filter | None:
     must: list[Filter] = [_either(group) for group in ask.must]
     if ask.must_not:
         must.append(NoneOf(tuple(_condition(term) for term in ask.must_not)))
-    limit = query.offset + query.limit
-    return QueryEntry(PAGES, "find", at=query.now, source="search", filter=all_of(must), limit=limit)
+    return all_of(must)
 
 
 def query_of_page(url: str, at: float | None = None) -> QueryEntry:
@@ -147,17 +153,23 @@ def _either(group: tuple[Term, ...]) -> Filter:
     return AnyOf(found) if len(found) > 1 else found[0]
 
 
-def _condition(term: Term) -> Condition:
+def _condition(term: Term) -> Filter:
+    if isinstance(term, Ask):
+        return _filter(term) or AllOf(())
     if isinstance(term, SiteFilter):
         return Condition("site", "eq", (term.host,))
     if isinstance(term, Language):
         return Condition("language", "eq", (term.code,))
     if isinstance(term, Since):
         return Condition("changed_at", "range", (term.at, None))
+    if isinstance(term, Until):
+        return Condition("changed_at", "range", (None, term.at))
+    if isinstance(term, UrlWords):
+        return Condition("url", "text", (" ".join(term.folded),))
     if isinstance(term, RangeOf):
         ends = (each if math.isfinite(each) else None for each in (term.low, term.high))
         return Condition(f"data.{term.property}", "range", tuple(ends))
-    field = f"data.{term.property}" if isinstance(term, WordsOf) else "text"
+    field = f"data.{term.property}" if isinstance(term, WordsOf) else term.field or "text"
     return Condition(field, "text", (" ".join(term.folded),))
 
 

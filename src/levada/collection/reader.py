@@ -173,20 +173,44 @@ class CollectionReader:
 
     # Search and changes
 
-    def search(self, query: str, *, limit: int = 10, offset: int = 0, as_you_type: bool = False) -> Hits:
-        """Search the stored pages: words, "phrases", word*, AND, OR, -word, site:, lang:, since:, type:, price:<9.
-        The best hit comes first; pages with some of the words follow if few have all.
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        offset: int = 0,
+        as_you_type: bool = False,
+        sort: str = "relevance",
+        facets: str = "",
+        one_per: str = "",
+    ) -> Hits:
+        """Search the stored pages: words, "phrases", word*, AND, OR, (a b) OR c, -word, title:, site:, price:<9. The
+        best hit comes first; pages with some of the words follow if few have all.
         With `as_you_type`, the last word may be half typed.
+
+        `sort` is "relevance", "changed" or "checked": the last changed or the last visited page first. `facets`
+        counts the matching pages ("site,language,type,time", or "all"). With `one_per`, one hit stands for all of a
+        "site", or for all "copies" of a text.
 
         >>> for hit in news.search("termos", limit=1):
         ...     print(hit.title)
         Trendyol: Geniş termos arayanlara 14 seçenek
         """
-        from levada.core.search_records import Query
+        from levada.core.search_records import search_query
 
-        if not query.strip():
-            raise UsageError("the query is empty: write the words to look for")
-        return self._view().index().search(Query(query, limit, offset, self._reader().clock.now(), as_you_type))
+        now = self._reader().clock.now()
+        return self._view().search(
+            search_query(
+                query,
+                limit=limit,
+                offset=offset,
+                now=now,
+                as_you_type=as_you_type,
+                sort=sort,
+                facets=facets,
+                one_per=one_per,
+            )
+        )
 
     def changes(
         self, since: Since = None, *, site: str = "", words: str = "", least: float = 0.0, kinds: str = ""

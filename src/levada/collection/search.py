@@ -6,12 +6,16 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from levada.core.errors import StoreError, StoreLocked
 from levada.core.folder import DataFolder
+from levada.core.plugins import is_builtin
 from levada.core.protocols import Index
 from levada.follow.index import catch_up, open_index, open_writer
+from levada.search.hits import PageFacts
+from levada.search.synonyms import Synonyms, read_synonyms
 from levada.store.opening import open_shard_reader, plan_of, reachable_folders, shard_folders, unreachable
 from levada.store.reading import OpenedCollection, open_collection
 
@@ -42,7 +46,10 @@ def _opened(collection: OpenedCollection, opened: ExitStack) -> Index:
     plan = plan_of(collection.folder)
     if plan is None:
         engine = collection.settings.index.engine
-        return open_index(collection.folder, engine, lambda: collection.settings, text_of=_text_of(collection))
+        given: dict[str, Any] = {"text_of": _text_of(collection)}
+        if is_builtin("levada.indexes", engine):
+            given["page_facts"] = _page_facts(collection)
+        return open_index(collection.folder, engine, lambda: collection.settings, **given)
     from levada.search.sharded import ShardedIndex
     from levada.search.tantivy.reader import TantivyShard
 
@@ -50,7 +57,9 @@ def _opened(collection: OpenedCollection, opened: ExitStack) -> Index:
     shards = shard_folders(collection.folder)
     indexes = [TantivyShard(shard.index) for shard in shards]
     counted = None if unreachable(collection.store) else _counts(shards, opened)
-    return ShardedIndex(indexes, plan, text_of=_text_of(collection), counted=counted)
+    return ShardedIndex(
+        indexes, plan, text_of=_text_of(collection), page_facts=_page_facts(collection), counted=counted
+    )
 
 
 def _counts(shards: Sequence[DataFolder], opened: ExitStack) -> Counted | None:
@@ -101,6 +110,52 @@ def _catch_up_if_alone(collection: OpenedCollection) -> None:
         # Somebody else's collection may be read as it is.
         if not isinstance(error, StoreLocked) and os.access(collection.folder.path, os.W_OK):
             raise
+
+
+def _page_facts(collection: OpenedCollection) -> Callable[[str], PageFacts | None]:
+    def facts(url: str) -> PageFacts | None:
+        try:
+            page = collection.store.page(url)
+        except StoreError:
+            if unreachable(collection.store):
+                return None
+            raise
+        if page is None:
+            return None
+        return PageFacts(page.history[-1].at if page.history else 0.0, page.sketch or b"")
+
+    return facts
+
+
+class SynonymFile:
+    """The synonyms of a collection, read again when the settings or the file have changed."""
+
+    def __init__(self, folder: DataFolder) -> None:
+        self._folder = folder
+        self._path: Path | None = None
+        self._seen: tuple[object, ...] = ()
+        self._synonyms: Synonyms = {}
+
+    def synonyms(self) -> Synonyms:
+        """What `search.synonyms` names, relative to the data folder; `SettingsError` if it cannot be read."""
+        mark = self._folder.settings_mark()
+        if not self._seen or self._seen[0] != mark:
+            named = self._folder.settings().search.synonyms
+            self._path = self._folder.path / Path(named).expanduser() if named else None
+        seen = (mark, self._path and _changed(self._path))
+        if seen != self._seen:
+            self._synonyms = read_synonyms(self._path) if self._path else {}
+            self._seen = seen
+        return self._synonyms
+
+
+def _changed(path: Path) -> tuple[int, int, int]:
+    """Another value whenever the file is another one."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0, 0
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def _text_of(collection: OpenedCollection) -> Callable[[str], str]:

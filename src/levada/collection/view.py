@@ -6,7 +6,7 @@ The server may be there before the first crawl is, and outlive many.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from levada.collection.warm_map import WarmPages
     from levada.core.commands import ControlCommand, DesiredState
     from levada.core.protocols import Index, Subscriptions
+    from levada.core.search_records import Hits, Query
 
 _LOOKED = 0.1  # seconds
 _MOST_CAPTURED = 10_000_000  # bytes in a file; older ones are left beside it
@@ -65,6 +66,13 @@ class CollectionView:
             return open_search(self.folder)
 
         return self._part("search", opened)[1]
+
+    def search(self, query: Query) -> Hits:
+        """The answer to a search, with the synonyms that the settings name."""
+        from levada.collection.search import SynonymFile
+
+        synonyms = self._part("synonyms", lambda: nullcontext(SynonymFile(self.folder))).synonyms()
+        return self.index().search(replace(query, synonyms=synonyms) if synonyms else query)
 
     def subscriptions(self, create: bool = False) -> Subscriptions:
         """Who is told of changes; nobody while none was added."""

@@ -6,21 +6,68 @@ empty term is in every document and every change: its count is the number of doc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from struct import pack, unpack
-from typing import Literal
+from typing import Literal, cast, get_args
 
 import msgspec
 
+from levada.core.errors import UsageError
+
+Sort = Literal["relevance", "changed", "checked"]
+OnePer = Literal["", "site", "copies"]
+FacetName = Literal["site", "language", "type", "time"]
+FACETS: tuple[FacetName, ...] = ("site", "language", "type", "time")
+
+
+def facet_names(typed: str) -> tuple[FacetName, ...]:
+    """The facets that `"site,type"` names; `"all"` names all of them."""
+    if typed.strip() == "all":
+        return FACETS
+    names = dict.fromkeys(each.strip() for each in typed.split(",") if each.strip())
+    for each in names:
+        if each not in FACETS:
+            raise UsageError(f"facets must be {', '.join(FACETS)} or all, not {each[:50]!r}")
+    return tuple(name for name in FACETS if name in names)
+
+
+def search_query(
+    text: str,
+    *,
+    limit: int = 10,
+    offset: int = 0,
+    now: float | None = None,
+    as_you_type: bool = False,
+    sort: str = "relevance",
+    facets: str = "",
+    one_per: str = "",
+) -> Query:
+    """A query from what a user gave; `UsageError` says what is wrong with it."""
+    if not text.strip():
+        raise UsageError("the query is empty: write the words to look for")
+    if sort not in get_args(Sort):
+        raise UsageError(f'sort must be "relevance", "changed" or "checked", not {sort[:50]!r}')
+    if one_per not in get_args(OnePer):
+        raise UsageError(f'one_per must be "site", "copies" or "", not {one_per[:50]!r}')
+    return Query(text, limit, offset, now, as_you_type, cast(Sort, sort), facet_names(facets), cast(OnePer, one_per))
+
 
 class Query(msgspec.Struct, frozen=True):
-    """A query as the user typed it: words, "phrases", site:, lang:, since:, price:<9, -word."""
+    """A query as the user typed it, and how it is to be answered."""
 
     text: str
     limit: int = 10
     offset: int = 0
     now: float | None = None  # what `since:7d` counts back from
     as_you_type: bool = False  # the last word may be half typed
+    sort: Sort = "relevance"  # the best, the last changed, or the last checked page first
+    facets: tuple[FacetName, ...] = ()  # what the matching pages are counted by
+    one_per: OnePer = ""  # one hit of each site, or of pages with nearly the same text
+    synonyms: Mapping[str, tuple[str, ...]] = {}  # of folded words; see `levada.search.synonyms`
+
+
+Pieces = tuple[tuple[str, bool], ...]
+"""A text in pieces, and whether each matches the query."""
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -37,13 +84,33 @@ class Hit(msgspec.Struct, frozen=True):
     score: float
     language: str
     changed_at: float
-    snippet: tuple[tuple[str, bool], ...] = ()  # pieces of text, and whether each matches the query
+    snippet: Pieces = ()
     page: int = 0  # of a PDF or another document with pages: the one that the snippet is from; 0: it has none
+    title_pieces: Pieces = ()
+    checked_at: float | None = None  # the last visit; None unless the hits are sorted by it
+    more: int = 0  # pages of the same site, or with nearly the same text, that this hit stands for
+    others: tuple[Hit, ...] = ()  # the best of them, without snippets
 
     @property
     def excerpt(self) -> str:
         """The part of the page's text that was found."""
         return "".join(text for text, _ in self.snippet)
+
+
+class FacetCount(msgspec.Struct, frozen=True):
+    """How many of the matching pages have a value.
+
+    >>> [(each.value, each.filter) for each in news.search("termos", facets="language").facets["language"]]
+    [('tr', 'lang:tr')]
+    """
+
+    value: str
+    count: int
+    filter: str  # added to the query, finds these pages only
+
+
+Facets = dict[str, tuple[FacetCount, ...]]
+"""The counts of each facet, the most frequent values first."""
 
 
 class Hits(msgspec.Struct, frozen=True):
@@ -56,6 +123,9 @@ class Hits(msgspec.Struct, frozen=True):
 
     total: int
     hits: tuple[Hit, ...]
+    did_you_mean: str = ""  # the query with its misspelt words corrected; "": none seems to be
+    notes: tuple[str, ...] = ()  # what of the query was not taken as it might be meant
+    facets: Facets = {}  # those that were asked for
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

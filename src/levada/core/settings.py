@@ -175,6 +175,12 @@ class IndexSettings(_Section, frozen=True):
     heap: Annotated[int, Meta(ge=16 * 1024 * 1024, le=4_000_000_000)] = 64 * 1024 * 1024
 
 
+class SearchSettings(_Section, frozen=True):
+    """Answering searches."""
+
+    synonyms: str = ""  # a file of words that stand for each other; "": none
+
+
 class RevisitSettings(_Section, frozen=True):
     """The revisit policy."""
 
@@ -249,6 +255,7 @@ class Settings(_Section, frozen=True):
     parse: ParseSettings = ParseSettings()
     store: StoreSettings = StoreSettings()
     index: IndexSettings = IndexSettings()
+    search: SearchSettings = SearchSettings()
     revisit: RevisitSettings = RevisitSettings()
     trends: TrendsSettings = TrendsSettings()
     stages: StagesSettings = StagesSettings()

@@ -16,7 +16,8 @@ from levada.core.errors import BadQuery, UsageError
 from levada.core.protocols import Documents
 from levada.core.records import ChangeEvent, ChangeKind, ChangeSelection
 from levada.pages.folding import words
-from levada.search.query import host_named, site_names
+from levada.search.query import host_named
+from levada.search.terms import site_names
 
 Place = tuple[int, ...]
 _AT_ONCE = 100

@@ -1,5 +1,7 @@
 """Best match: pages with all words of a query, and where these are few, pages with some of them.
 
+Where both are few, pages follow that have a word as it is probably spelt (`levada.search.typos`).
+
 Stop words (the, of, ve) do not decide what is found, if the query has other words: a word is left out if it is a stop
 word in a language of the pages and a tenth of the pages have it. Of a long text the rarest words are searched, as
 they say most. What is quoted, excluded, joined by AND, or a filter always binds.
@@ -11,69 +13,125 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
+import msgspec
 import tantivy
 from msgspec.structs import replace
 
-from levada.search.query import Ask, Term, Words
+from levada.core.search_records import Query
+from levada.search.query import LONG_TEXT
 from levada.search.stemming import LANGUAGES
+from levada.search.terms import Ask, Group, Term, Words
+from levada.search.typos import Vocabulary, corrections
 
 ENOUGH = 10  # pages with all words: with fewer, pages with some of them follow
 MOST_RANKED = 64  # words of a long text that are searched
-_LONG_TEXT = 20  # words: its quotes are those of a text, and not of somebody who searches for a phrase
+MOST_CORRECTED = 4  # words of a query
 _SHORTEST_PART = 3  # letters
 _COMMON = 0.1  # the share of the pages that have a stop word
+_CORRECTION_WORTH = 0.5
 Found = TypeVar("Found")
-Group = tuple[Term, ...]
 
 
-class WordFacts(Protocol):
+class WordFacts(Vocabulary, Protocol):
     """What an index knows about words."""
 
     def pages(self) -> int:
         """The number of pages."""
 
-    def holders(self, word: str) -> int:
-        """The number of pages that have this folded word in their text."""
-
     def languages(self) -> Iterable[str]:
         """The languages of the pages."""
 
 
+class Match(msgspec.Struct, Generic[Found], frozen=True):
+    """The pages that a query finds."""
+
+    total: int
+    found: Sequence[tuple[float, Found]]  # the best, with their scores
+    ask: Ask  # what they were found by
+    corrected: dict[str, str] = {}  # misspelt words as typed, and how they are probably spelt
+
+
+Run = Callable[[Ask, int], tuple[int, Sequence[tuple[float, Found]]]]
+"""Gives the number of pages that an `Ask` finds, and the best so many of them."""
+
+
 def best_match(
-    ask: Ask,
+    ask: Ask, query: Query, facts: WordFacts, wanted: int, run: Run[Found], key: Callable[[Found], Hashable]
+) -> Match[Found]:
+    """The pages found, and the best `wanted` with their scores. `key` tells pages apart.
+
+    Where hits are sorted by time, pages with some of the words only come if none has all: they would come first.
+    """
+    enough = ENOUGH if query.sort == "relevance" else 1
+    strict = all_words(ask, facts)
+    match = Match(*run(strict, max(wanted, enough)), strict)
+    if match.total < enough:
+        match = _with_corrections(match, facts, wanted, run, key, enough)
+    if match.total < enough and (relaxed := some_words(match.ask)) is not None:
+        match = _followed_by(match, relaxed, wanted, run, key)
+    return replace(match, found=match.found[:wanted])
+
+
+def _with_corrections(
+    match: Match[Found],
     facts: WordFacts,
     wanted: int,
-    run: Callable[[Ask, int], tuple[int, Sequence[tuple[float, Found]]]],
+    run: Run[Found],
     key: Callable[[Found], Hashable],
-) -> tuple[int, list[tuple[float, Found]]]:
-    """The number of pages found, and the best `wanted` with their scores.
+    enough: int,
+) -> Match[Found]:
+    """The same, with the pages that have a word as it is probably spelt."""
 
-    `run` gives the number of pages that an `Ask` finds and the best so many of them. `key` tells pages apart.
-    """
-    strict = all_words(ask, facts)
-    relaxed = some_words(strict)
-    total, full = run(strict, wanted if relaxed is None else max(wanted, ENOUGH))
-    if relaxed is None or total >= ENOUGH:
-        return total, list(full[:wanted])
-    total, found = run(relaxed, wanted + len(full))
-    known = {key(each) for _, each in full}
+    def holders(word: str) -> int:
+        return run(Ask(((Words((word,), word),),)), 0)[0]
+
+    corrected: dict[str, str] = {}
+    groups: dict[Group, Group] = {}
+    typed = match.ask.must
+    for group in typed if len(typed) <= LONG_TEXT else ():
+        word = group[0]
+        if not isinstance(word, Words) or len(word.folded) > 1 or word.field or len(corrected) == MOST_CORRECTED:
+            continue
+        binds = word.quoted or word.needed  # corrected in the suggestion only
+        if binds and match.total:
+            continue
+        known = corrections(word.folded[0], facts, holders)
+        if known and not any(run(Ask(((each,),)), 0)[0] for each in group[1:]):  # no synonym or other part is found
+            corrected[word.typed] = known[0]
+            also = [Words((each,), each, times=word.times, worth=_CORRECTION_WORTH) for each in known]
+            groups[group] = group if binds else (*group, *also)
+    if not corrected:
+        return match
+    ask = replace(match.ask, must=tuple(groups.get(group, group) for group in typed))
+    if ask == match.ask:
+        return replace(match, corrected=corrected)
+    return replace(_followed_by(match, ask, wanted, run, key), corrected=corrected)
+
+
+def _followed_by(
+    match: Match[Found], ask: Ask, wanted: int, run: Run[Found], key: Callable[[Found], Hashable]
+) -> Match[Found]:
+    """The pages of `match`, and then those that `ask`, which finds them too, finds beside."""
+    first = match.found
+    total, found = run(ask, wanted + len(first))
+    known = {key(each) for _, each in first}
     others = [(score, each) for score, each in found if key(each) not in known]
-    # Pages with all words come first, also where a page has a rare word often.
-    lift = max(0.0, others[0][0] - full[-1][0]) if full and others else 0.0
-    return total, [*((score + lift, each) for score, each in full), *others][:wanted]
+    # What was found first comes first, also where another page has a rare word often.
+    lift = max(0.0, others[0][0] - first[-1][0]) if first and others else 0.0
+    return replace(match, total=total, found=[*((score + lift, each) for score, each in first), *others], ask=ask)
 
 
 def all_words(ask: Ask, facts: WordFacts) -> Ask:
     """The query without its stop words, if it has other words; of a long text the rarest."""
-    if sum(map(is_loose, ask.must)) > _LONG_TEXT:
+    if sum(map(is_loose, ask.must)) > LONG_TEXT:
         ask = replace(ask, must=tuple(tuple(map(_unquoted, group)) for group in ask.must))
     loose = [group for group in ask.must if is_loose(group)]
     bound = [group for group in ask.must if not is_loose(group)]
     languages = tuple(facts.languages())
     telling = [group for group in loose if not _is_common(group, languages, facts)]
-    if telling or any(isinstance(term, Words) for group in bound for term in group):
+    if telling or Ask(tuple(bound)).words():
         loose = telling
     if len(loose) > MOST_RANKED:
         known = [group for group in loose if _rarity(group, facts)]
@@ -87,7 +145,7 @@ def some_words(ask: Ask) -> Ask | None:
     """The query that does not ask for all words; None if it asks for one only."""
     loose = [group for group in ask.must if is_loose(group)]
     bound = [group for group in ask.must if not is_loose(group)]
-    if any(isinstance(term, Words) for group in bound for term in group):
+    if Ask(tuple(bound)).words():
         return replace(ask, must=tuple(bound), may=(*ask.may, *loose)) if loose else None
     if len(loose) < 2:
         return None
@@ -106,11 +164,17 @@ def _with_parts(term: Term) -> Iterator[Term]:
 
 def is_loose(group: Group) -> bool:
     """Whether a page may lack these words."""
-    return all(isinstance(term, Words) and not term.quoted and not term.needed for term in group)
+    return all(_is_loose_term(term) for term in group)
+
+
+def _is_loose_term(term: Term) -> bool:
+    if isinstance(term, Ask):
+        return not term.must_not and all(map(is_loose, term.must))
+    return isinstance(term, Words) and term.is_loose()
 
 
 def _unquoted(term: Term) -> Term:
-    return replace(term, quoted=False) if isinstance(term, Words) else term
+    return replace(term, quoted=False, between=None) if isinstance(term, Words) and not term.field else term
 
 
 def _is_common(group: Group, languages: tuple[str, ...], facts: WordFacts) -> bool:
@@ -121,7 +185,7 @@ def _is_common(group: Group, languages: tuple[str, ...], facts: WordFacts) -> bo
 
 
 def _rarity(group: Group, facts: WordFacts) -> int:
-    return min((facts.holders(word) for term in group if isinstance(term, Words) for word in term.folded), default=0)
+    return min((facts.holders(word) for each in Ask((group,)).words() for word in each.folded), default=0)
 
 
 _UNLISTED = frozenset({"ar", "el", "ro", "ta", "tr"})  # tantivy has no stop words of these

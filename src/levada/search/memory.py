@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from functools import partial
 
 import msgspec
 
+from levada.core.clock import SystemClock
 from levada.core.records import Change, Document
-from levada.core.search_records import Hit, Hits, Posting, Query
+from levada.core.search_records import FacetName, Facets, Hits, Posting, Query
+from levada.pages.change import sketch_of
 from levada.pages.folding import is_indexed, words
-from levada.search.best_match import best_match
+from levada.search.best_match import Match, best_match
+from levada.search.hits import TIMES, HitSources, HitSummary, PageFacts, facet_counts, hits_of, pages_wanted
 from levada.search.properties import Properties, RangeOf, WordsOf, properties_of
-from levada.search.query import (
-    Ask,
-    Language,
-    Since,
-    SiteFilter,
-    Term,
-    Words,
-    one_word,
-    parse_page_of_hits,
-    site_names,
-)
-from levada.search.snippets import excerpt
-from levada.search.stemming import LANGUAGES, same_stem, word_forms, word_stems
+from levada.search.query import one_word, parse_page_of_hits
+from levada.search.stemming import LANGUAGES, word_forms, word_stems
+from levada.search.terms import Ask, Language, Since, SiteFilter, Term, Until, UrlWords, Words, site_names, words_of_url
 from levada.store.rules import nth_of
 
 _TITLE_BOOST = 2.5
@@ -39,6 +33,12 @@ class _Page(msgspec.Struct):
     counts: Counter[str]
     names: frozenset[str]
     properties: Properties
+    url: list[str]
+
+    @property
+    def summary(self) -> HitSummary:
+        about = self.document
+        return HitSummary(about.url, about.site, about.title, about.language, about.fetched_at)
 
 
 class MemoryIndex:
@@ -70,17 +70,36 @@ class MemoryIndex:
     def search(self, query: Query) -> Hits:
         ask = parse_page_of_hits(query)
         facts = _Facts(self._pages, self._forms)
-        total, found = best_match(ask, facts, query.offset + query.limit, self._run, lambda page: page.document.page_id)
-        return Hits(total, tuple(_hit(page.document, ask, score) for score, page in found[query.offset :]))
+        run = partial(self._run, by_time=query.sort == "changed")
+        match = best_match(ask, query, facts, pages_wanted(query), run, lambda page: page.document.page_id)
+        found = [(score, page.summary) for score, page in match.found]
+        stored = {page.document.url: page.document for _, page in match.found}
+        sources = HitSources(lambda url: stored[url].text, lambda url: _facts_of(stored[url]))
+        summarized = Match(match.total, found, match.ask, match.corrected)
+        return hits_of(query, ask, summarized, sources, self._facets(match.ask, query))
 
-    def _run(self, ask: Ask, wanted: int) -> tuple[int, list[tuple[float, _Page]]]:
-        answers = (page for page in self._pages.values() if self._answers(page, ask))
-        found = [(sum(self._weight(each, page) for each in ask.words()), page) for page in answers]
-        if ask.words():
-            found.sort(key=lambda scored: (-scored[0], scored[1].document.page_id))
-        else:
-            found.sort(key=lambda scored: (-scored[1].document.fetched_at, scored[1].document.page_id))
+    def _run(self, ask: Ask, wanted: int, *, by_time: bool) -> tuple[int, list[tuple[float, _Page]]]:
+        answers = [page for page in self._pages.values() if self._answers(page, ask)]
+        if by_time or not ask.words():
+            answers.sort(key=lambda page: (-page.document.fetched_at, page.document.page_id))
+            return len(answers), [(0.0, page) for page in answers[:wanted]]
+        found = [(self._score(ask, page), page) for page in answers]
+        found.sort(key=lambda scored: (-scored[0], scored[1].document.page_id))
         return len(found), found[:wanted]
+
+    def _score(self, ask: Ask, page: _Page) -> float:
+        terms = (term for group in (*ask.must, *ask.may) for term in group)
+        return sum(self._term_score(term, page, ask.languages()) for term in terms)
+
+    def _term_score(self, term: Term, page: _Page, languages: frozenset[str] | None) -> float:
+        if isinstance(term, Ask):
+            return self._score(term, page) if self._has(page, term, languages) else 0.0
+        return self._weight(term, page) if isinstance(term, Words) else 0.0
+
+    def _facets(self, ask: Ask, query: Query) -> Facets:
+        now = SystemClock().now() if query.now is None else query.now
+        pages = [page for page in self._pages.values() if query.facets and self._answers(page, ask)]
+        return {name: facet_counts(name, Counter(_values(name, pages, now))) for name in query.facets}
 
     def postings(self, word: str, limit: int) -> list[Posting]:
         folded = one_word(word)
@@ -103,7 +122,7 @@ class MemoryIndex:
     def _weight(self, words: Words, page: _Page) -> float:
         """How rare the words are, times how much the page uses them."""
         holders = sum(self._has_words(other, words, None) for other in self._pages.values())
-        rarity = words.times * math.log(1 + len(self._pages) / max(holders, 1))
+        rarity = words.times * words.worth * math.log(1 + len(self._pages) / max(holders, 1))
         if _occur(words, page.title):
             return rarity * _TITLE_BOOST
         often = min(page.counts[word] for word in words.folded)
@@ -122,18 +141,27 @@ class MemoryIndex:
                 return page.document.language == code
             case Since(at):
                 return page.document.fetched_at >= at
+            case Until(at):
+                return page.document.fetched_at <= at
+            case UrlWords(folded, prefix):
+                return _occur(Words(folded, "", prefix=prefix), page.url)
+            case Ask():
+                return self._answers(page, term)
             case WordsOf() | RangeOf():
                 return page.properties.has(term)
             case Words():
                 return self._has_words(page, term, languages)
 
     def _has_words(self, page: _Page, words: Words, languages: frozenset[str] | None) -> bool:
-        if _occur(words, page.text) or _occur(words, page.title):
+        if words.between is not None:
+            return any(_are_near(words, where) for where in ([page.title] if words.field else [page.title, page.text]))
+        if _occur(words, page.title) or (not words.field and _occur(words, page.text)):
             return True
         if not words.has_forms():
             return False
+        counts = Counter(page.title) if words.field else page.counts
         wanted = self._forms.languages() if languages is None else self._forms.languages() & languages
-        return any(page.counts[form] for language in wanted for form in self._forms.of(language, words.typed))
+        return any(counts[form] for language in wanted for form in self._forms.of(language, words.typed))
 
 
 class _Forms:
@@ -169,12 +197,19 @@ class _Facts:
     def __init__(self, pages: dict[int, _Page], forms: _Forms) -> None:
         self._pages = pages
         self._forms = forms
+        self._holders: Counter[str] = Counter()
 
     def pages(self) -> int:
         return len(self._pages)
 
     def holders(self, word: str) -> int:
-        return sum(word in page.text for page in self._pages.values())
+        if not self._holders:
+            self._holders.update(each for page in self._pages.values() for each in set(page.text))
+        return self._holders[word]
+
+    def beginning(self, start: str, limit: int) -> list[tuple[str, int]]:
+        found = Counter(word for page in self._pages.values() for word in set(page.text) if word.startswith(start))
+        return found.most_common(limit)
 
     def languages(self) -> list[str]:
         return sorted(self._forms.languages())
@@ -189,6 +224,7 @@ def _page(document: Document) -> _Page:
         counts=Counter(word for word in title + text if is_indexed(word)),
         names=frozenset(site_names(document.site)),
         properties=properties_of(document.data),
+        url=words_of_url(document.url).split(),
     )
 
 
@@ -201,6 +237,31 @@ def _occur(words: Words, where: list[str]) -> bool:
     return any(words.matches(some) and is_indexed(some[-1]) for some in found)
 
 
-def _hit(document: Document, ask: Ask, score: float) -> Hit:
-    found = excerpt(document.text, ask.words(), same_stem(document.language))
-    return Hit(document.url, document.site, document.title, score, document.language, document.fetched_at, *found)
+def _are_near(words: Words, where: list[str]) -> bool:
+    """Whether both words of each pair occur with few enough others between them, in any order."""
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for place, word in enumerate(where):
+        places[word].append(place)
+    most = (words.between or 0) + 1
+    return all(
+        any(abs(one - other) <= most for one in places[first] for other in places[second])
+        for first, second in words.pairs()
+    )
+
+
+def _facts_of(document: Document) -> PageFacts:
+    vocabulary = {word.encode("utf-8", "replace") for word in document.text.split()}
+    return PageFacts(document.checked_at, sketch_of(vocabulary))
+
+
+def _values(name: FacetName, pages: Iterable[_Page], now: float) -> Iterator[str]:
+    for page in pages:
+        match name:
+            case "site":
+                yield page.document.site
+            case "language":
+                yield page.document.language
+            case "type":
+                yield from page.properties.types
+            case "time":
+                yield from (each for each, seconds in TIMES if page.document.fetched_at >= now - seconds)

@@ -22,6 +22,7 @@ from levada.core.errors import BadQuery
 from levada.core.structured import Item, StructuredData
 from levada.pages.folding import is_indexed, words
 from levada.pages.structured.offers import price_of
+from levada.store.rules import plain_text
 
 # The fields of a query, and the property that each searches.
 TEXTS = {
@@ -44,6 +45,7 @@ FIELDS = (*TEXTS, *NUMBERS, *DATES)
 
 _MOST_WORDS = 2_000  # of a page
 _MOST_NUMBERS = 500
+_MOST_TYPES = 10
 _WORDS_OF_VALUE = 30
 _LONGEST_VALUE = 300  # characters: what is longer is prose, and stands in the text
 _PROPERTY = re.compile(r"[a-z@][a-z0-9_\-]{0,59}", re.ASCII)
@@ -86,6 +88,7 @@ class Properties(msgspec.Struct, frozen=True):
 
     values: tuple[tuple[str, tuple[str, ...]], ...] = ()  # properties, and the folded words of a value
     numbers: tuple[tuple[str, float], ...] = ()
+    types: tuple[str, ...] = ()  # of its items, as they are written
 
     def has(self, condition: WordsOf | RangeOf) -> bool:
         """Whether a page with these properties fulfils the condition."""
@@ -109,6 +112,7 @@ def properties_of(data: StructuredData) -> Properties:
     """What of a page's data is searched, within limits."""
     values: dict[tuple[str, tuple[str, ...]], None] = {}
     numbers: dict[tuple[str, float], None] = {}
+    types: dict[str, None] = {}
     left = _MOST_WORDS
     for name, text in _texts(data):
         if name not in DATES.values() and len(numbers) < _MOST_NUMBERS and (size := _size_of(text, name)) is not None:
@@ -121,7 +125,9 @@ def properties_of(data: StructuredData) -> Properties:
         if folded and left >= len(folded) and (name, folded) not in values:
             values[name, folded] = None
             left -= len(folded)
-    return Properties(tuple(values), tuple(numbers))
+            if name == "@type":
+                types[plain_text(text)] = None
+    return Properties(tuple(values), tuple(numbers), tuple(types)[:_MOST_TYPES])
 
 
 def _texts(data: StructuredData) -> Iterator[tuple[str, str]]:
@@ -157,7 +163,7 @@ def _moment_of(text: str, name: str) -> float | None:
     if len(text) > 40 or not text[:4].isdecimal():
         return None
     if _DATE.fullmatch(text):
-        span = _span(text) if "date" in name or len(text) > 4 else None
+        span = date_span(text) if "date" in name or len(text) > 4 else None
         return None if span is None else span[0]
     try:
         return _utc(datetime.fromisoformat(text)) if _TIME.match(text) else None
@@ -169,7 +175,7 @@ def _utc(moment: datetime) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _span(text: str) -> tuple[float, float] | None:
+def date_span(text: str) -> tuple[float, float] | None:
     """The beginning and the end of a year, month or day in UTC; the end is not part of it."""
     found = _DATE.fullmatch(text)
     if found is None:
@@ -230,7 +236,7 @@ def _range_of(name: str, value: str, field: str, *, dated: bool) -> RangeOf:
 def _bounds(low: str, high: str, field: str, *, dated: bool) -> tuple[float, float]:
     """From the beginning of one to the end of the other, which is included."""
     if dated:
-        first, last = _span(low.strip()), _span(high.strip())
+        first, last = date_span(low.strip()), date_span(high.strip())
         if first is None or last is None:
             raise _no_range(low if first is None else high, field, dated=True)
         return first[0], math.nextafter(last[1], -math.inf)

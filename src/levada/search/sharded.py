@@ -7,17 +7,19 @@ the other shards can then come from the term counts (`Trends`), if these are up 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush, merge
 
 from levada.core.errors import StoreError
 from levada.core.records import Change
-from levada.core.search_records import Hits, Posting, Query
+from levada.core.search_records import Facets, Hits, Posting, Query
 from levada.search.best_match import best_match
-from levada.search.query import Ask, SiteFilter, one_word, parse_page_of_hits, site_names
-from levada.search.tantivy.reader import Candidate, ScoredHit, TantivyShard, hit_of
-from levada.search.tantivy.schema import HitSummary
+from levada.search.hits import HitSources, HitSummary, PageFacts, facet_counts, hits_of, pages_wanted
+from levada.search.query import one_word, parse_page_of_hits
+from levada.search.tantivy.reader import Candidate, ScoredHit, TantivyShard
 from levada.search.tantivy.statistics import FIELDS, Forms, IndexTotals, TermStatistics, WordWeights, any_ending
+from levada.search.terms import Ask, SiteFilter, site_names
 from levada.sharding.page_keys import search_filter
 from levada.store.sharded.plan import PlanSource
 
@@ -28,7 +30,8 @@ Counted = Callable[[int, str], int]
 
 class ShardedIndex:
     """`levada.core.protocols.Index` for reading. Each index is written by the follower of its shard. `counted` is
-    given where the term counts of all shards are up to date. `text_of(url)` gives the main text for snippets."""
+    given where the term counts of all shards are up to date. `text_of` and `page_facts` give what hits show of stored
+    pages, see `levada.search.hits.HitSources`."""
 
     def __init__(
         self,
@@ -36,32 +39,39 @@ class ShardedIndex:
         plan: PlanSource,
         *,
         text_of: Callable[[str], str] | None = None,
+        page_facts: Callable[[str], PageFacts | None] | None = None,
         counted: Counted | None = None,
     ) -> None:
         self._shards = shards
         self._plan = plan
-        self._text_of = text_of
+        self._sources = HitSources(text_of, page_facts)
         self._counted = counted
 
     def search(self, query: Query) -> Hits:
         ask = parse_page_of_hits(query)
-        wanted = query.offset + query.limit
         touched = self._touched(ask)
+        by_time = query.sort == "changed"
 
         def run(ask: Ask, wanted: int) -> tuple[int, list[tuple[float, HitSummary]]]:
             answers = [
-                self._shards[place].candidates(ask, wanted, weights)
+                self._shards[place].candidates(ask, wanted, weights, by_time=by_time)
                 for place, weights in self._weights(ask, touched).items()
             ]
             best, twice = _best([candidates for _, candidates in answers], wanted)
-            ranked = bool(ask.words())
+            ranked = bool(ask.words()) and not by_time
             found = [(each.score if ranked else 0.0, each.summary) for each in best[:wanted]]
             return sum(count for count, _ in answers) - twice, found
 
         facts = _SearchedShards(self._shards, self._queried(touched), self._counted)
-        total, best = best_match(ask, facts, wanted, run, lambda summary: summary.url)
-        hits = (hit_of(summary, ask, score, self._text_of) for score, summary in best[query.offset :])
-        return Hits(total, tuple(hits))
+        match = best_match(ask, query, facts, pages_wanted(query), run, lambda summary: summary.url)
+        return hits_of(query, ask, match, self._sources, self._facets(match.ask, query, touched))
+
+    def _facets(self, ask: Ask, query: Query, touched: Sequence[int]) -> Facets:
+        values = [self._shards[place].facet_values(ask, query) for place in touched] if query.facets else []
+        return {
+            name: facet_counts(name, sum((each.get(name, Counter()) for each in values), Counter[str]()))
+            for name in query.facets
+        }
 
     def postings(self, word: str, limit: int) -> list[Posting]:
         """A site has the number that its first shard gives it; its pages take numbers from each shard in turn."""
@@ -127,7 +137,8 @@ class ShardedIndex:
         forms = _union([self._shards[place].forms(ask) for place in queried])
         counts = {place: self._shards[place].statistics(ask, forms) for place in queried}
         every = [*counts.values(), *self._estimated(ask, forms, list(counts.values()), touched)]
-        return {place: WordWeights(every, counts[place], forms) for place in touched}
+        weights = {place: self._shards[place].weights(every, counts[place], forms) for place in touched}
+        return {place: each for place, each in weights.items() if each is not None}
 
     def _estimated(
         self, ask: Ask, forms: Forms, own: list[TermStatistics], touched: Sequence[int]
@@ -153,6 +164,12 @@ class _SearchedShards:
 
     def holders(self, word: str) -> int:
         return sum(each.holders(word) for each in self._known) + self._elsewhere(word)
+
+    def beginning(self, start: str, limit: int) -> list[tuple[str, int]]:
+        found: Counter[str] = Counter()
+        for each in self._known:
+            found.update(dict(each.beginning(start, limit)))
+        return found.most_common(limit)
 
     def languages(self) -> list[str]:
         return sorted({code for each in self._known for code in each.languages()})

@@ -2,21 +2,20 @@
 
 One regular expression finds words that begin like one of the query's, whatever their case and accents. Only these
 few are folded and compared, so the cost is one pass over the text. The window with the most different words wins,
-then the one with the most words, then the first.
+then the one with the most words, then the first. It begins and ends with a sentence where one fits.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from levada.core.search_records import Pieces
 from levada.pages.folding import LONGEST_WORD, fold, words
-from levada.search.query import Words
-
-Pieces = tuple[tuple[str, bool], ...]
+from levada.search.terms import Words
 
 
 class Excerpt(NamedTuple):
@@ -28,6 +27,7 @@ class Excerpt(NamedTuple):
 _MARKS = (
     "\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200d"
 )
+_WORD = re.compile(rf"[\w{_MARKS}]+")
 _LEAD = 3  # letters that the forms of a word share
 _BEFORE = 40  # characters of context before the first matching word
 _MOST_MATCHES = 100  # matches of one word
@@ -35,6 +35,8 @@ _BLOCKS = ((0x30, 0x24F), (0x370, 0x52F), (0x620, 0x6FF), (0x1E00, 0x1FFF))
 _UNSPACED = "\u0e00"  # from here on scripts are (nearly) written without spaces
 _SPACES = re.compile(r"\s+")
 _PAGE_BREAK = "\f"  # `levada.pages.documents`
+_SENTENCE = re.compile(r"(?:[.!?…][\"'”’»)\]]*[ \t]+|[。！？]|[ \t]*[\n\f])\s*")  # its end, up to the next one
+_ENDS_EARLY = 0.6  # the share of a snippet that is left if it ends with a sentence
 
 
 class _Match(NamedTuple):
@@ -66,21 +68,82 @@ def excerpt(
     pieces: list[tuple[str, bool]] = [(f"p. {page} · ", False)] if page else []
     if start:
         pieces.append(("… ", False))
+    pieces += _pieces(text, matches, start, end)
+    if end < len(text):
+        pieces.append((" …", False))
+    return Excerpt(_on_one_line(pieces), page)
+
+
+class TitleMarker:
+    """Marks the words of one query in titles.
+
+    A title has few words: each is folded and looked up. A regular expression would have to be made for every query.
+    """
+
+    def __init__(self, words: Sequence[Words]) -> None:
+        self._words = words
+        self._by_word: defaultdict[str, list[Words]] = defaultdict(list)
+        self._by_start: defaultdict[str, list[Words]] = defaultdict(list)
+        for each in (part for whole in words for part in _each_alone(whole)):
+            self._by_word[each.folded[0]].append(each)
+            if each.has_forms() or each.prefix:
+                self._by_start[each.folded[0][:_LEAD]].append(each)
+
+    def marked(self, title: str, is_form: Callable[[str, str], bool]) -> Pieces:
+        """The whole title in pieces, with True on the matching words."""
+        if not title.isascii() and any(letter >= _UNSPACED for letter in title):
+            found = _matches(title, self._words, is_form)
+        else:
+            found = self._found(title, is_form)
+        return _on_one_line(_pieces(title, found, 0, len(title)))
+
+    def _found(self, title: str, is_form: Callable[[str, str], bool]) -> list[_Match]:
+        places = [each.span() for each in _WORD.finditer(title)]
+        folded = words(title)
+        if len(folded) != len(places):  # a word of it is none, or several
+            folded = [fold(title[start:end]) for start, end in places]
+        found: list[_Match] = []
+        for at, word in enumerate(folded):
+            for each in self._by_word.get(word, ()):
+                last = at + len(each.folded)
+                if last <= len(folded) and each.matches(folded[at:last]):
+                    found.append(_Match(places[at][0], places[last - 1][1], 0))
+            for each in self._by_start.get(word[:_LEAD], ()):
+                start, end = places[at]
+                begins_so = each.prefix and len(each.folded) == 1 and each.matches([word])
+                other_form = each.has_forms() and word != each.folded[0]
+                if begins_so or (other_form and is_form(each.typed, title[start:end])):
+                    found.append(_Match(start, end, 0))
+        return sorted(found)
+
+
+def _pieces(text: str, matches: Sequence[_Match], start: int, end: int) -> list[tuple[str, bool]]:
+    pieces: list[tuple[str, bool]] = []
     here = start
     for match in matches:
         if here <= match.start and match.end <= end:
             pieces += [(text[here : match.start], False), (text[match.start : match.end], True)]
             here = match.end
     pieces.append((text[here:end], False))
-    if end < len(text):
-        pieces.append((" …", False))
-    return Excerpt(tuple((_SPACES.sub(" ", piece), marked) for piece, marked in pieces if piece), page)
+    return pieces
+
+
+def _on_one_line(pieces: Sequence[tuple[str, bool]]) -> Pieces:
+    return tuple((_SPACES.sub(" ", piece), asked) for piece, asked in pieces if piece)
 
 
 def _matches(text: str, words: Sequence[Words], is_form: Callable[[str, str], bool]) -> list[_Match]:
-    found = [match for number, each in enumerate(words) for match in _matches_of(text, each, number, is_form)]
+    single = [part for each in words for part in _each_alone(each)]
+    found = [match for number, each in enumerate(single) for match in _matches_of(text, each, number, is_form)]
     found.sort()
     return [match for before, match in zip([_NOWHERE, *found], found, strict=False) if match.start >= before.end]
+
+
+def _each_alone(each: Words) -> list[Words]:
+    """What is looked for in one piece: words that may stand apart are looked for one by one."""
+    if each.between is None:
+        return [each]
+    return [Words((word,), word, quoted=True) for word in dict.fromkeys(each.folded)]
 
 
 def _matches_of(text: str, each: Words, number: int, is_form: Callable[[str, str], bool]) -> list[_Match]:
@@ -102,15 +165,27 @@ def _matches_of(text: str, each: Words, number: int, is_form: Callable[[str, str
 
 
 def _window(text: str, matches: list[_Match], size: int) -> tuple[int, int]:
-    best = _best_start(matches, size - _BEFORE)
-    start = _word_start(text, max(0, best - _BEFORE), best)
+    """Where the snippet begins and ends: at a sentence, if that leaves room for the words."""
+    first, last = _best_span(matches, size - _BEFORE)
+    earliest = max(0, last - size)
+    starts = [found.end() for found in _SENTENCE.finditer(text, earliest, first) if found.end() <= first]
+    if starts:
+        start = starts[-1] if last - starts[-1] > _ENDS_EARLY * size else starts[0]
+    else:
+        start = 0 if earliest == 0 else _word_start(text, max(0, first - _BEFORE), first)
     end = start + size
-    return start, len(text) if end >= len(text) else _word_end(text, end)
+    if end >= len(text):
+        return start, len(text)
+    ends = [found.start() + len(found[0].rstrip()) for found in _SENTENCE.finditer(text, max(last - 1, start), end)]
+    if ends and ends[-1] - start >= _ENDS_EARLY * size and ends[-1] >= last:
+        return start, min(ends[-1], end)
+    return start, _word_end(text, end)
 
 
-def _best_start(matches: list[_Match], width: int) -> int:
-    """The start of the window of `width` with the most different words, then the most words, then the first."""
-    best, best_worth = 0, (0, 0)
+def _best_span(matches: list[_Match], width: int) -> tuple[int, int]:
+    """Where the words of the window of `width` begin and end that has the most different words, then the most words,
+    then is the first."""
+    best, best_worth = (0, 0), (0, 0)
     inside: Counter[int] = Counter()
     last = 0
     for first, match in enumerate(matches):
@@ -119,7 +194,7 @@ def _best_start(matches: list[_Match], width: int) -> int:
             last += 1
         worth = (len(inside), last - first)
         if worth > best_worth:
-            best, best_worth = match.start, worth
+            best, best_worth = (match.start, matches[max(last - 1, first)].end), worth
         if last > first:
             inside[match.number] -= 1
             if not inside[match.number]:

@@ -14,7 +14,7 @@ from levada.collection.exports import as_markdown
 from levada.core.durations import iso
 from levada.core.errors import NotFound, UsageError
 from levada.core.records import Document, DocumentFacts, VersionInfo
-from levada.core.search_records import Hit, Query
+from levada.core.search_records import FacetCount, Hit, OnePer, Sort, search_query
 from levada.core.structured import Item, price_series
 from levada.serve.access import ASKED_BY
 from levada.serve.operations import Operations, facts_of
@@ -31,17 +31,30 @@ class SearchAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     q: Annotated[
         str,
         msgspec.Meta(
-            max_length=10_000, description='Words, "phrases", word*, AND, OR, site:, lang:, since:, price:<9, -a.'
+            max_length=10_000,
+            description='Words, "phrases", word*, AND, OR, (a b) OR c, title:, site:, lang:, since:, price:<9, -a.',
         ),
     ]
     limit: Limit = 10
     offset: Offset = 0
     as_you_type: Annotated[bool, msgspec.Meta(description="The last word may be half typed.")] = False
+    sort: Annotated[Sort, msgspec.Meta(description="The best, last changed or last visited page first.")] = "relevance"
+    facets: Annotated[
+        str, msgspec.Meta(max_length=100, description="What to count the pages by: site,language,type,time, or all.")
+    ] = ""
+    one_per: Annotated[OnePer, msgspec.Meta(description="One hit for a site, or for all copies of a text.")] = ""
 
 
 class Piece(msgspec.Struct, frozen=True):
     text: str
     asked: bool  # the words that were searched for
+
+
+class OtherHit(msgspec.Struct, frozen=True):
+    url: str
+    site: str
+    title: str
+    changed_at: str
 
 
 class HitFacts(msgspec.Struct, frozen=True):
@@ -52,13 +65,20 @@ class HitFacts(msgspec.Struct, frozen=True):
     score: float
     changed_at: str
     snippet: list[Piece]
-    page: int | None = None  # of a document with pages, the one that the snippet is from
+    page: int | None  # of a document with pages, the one that the snippet is from
+    title_pieces: list[Piece]
+    checked_at: str | None  # the last visit, where hits are sorted by it
+    more: int  # pages that this hit stands for, with one_per
+    others: list[OtherHit]  # the best of them
 
 
 class SearchAnswer(msgspec.Struct, frozen=True):
     total: int
     hits: list[HitFacts]
     next_offset: int | None
+    did_you_mean: str | None  # the query with its misspelt words corrected
+    notes: list[str]  # what of the query was not taken as it might be meant
+    facets: dict[str, list[FacetCount]]  # those that were asked for
 
 
 class PageAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -181,19 +201,46 @@ def _search(view: View, ask: SearchAsk) -> SearchAnswer:
     if most and ask.offset + ask.limit > most:
         raise UsageError(f"this key reaches the first {most} results: ask for fewer by limit and offset")
     now = view.collection().clock.now()
-    query = Query(ask.q, ask.limit, ask.offset, now, ask.as_you_type)
-    found = view.index().search(query)
+    query = search_query(
+        ask.q,
+        limit=ask.limit,
+        offset=ask.offset,
+        now=now,
+        as_you_type=ask.as_you_type,
+        sort=ask.sort,
+        facets=ask.facets,
+        one_per=ask.one_per,
+    )
+    found = view.search(query)
     if capture := view.capture():
         capture.search(query)
     seen = ask.offset + len(found.hits)
-    more = seen if found.hits and seen < found.total else None
-    return SearchAnswer(found.total, [_hit(hit) for hit in found.hits], more)
+    more = seen if len(found.hits) == ask.limit and seen < found.total else None
+    return SearchAnswer(
+        total=found.total,
+        hits=[_hit(hit) for hit in found.hits],
+        next_offset=more,
+        did_you_mean=found.did_you_mean or None,
+        notes=list(found.notes),
+        facets={name: list(counts) for name, counts in found.facets.items()},
+    )
 
 
 def _hit(hit: Hit) -> HitFacts:
-    pieces = [Piece(text, asked) for text, asked in hit.snippet]
-    changed_at = str(iso(hit.changed_at))
-    return HitFacts(hit.url, hit.site, hit.title, hit.language, hit.score, changed_at, pieces, hit.page or None)
+    return HitFacts(
+        url=hit.url,
+        site=hit.site,
+        title=hit.title,
+        language=hit.language,
+        score=hit.score,
+        changed_at=str(iso(hit.changed_at)),
+        snippet=[Piece(text, asked) for text, asked in hit.snippet],
+        page=hit.page or None,
+        title_pieces=[Piece(text, asked) for text, asked in hit.title_pieces],
+        checked_at=iso(hit.checked_at),
+        more=hit.more,
+        others=[OtherHit(each.url, each.site, each.title, str(iso(each.changed_at))) for each in hit.others],
+    )
 
 
 @READING.add("GET", "/page", "What is known of a page", errors=(404,), quick=True)

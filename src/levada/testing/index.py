@@ -107,10 +107,21 @@ TERMS = st.one_of(
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(lambda some: f'"{" ".join(some)}"'),
     st.sampled_from(WORDS).flatmap(lambda word: st.integers(1, len(word)).map(lambda end: f"{word[:end]}*")),
     st.lists(st.sampled_from(WORDS), min_size=2, max_size=3).map(lambda some: f'"{" ".join(some)[:-1]}*"'),
-    st.sampled_from(["lang:tr", "lang:en", "site:a.org", "site:x.a.org", "since:3m"]),
+    st.sampled_from(["lang:tr", "lang:en", "site:a.org", "site:x.a.org", "since:3m", "until:3m", "url:a", "url:3"]),
+    st.sampled_from(WORDS).map(lambda word: f"title:{word}"),
+    st.tuples(st.lists(st.sampled_from(WORDS), min_size=2, max_size=3), st.integers(0, 3)).map(
+        lambda near: f'"{" ".join(near[0])}"~{near[1]}'
+    ),
+)
+EXPRESSIONS = st.recursive(
+    TERMS,
+    lambda inner: st.tuples(inner, st.sampled_from([" ", " OR ", " AND ", " -", " OR -"]), inner).map(
+        lambda parts: f"({''.join(parts)})"
+    ),
+    max_leaves=5,
 )
 QUERIES = st.lists(
-    st.one_of(TERMS, TERMS.map(lambda term: f"-{term}"), st.tuples(TERMS, TERMS).map(" OR ".join)),
+    st.one_of(TERMS, TERMS.map(lambda term: f"-{term}"), st.tuples(TERMS, TERMS).map(" OR ".join), EXPRESSIONS),
     min_size=1,
     max_size=4,
 ).map(" ".join)
@@ -329,6 +340,135 @@ class IndexContract:
             for end in range(2, len(word) if len(words(word)) == 1 else 0):
                 assert urls(index, f'"{word}"') <= urls(index, f"{word[:end]}*"), word[:end]
 
+    @pytest.fixture(scope="class")
+    @classmethod
+    def misspelt(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+        """An index of the pages for typing errors, to be read only."""
+        with closing(cls().make(tmp_path_factory.mktemp("misspelt") / "index")) as index:
+            index.apply([change(n, text, title=text) for n, text in enumerate(CASES["typos"]["pages"], 1)])
+            yield index
+
+    @pytest.mark.parametrize(("query", "pages"), CASES["typos"]["queries"].items())
+    def test_a_word_with_a_typing_error_finds_what_was_meant(
+        self, misspelt: Index, query: str, pages: list[int]
+    ) -> None:
+        found = misspelt.search(Query(query))
+        assert sorted(int(hit.url.rpartition("/")[2]) for hit in found.hits) == pages
+        assert found.total == len(pages)
+
+    @pytest.mark.parametrize(("query", "meant"), CASES["typos"]["meant"].items())
+    def test_the_right_spelling_is_suggested(self, misspelt: Index, query: str, meant: str) -> None:
+        assert misspelt.search(Query(query)).did_you_mean == meant
+
+    def test_pages_with_the_word_as_typed_come_before_those_with_a_correction(self, index: Index) -> None:
+        index.apply([change(n, "harbour harbour " * 9) for n in range(1, 41)])
+        index.apply([change(100, "the only page where harbuor stands")])
+        found = index.search(Query("harbuor", limit=50))
+        assert found.hits[0].url == "http://a.org/100"
+        assert found.total == 41, "a word that is rare, beside one that is far more frequent"
+        assert found.did_you_mean == "harbour"
+
+    def test_a_frequent_word_is_never_corrected(self, index: Index) -> None:
+        index.apply([change(n, "form" if n % 3 else "from") for n in range(1, 300)])
+        assert index.search(Query("form")).total == 200
+        assert index.search(Query("form")).did_you_mean == ""
+
+    @pytest.mark.parametrize(
+        ("query", "pages"),
+        [
+            ("boat", {1, 2, 3}),
+            ("ferry", {1, 2}),
+            ("vapur", {1, 3}),
+            ("nyc", {4, 5}),
+            ("new york", {4}),
+            ('"boat"', {1}),
+            ("sea bus", {2}),
+            ("boat AND island", {3}),
+            ("-boat", {2, 3, 4, 5}),
+        ],
+    )
+    def test_synonyms_find_each_other(self, index: Index, query: str, pages: set[int]) -> None:
+        synonyms = {"boat": ("ferry", "vapur"), "vapur": ("boat",), "ferry": ("boat",), "nyc": ("new york",)}
+        synonyms |= {"sea bus": ("ferry",)}
+        texts = ["a boat", "the ferry", "vapur island", "york and new york", "nyc"]
+        index.apply([change(n, text) for n, text in enumerate(texts, 1)])
+        found = index.search(Query(query, synonyms=synonyms))
+        assert {int(hit.url.rpartition("/")[2]) for hit in found.hits} == pages
+
+    def test_a_word_as_typed_counts_for_more_than_its_synonym(self, index: Index) -> None:
+        index.apply([change(1, "the ferry sails"), change(2, "the boat sails")])
+        for typed, other in (("boat", "ferry"), ("ferry", "boat")):
+            hits = index.search(Query(typed, synonyms={typed: (other,)})).hits
+            assert [hit.score for hit in hits] == sorted({hit.score for hit in hits}, reverse=True)
+            assert hits[0].url[-1] == {"boat": "2", "ferry": "1"}[typed]
+
+    def test_hits_are_sorted_by_their_last_change(self, index: Index) -> None:
+        index.apply([change(n, "ferry " * n + "tram", at=float(100 - n)) for n in range(1, 5)])
+        index.apply([change(5, "ferry", at=500.0, seq=9)])
+        by_time = index.search(Query("ferry", sort="changed"))
+        assert [hit.changed_at for hit in by_time.hits] == [500.0, 99.0, 98.0, 97.0, 96.0]
+        both = index.search(Query("ferry tram", sort="changed"))
+        assert both.total == 4, "a page with one of the words does not come first because it is new"
+        assert [hit.url[-1] for hit in index.search(Query("ferry", sort="changed", limit=2, offset=1)).hits] == [
+            "1",
+            "2",
+        ]
+
+    def test_facets_count_the_pages_that_match(self, shop: Index, filled: Index) -> None:
+        types = {each.value: each.count for each in shop.search(Query("-nothing", facets=("type",))).facets["type"]}
+        assert types.pop("Product") == 2
+        others = ("NewsArticle", "Offer", "Brand", "AggregateRating", "AggregateOffer", "Place", "Person")
+        assert types == dict.fromkeys(others, 1)
+        found = filled.search(Query("ferry OR vapur", now=380.0, facets=("site", "language", "time"), limit=0))
+        assert [(each.value, each.count, each.filter) for each in found.facets["site"]] == [
+            ("a.org", 1, "site:a.org"),
+            ("b.org:8080", 1, "site:b.org:8080"),
+            ("www.a.org", 1, "site:www.a.org"),
+        ]
+        assert [(each.value, each.count) for each in found.facets["language"]] == [("en", 2), ("tr", 1)]
+        assert [each.count for each in found.facets["time"]] == [3, 3, 3, 3, 3]
+        assert filled.search(Query("ferry")).facets == {}
+
+    @properties(10, HealthCheck.function_scoped_fixture)
+    @given(PAGES, QUERIES)
+    def test_the_filter_of_a_facet_finds_as_many_pages_as_it_says(
+        self, index: Index, pages: list[tuple[int, str, str, str, str]], query: str
+    ) -> None:
+        index.clear()
+        index.apply(
+            change(number, text, seq=seq, title=title, language=language, site=site, at=3_600.0 * number)
+            for seq, (number, text, title, language, site) in enumerate(pages, 1)
+        )
+        now = 4 * 3_600.0
+        found = index.search(Query(query, now=now, facets=("site", "language", "time"), sort="changed", limit=50))
+        for name in ("language", "time"):
+            for each in found.facets[name]:
+                alone = {hit.url for hit in index.search(Query(each.filter, now=now, limit=50)).hits}
+                assert len(alone & {hit.url for hit in found.hits}) == each.count, (query, each)
+        assert sum(each.count for each in found.facets["site"]) == found.total
+
+    def test_one_hit_stands_for_the_others_of_its_site(self, index: Index) -> None:
+        index.apply([change(n, "ferry " * (1 + n % 4), site=f"s{n % 3}.org") for n in range(1, 31)])
+        found = index.search(Query("ferry", one_per="site"))
+        assert found.total == 30
+        assert sorted(hit.site for hit in found.hits) == ["s0.org", "s1.org", "s2.org"]
+        for hit in found.hits:
+            assert (hit.more, len(hit.others)) == (9, 9)
+            assert {other.site for other in hit.others} == {hit.site}
+            assert hit.url not in {other.url for other in hit.others}
+        first = index.search(Query("ferry")).hits[0]
+        assert found.hits[0].url == first.url
+        assert index.search(Query("ferry", one_per="site", limit=2, offset=2)).hits == found.hits[2:]
+
+    def test_the_words_of_the_query_are_marked_in_the_title(self, index: Index) -> None:
+        index.apply([change(1, "no word of it", title="The Ferry of İstanbul")])
+        (hit,) = index.search(Query("ferry istanbul")).hits
+        assert hit.title_pieces == (("The ", False), ("Ferry", True), (" of ", False), ("İstanbul", True))
+
+    def test_a_note_says_what_was_not_taken_as_a_field(self, filled: Index) -> None:
+        assert "there is no field foo:" in filled.search(Query("foo:ferry")).notes[0]
+        assert filled.search(Query("ferry")).notes == ()
+
     def test_every_spelling_finds_every_spelling_in_every_language(self, index: Index) -> None:
         pages = [
             (f"bir {spelling} daha", language)
@@ -417,7 +557,12 @@ class IndexContract:
         assert urls(index, "x" * 500) == set()
 
     @properties(100, HealthCheck.function_scoped_fixture)
-    @given(st.text(max_size=60))
+    @given(
+        st.text(max_size=60)
+        | st.lists(st.sampled_from(["ferry", "(", ")", "-", '"', "~2", " ", "OR ", "NOT ", "title:", "*", "x"])).map(
+            "".join
+        )
+    )
     def test_any_query_is_answered_or_refused(self, filled: Index, text: str) -> None:
         try:
             found = filled.search(Query(text))

@@ -13,10 +13,11 @@ from levada.core.errors import StoreDamaged, StoreError, StoreTooNew
 from levada.core.protocols import Faults
 from levada.core.records import Change, Document
 from levada.core.search_records import Hits, Posting, Query
+from levada.search.hits import HitSources, PageFacts, hits_of
 from levada.search.query import one_word, parse_page_of_hits
 from levada.search.stemming import LANGUAGES
 from levada.search.tantivy.folder import IndexFolder, damaged, translated
-from levada.search.tantivy.reader import TantivyReader, hit_of, open_index
+from levada.search.tantivy.reader import TantivyReader, open_index
 from levada.search.tantivy.schema import FORMAT, KnownForms, document_of, forms_entry
 from levada.store.faults import NoFaults
 
@@ -33,8 +34,8 @@ def index_folder(path: Path) -> IndexFolder:
 class TantivyIndex:
     """`levada.core.protocols.Index` in a folder; read-only unless `writer` is set. A writer reads too.
 
-    `text_of(url)` gives the main text for snippets ("" if there is none); without it hits have no snippet. A
-    damaged or outdated folder opens, so that it can be cleared; everything else raises `StoreDamaged`.
+    `text_of` and `page_facts` give what hits show of stored pages, see `levada.search.hits.HitSources`. A damaged or
+    outdated folder opens, so that it can be cleared; everything else raises `StoreDamaged`.
     """
 
     def __init__(
@@ -44,11 +45,12 @@ class TantivyIndex:
         writer: bool = False,
         heap_bytes: int = 64 << 20,
         text_of: Callable[[str], str] | None = None,
+        page_facts: Callable[[str], PageFacts | None] | None = None,
         faults: Faults | None = None,
     ) -> None:
         self._folder = index_folder(Path(path))
         self._reader = TantivyReader(self._folder)
-        self._text_of = text_of
+        self._sources = HitSources(text_of, page_facts)
         self._may_write = writer
         self._heap_bytes = heap_bytes
         self._faults = faults or NoFaults()
@@ -86,8 +88,8 @@ class TantivyIndex:
 
     def search(self, query: Query) -> Hits:
         ask = parse_page_of_hits(query)
-        total, found = self._reader.search(ask, query.limit, query.offset)
-        return Hits(total, tuple(hit_of(summary, ask, score, self._text_of) for score, summary in found))
+        match, facets = self._reader.search(ask, query)
+        return hits_of(query, ask, match, self._sources, facets)
 
     def postings(self, word: str, limit: int) -> list[Posting]:
         return self._reader.postings(one_word(word), limit)

@@ -18,13 +18,14 @@ from typing import Protocol
 import tantivy
 
 from levada.search.properties import RangeOf, WordsOf, range_pattern
-from levada.search.query import Ask, Language, Since, SiteFilter, Term, Words
 from levada.search.stemming import LANGUAGES
 from levada.search.tantivy.schema import NUMBERS, PROPERTIES, property_term, schema
+from levada.search.terms import Ask, Group, Language, Since, SiteFilter, Term, Until, UrlWords, Words
 
 BOOSTS = {"text": 1.0, "title": 1.3}
 FORM_BOOST = 0.8
 COMPLETION_BOOST = 0.6
+NEAR_BOOST = 1.5
 OTHERS = 0.4  # weight of the matches that are not the best
 MOST_COMPLETIONS = 64  # words that are named one by one: the most frequent ones
 
@@ -41,11 +42,9 @@ class Weights(Protocol):
     def boost(self, field: str, words: tuple[str, ...], weight: float) -> float:
         """The factor that turns the index's own weight of these words into `weight`."""
 
-    def rest(self, each: Words) -> tuple[list[str], float]:
-        """The rare forms of a word with very many, and their weight."""
-
-    def completion_weight(self, field: str, prefix: str) -> float:
-        """The score of a page that has a word that begins so."""
+    def flat_parts(self, each: Words) -> Iterator[tuple[tantivy.Query, float]]:
+        """Other queries that find `each`, with the score of every page that they find: the rare forms of a word with
+        very many, words that begin so, words near each other."""
 
 
 def tantivy_query(ask: Ask, searcher: tantivy.Searcher, weights: Weights) -> tantivy.Query:
@@ -73,11 +72,11 @@ class _Translation:
         clauses = [(_MUST, self._any(group)) for group in ask.must]
         clauses += [(_NOT, _either(self._one(each))) for each in ask.must_not]
         if not ask.must:
-            clauses.append((_MUST, _Q.exists_query("place")))  # every page, and nothing else that the index holds
+            clauses.append((_MUST, _every_page()))
         clauses += [(_SHOULD, query) for group in ask.may for each in group for query in self._one(each)]
         return clauses[0][1] if len(clauses) == 1 else _Q.boolean_query(clauses)
 
-    def _any(self, group: tuple[Term, ...]) -> tantivy.Query:
+    def _any(self, group: Group) -> tantivy.Query:
         return _either([query for each in group for query in self._one(each)])
 
     def _one(self, each: Term) -> list[tantivy.Query]:
@@ -85,12 +84,18 @@ class _Translation:
         match each:
             case Words():
                 return self._words(each)
+            case Ask():
+                return [self.whole(each)]
             case SiteFilter(host):
                 return [_filter(term("within", host, "basic"))]
             case Language(code):
                 return [_filter(term("language", code, "basic"))]
             case Since(at):
                 return [_filter(_Q.range_query(schema(), "changed_at", tantivy.FieldType.Float, lower_bound=at))]
+            case Until(at):
+                return [_filter(_Q.range_query(schema(), "changed_at", tantivy.FieldType.Float, upper_bound=at))]
+            case UrlWords(words, prefix):
+                return [_filter(completed(self._searcher, "url", words) if prefix else words_query("url", words))]
             case WordsOf():
                 return [_filter(self._property_words(each))]
             case RangeOf():
@@ -105,16 +110,8 @@ class _Translation:
             _Q.boost_query(words_query(field, words), self._weights.boost(field, words, weight))
             for field, words, weight in self._weights.parts(each)
         ]
-        rest, weight = self._weights.rest(each)
-        if rest:
-            queries.append(_Q.const_score_query(any_word(rest), weight))
-        if each.prefix:
-            queries += [self._completed(field, boost, each.folded) for field, boost in BOOSTS.items()]
+        queries += [_Q.const_score_query(query, weight) for query, weight in self._weights.flat_parts(each)]
         return [_Q.disjunction_max_query(queries, OTHERS)] if len(queries) > 1 else queries
-
-    def _completed(self, field: str, boost: float, words: tuple[str, ...]) -> tantivy.Query:
-        weight = COMPLETION_BOOST * boost * self._weights.completion_weight(field, words[-1])
-        return _Q.const_score_query(completed(self._searcher, field, words), weight)
 
 
 def _either(queries: list[tantivy.Query]) -> tantivy.Query:
@@ -135,9 +132,23 @@ def words_query(field: str, words: tuple[str, ...]) -> tantivy.Query:
     return term(field, words[0]) if len(words) == 1 else _Q.phrase_query(schema(), field, list(words))
 
 
-def any_word(words: list[str]) -> tantivy.Query:
+def any_word(fields: Iterable[str], words: list[str]) -> tantivy.Query:
     """Matches pages that have one of these words."""
-    return _either([_Q.term_set_query(schema(), field, words) for field in BOOSTS])
+    return _either([_Q.term_set_query(schema(), field, words) for field in fields])
+
+
+def near(field: str, pairs: Iterable[tuple[str, str]], between: int) -> tantivy.Query:
+    """Matches both words of each pair, in any order, with at most so many words between them."""
+    both = [
+        _either([_Q.phrase_query(schema(), field, list(two), slop=between) for two in (pair, pair[::-1])])
+        for pair in pairs
+    ]
+    return both[0] if len(both) == 1 else _Q.boolean_query([(_MUST, query) for query in both])
+
+
+def fields_of(each: Words) -> tuple[str, ...]:
+    """The fields in which words are searched."""
+    return (each.field,) if each.field else tuple(BOOSTS)
 
 
 def completed(searcher: tantivy.Searcher, field: str, words: tuple[str, ...]) -> tantivy.Query:
@@ -161,6 +172,11 @@ def rarity(pages: int, holders: int) -> float:
     """The inverse document frequency of BM25, as tantivy computes it."""
     holders = min(pages, holders)
     return log(1 + (pages - holders + 0.5) / (holders + 0.5))
+
+
+def _every_page() -> tantivy.Query:
+    """Every page, and nothing else that the index holds."""
+    return _filter(_Q.exists_query("place"))
 
 
 def _filter(query: tantivy.Query) -> tantivy.Query:

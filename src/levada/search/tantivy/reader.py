@@ -7,22 +7,24 @@ So it needs no watching thread and never answers from before an existing commit.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import count
+from itertools import accumulate, count
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import tantivy
 
-from levada.core.search_records import Hit, Posting
-from levada.search.best_match import best_match
-from levada.search.query import Ask
-from levada.search.snippets import Excerpt, excerpt
-from levada.search.stemming import LANGUAGES, same_stem
+from levada.core.clock import SystemClock
+from levada.core.search_records import FacetName, Facets, Posting, Query
+from levada.search.best_match import Match, best_match
+from levada.search.hits import TIMES, HitSummary, facet_counts, pages_wanted
+from levada.search.stemming import LANGUAGES
 from levada.search.tantivy.folder import IndexFolder, IndexLinks, damaged, may_write, translated
 from levada.search.tantivy.queries import tantivy_query, term
-from levada.search.tantivy.schema import FORMAT, FORMS, PROPERTIES, HitSummary, register_analyzers, schema, summary_of
+from levada.search.tantivy.schema import FORMAT, FORMS, PROPERTIES, register_analyzers, schema, summary_of
 from levada.search.tantivy.statistics import (
     Forms,
     IndexTotals,
@@ -35,9 +37,35 @@ from levada.search.tantivy.statistics import (
     statistics,
     totals_of,
 )
+from levada.search.terms import Ask
 from levada.store.rules import PAGE_BITS, nth_of
 
 _EVERY_TERM = 50_000_000
+_COUNTED_EXACTLY = 50  # pages: of more, some may be deleted, and tantivy counts them until it merges
+_MOST_VALUES = 60_000  # of a facet, in a part of the index; tantivy's own limit is 65,000
+
+
+def _terms(field: str) -> dict[str, Any]:
+    return {"terms": {"field": field, "size": _MOST_VALUES, "segment_size": _MOST_VALUES}}
+
+
+def _since(now: float) -> dict[str, Any]:
+    """The times from one moment to the next: tantivy refuses ranges that overlap."""
+    starts = [now - seconds for _, seconds in TIMES]
+    ranges = [{"key": TIMES[0][0], "from": starts[0]}]
+    ranges += [
+        {"key": name, "from": start, "to": end}
+        for (name, _), start, end in zip(TIMES[1:], starts[1:], starts, strict=False)
+    ]
+    return {"range": {"field": "changed_at", "ranges": ranges}}
+
+
+def _counted(name: FacetName, buckets: list[dict[str, Any]]) -> Counter[str]:
+    counts = Counter({str(each["key"]): int(each["doc_count"]) for each in buckets})
+    if name != "time":
+        return counts
+    every = [name for name, _ in TIMES]
+    return Counter(dict(zip(every, accumulate(counts[each] for each in every), strict=True)))
 
 
 def open_index(segments: Path) -> tantivy.Index:
@@ -59,27 +87,47 @@ class TantivyReader:
         self._languages: list[str] = []
         self._seen: tuple[int, int] | None = None
 
-    def search(self, ask: Ask, limit: int, offset: int) -> tuple[int, list[tuple[float, HitSummary]]]:
-        """The number of matching pages, and `limit` of them with their scores."""
+    def search(self, ask: Ask, query: Query) -> tuple[Match[HitSummary], Facets]:
+        """The matching pages, those that are to be shown as summaries, and how many have each value of the facets."""
         with translated(self._folder.path):
             searcher = self.searcher()
             if searcher is None:
-                return 0, []
-            facts = SearchedWords(searcher, self._languages)
-            total, found = best_match(ask, facts, offset + limit, partial(self._run, searcher), _place)
-            return total, [(score, summary_of(searcher.doc(address))) for score, address in found[offset:]]
+                return Match(0, (), ask), {}
+            by_time = query.sort == "changed"
+            run = partial(self._run, searcher, by_time=by_time)
+            match = best_match(ask, query, SearchedWords(searcher, self._languages), pages_wanted(query), run, _place)
+            found = [(score, summary_of(searcher.doc(address))) for score, address in match.found]
+            values = self._values(searcher, match.ask, query)
+            counts: Facets = {name: facet_counts(name, values[name]) for name in query.facets}
+            return Match(match.total, found, match.ask, match.corrected), counts
 
     def _run(
-        self, searcher: tantivy.Searcher, ask: Ask, wanted: int
+        self, searcher: tantivy.Searcher, ask: Ask, wanted: int, *, by_time: bool
     ) -> tuple[int, list[tuple[float, tantivy.DocAddress]]]:
         # Without words there is nothing to rank by: the newest come first.
-        order = None if ask.words() else "changed_at"
-        forms = query_forms(searcher, ask, self._languages)
-        counts = statistics(searcher, IndexTotals(searcher.num_docs, searcher.num_docs), ask, forms)
-        query = tantivy_query(ask, searcher, WordWeights([counts], counts, forms))
-        found = searcher.search(query, max(wanted, 1), order_by_field=order)
+        order = "changed_at" if by_time or not ask.words() else None
+        found = searcher.search(self._query(searcher, ask), max(wanted, 1), order_by_field=order)
         total: int = found.count  # type: ignore[attr-defined]  # tantivy's own stubs leave it out
         return total, [(0.0 if order else score, address) for score, address in found.hits[:wanted]]
+
+    def _query(self, searcher: tantivy.Searcher, ask: Ask) -> tantivy.Query:
+        forms = query_forms(searcher, ask, self._languages)
+        counts = statistics(searcher, IndexTotals(searcher.num_docs, searcher.num_docs), ask, forms)
+        return tantivy_query(ask, searcher, WordWeights([counts], counts, forms, searcher))
+
+    def facet_values(self, ask: Ask, query: Query) -> dict[FacetName, Counter[str]]:
+        """How many of the pages that `ask` finds have each value of the facets of `query`."""
+        with translated(self._folder.path):
+            searcher = self.searcher()
+            return {} if searcher is None else self._values(searcher, ask, query)
+
+    def _values(self, searcher: tantivy.Searcher, ask: Ask, query: Query) -> dict[FacetName, Counter[str]]:
+        if not query.facets:
+            return {}
+        now = SystemClock().now() if query.now is None else query.now
+        wanted = {name: _since(now) if name == "time" else _terms(name) for name in query.facets}
+        answer = searcher.aggregate(self._query(searcher, ask), wanted)
+        return {name: _counted(name, answer[name]["buckets"]) for name in query.facets}
 
     def postings(self, word: str, limit: int) -> list[Posting]:
         with translated(self._folder.path):
@@ -196,7 +244,14 @@ class SearchedWords:
         return count
 
     def holders(self, word: str) -> int:
-        return self._searcher.doc_freq("text", word)
+        count = self._searcher.doc_freq("text", word)
+        if not 0 < count <= _COUNTED_EXACTLY:
+            return count
+        alive: int = self._searcher.search(term("text", word), 1).count  # type: ignore[attr-defined]  # as above
+        return alive
+
+    def beginning(self, start: str, limit: int) -> list[tuple[str, int]]:
+        return self._searcher.terms_with_prefix("text", start, limit=limit)
 
     def languages(self) -> Sequence[str]:
         return self._languages
@@ -243,15 +298,18 @@ class TantivyShard(TantivyReader):
             searcher = self.searcher()
             return None if searcher is None else SearchedWords(searcher, self._languages)
 
-    def candidates(self, ask: Ask, wanted: int, weights: WordWeights) -> tuple[int, Iterator[Candidate]]:
+    def candidates(
+        self, ask: Ask, wanted: int, weights: WordWeights, *, by_time: bool
+    ) -> tuple[int, Iterator[Candidate]]:
         """The number of matching pages, and lazily the pages, those with the highest possible score first."""
-        if not ask.words():
-            total, newest = self.search(ask, wanted, 0)
-            return total, ((each.changed_at, partial(ScoredHit, each.changed_at, each)) for _, each in newest)
         with translated(self._folder.path):
             searcher = self.searcher()
             if searcher is None:
                 return 0, iter(())
+            if by_time or not ask.words():
+                total, newest = self._run(searcher, ask, wanted, by_time=True)
+                summaries = (summary_of(searcher.doc(address)) for _, address in newest)
+                return total, ((each.changed_at, partial(ScoredHit, each.changed_at, each)) for each in summaries)
             query = tantivy_query(ask, searcher, weights)
             hits = _Hits(searcher, query, wanted + 1)
 
@@ -260,6 +318,12 @@ class TantivyShard(TantivyReader):
 
             slack = weights.slack()
             return hits.total, ((score * slack, partial(weigh, address)) for score, address in hits)
+
+    def weights(self, every: Sequence[TermStatistics], own: TermStatistics, forms: Forms) -> WordWeights | None:
+        """The weights of words over several indexes, for this one; None if it is empty."""
+        with translated(self._folder.path):
+            searcher = self.searcher()
+            return None if searcher is None else WordWeights(every, own, forms, searcher)
 
 
 class _Hits:
@@ -280,9 +344,3 @@ class _Hits:
                 self._result = self._searcher.search(self._query, self._fetched, count=False)
             yield self._result.hits[place]
             place += 1
-
-
-def hit_of(summary: HitSummary, ask: Ask, score: float, text_of: Callable[[str], str] | None) -> Hit:
-    """The hit as it is shown; without `text_of`, which gives the main text of a URL, it has no snippet."""
-    found = excerpt(text_of(summary.url), ask.words(), same_stem(summary.language)) if text_of else Excerpt()
-    return Hit(summary.url, summary.site, summary.title, score, summary.language, summary.changed_at, *found)

@@ -21,9 +21,10 @@ import tantivy
 
 from levada.core.records import Document
 from levada.pages.folding import LONGEST_WORD, TURKISH, fold
+from levada.search.hits import HitSummary
 from levada.search.properties import ordered, properties_of
-from levada.search.query import site_names
 from levada.search.stemming import word_forms
+from levada.search.terms import site_names, words_of_url
 from levada.store.rules import PAGE_BITS, nth_of, plain_text
 
 FORMS = "forms"  # the field
@@ -107,17 +108,7 @@ def forms_of(searcher: tantivy.Searcher, language: str, stems: Collection[str]) 
     return forms
 
 
-FORMAT = 4  # raise it with every change of fields or folding: an older index is rebuilt
-
-
-class HitSummary(msgspec.Struct, frozen=True, array_like=True):
-    """What a hit shows."""
-
-    url: str
-    site: str
-    title: str
-    language: str
-    changed_at: float
+FORMAT = 5  # raise it with every change of fields or folding: an older index is rebuilt
 
 
 _OTHERS = (("names", 300), ("properties", 200))  # bytes: of a host and its port, of a property and a word
@@ -133,7 +124,10 @@ def schema() -> tantivy.Schema:
     build.add_float_field("changed_at", fast=True)
     build.add_bytes_field("card", stored=True)
     build.add_text_field("within", tokenizer_name="names", index_option="basic")
-    build.add_text_field("language", tokenizer_name="raw", index_option="basic")
+    build.add_text_field("language", tokenizer_name="raw", index_option="basic", fast=True)
+    build.add_text_field("site", tokenizer_name="raw", index_option="basic", fast=True)
+    build.add_text_field("type", tokenizer_name="raw", index_option="basic", fast=True)
+    build.add_text_field("url", tokenizer_name="folded", index_option="position")
     build.add_text_field("title", tokenizer_name="folded", index_option="position")
     build.add_text_field("text", tokenizer_name="folded", index_option="position")
     build.add_text_field(PROPERTIES, tokenizer_name="properties", index_option="position")
@@ -159,10 +153,14 @@ def document_of(document: Document, site_number: int) -> tantivy.Document:
     entry.add_bytes("card", _encode(HitSummary(document.url, document.site, title, language, document.fetched_at)))
     entry.add_text("within", _within(document.site))
     entry.add_text("language", language)
+    entry.add_text("site", document.site)
+    entry.add_text("url", words_of_url(document.url))
     entry.add_text("title", fold(document.title))
     entry.add_text("text", fold(document.text))
     if document.packed_data:
         found = properties_of(document.data)
+        for type in found.types:
+            entry.add_text("type", type)
         # What stands between two values keeps a phrase from running from one to the next.
         values = (" ".join(property_term(name, word) for word in value) for name, value in found.values)
         entry.add_text(PROPERTIES, f" {_SEPARATOR} ".join(values))

@@ -18,22 +18,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 import tantivy
 
-from levada.search.query import Ask, Words
 from levada.search.stemming import word_stems
 from levada.search.tantivy.queries import (
     BOOSTS,
     COMPLETION_BOOST,
     FORM_BOOST,
+    NEAR_BOOST,
     OTHERS,
     any_word,
     completed,
     completion_holders,
+    fields_of,
     form_languages,
+    near,
     rarity,
+    tantivy_query,
     term,
     words_query,
 )
 from levada.search.tantivy.schema import forms_of
+from levada.search.terms import Ask, Term, Words
 
 FIELDS = ("text", "title")
 Forms = Mapping[str, frozenset[str]]
@@ -123,30 +127,40 @@ def any_ending(start: str) -> str:
 class WordWeights:
     """The weights of words over one or several indexes, for one of them."""
 
-    def __init__(self, every: Sequence[TermStatistics], own: TermStatistics, forms: Forms) -> None:
+    def __init__(
+        self, every: Sequence[TermStatistics], own: TermStatistics, forms: Forms, searcher: tantivy.Searcher
+    ) -> None:
         self.all = own if len(every) == 1 else _together(every)
         self._own = own
         self._forms = forms
+        self._searcher = searcher
         self._ranked: dict[Words, tuple[list[str], list[str]]] = {}
 
     def parts(self, each: Words) -> Iterator[tuple[str, tuple[str, ...], float]]:
+        if each.between is not None:
+            return
         weight = self._weight(each)
         variants = [(each.folded, weight), *(((form,), FORM_BOOST * weight) for form in self._ranked_forms(each)[0])]
-        for field, boost in BOOSTS.items():
+        for field in fields_of(each):
             for words, of_variant in variants:
                 if all(self._own.holders.get((field, word)) for word in words):
-                    yield field, words, boost * of_variant
+                    yield field, words, BOOSTS[field] * of_variant
 
     def boost(self, field: str, words: tuple[str, ...], weight: float) -> float:
         own = self._own.idf(field, words)
         return weight / own if own > 0 else 1.0
 
-    def rest(self, each: Words) -> tuple[list[str], float]:
+    def flat_parts(self, each: Words) -> Iterator[tuple[tantivy.Query, float]]:
         rest = self._ranked_forms(each)[1]
-        return rest, FORM_BOOST * self._weight(each) if rest else 0.0
-
-    def completion_weight(self, field: str, prefix: str) -> float:
-        return rarity(self.all.totals.alive, self.all.holders.get((field, any_ending(prefix)), 0))
+        if rest:
+            yield any_word(fields_of(each), rest), FORM_BOOST * self._weight(each)
+        for field in fields_of(each):
+            if each.prefix:
+                few = rarity(self.all.totals.alive, self.all.holders.get((field, any_ending(each.folded[-1])), 0))
+                weight = COMPLETION_BOOST * BOOSTS[field] * each.worth * few
+                yield completed(self._searcher, field, each.folded), weight
+            if each.between is not None:
+                yield near(field, each.pairs(), each.between), NEAR_BOOST * BOOSTS[field] * self._weight(each)
 
     def slack(self) -> float:
         """How much higher than here a page can score over all indexes: only the average lengths differ."""
@@ -159,7 +173,7 @@ class WordWeights:
 
     def _weight(self, each: Words) -> float:
         """How rare a word with its forms is, as often as it was typed; for several words the sum."""
-        return each.times * self._rarity(each)
+        return each.times * each.worth * self._rarity(each)
 
     def _rarity(self, each: Words) -> float:
         forms, _ = self._ranked_forms(each)
@@ -197,7 +211,16 @@ _LENGTH = re.compile(_NUMBER % "dl, length of field")
 
 def global_score(ask: Ask, searcher: tantivy.Searcher, address: tantivy.DocAddress, weights: WordWeights) -> float:
     """The score over all indexes."""
-    return sum(_words_score(each, searcher, address, weights) for each in ask.words())
+    terms = (each for group in (*ask.must, *ask.may) for each in group)
+    return sum(_term_score(each, searcher, address, weights) for each in terms)
+
+
+def _term_score(each: Term, searcher: tantivy.Searcher, address: tantivy.DocAddress, weights: WordWeights) -> float:
+    if isinstance(each, Words):
+        return _words_score(each, searcher, address, weights)
+    if isinstance(each, Ask) and explained(tantivy_query(each, searcher, weights), searcher, address):
+        return global_score(each, searcher, address, weights)
+    return 0.0
 
 
 def _words_score(each: Words, searcher: tantivy.Searcher, address: tantivy.DocAddress, weights: WordWeights) -> float:
@@ -207,13 +230,7 @@ def _words_score(each: Words, searcher: tantivy.Searcher, address: tantivy.DocAd
         f, length, average = frequency(shown), _LENGTH.search(shown), weights.all.totals.average(field)
         if f and length and average:
             scores.append(weight * (_K1 + 1) * f / (f + _K1 * (1 - _B + _B * float(length[1]) / average)))
-    rest, weight = weights.rest(each)
-    if rest and explained(any_word(rest), searcher, address):
-        scores.append(weight)
-    if each.prefix:
-        for field, boost in BOOSTS.items():
-            if explained(completed(searcher, field, each.folded), searcher, address):
-                scores.append(COMPLETION_BOOST * boost * weights.completion_weight(field, each.folded[-1]))
+    scores += [weight for query, weight in weights.flat_parts(each) if explained(query, searcher, address)]
     best = max(scores)
     return best + OTHERS * (sum(scores) - best)
 

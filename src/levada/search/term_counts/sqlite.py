@@ -15,7 +15,7 @@ from levada.core.errors import StoreDamaged, StoreError
 from levada.core.hashing import term_number
 from levada.core.protocols import Faults
 from levada.core.search_records import CountedRound, PageTerms, TermGrowth, TrendQuery
-from levada.search.query import site_names
+from levada.search.terms import site_names
 from levada.store.faults import NoFaults
 from levada.store.rules import plain_text
 from levada.store.sqlite.small_file import SmallFile

@@ -40,7 +40,7 @@ def _suggest(view: View, ask: SuggestAsk) -> list[str | list[str]]:
         return [ask.q, [], [], []]
     typed = Query(ask.q, _SUGGESTED, 0, view.collection().clock.now(), as_you_type=True)
     try:
-        found = view.index().search(typed).hits
+        found = view.search(typed).hits
     except BadQuery:
         found = ()  # nothing to look for yet
     titled = [hit for hit in found if hit.title]

@@ -86,7 +86,8 @@
       const link = make("a", { tabindex: "-1" });
       if (/^https?:/.test(hit.url)) link.href = hit.url; // an address that runs a script is no link
       const snippet = make("p", {}, ...hit.snippet.slice(0, MOST_HIGHLIGHTS).map((piece) => (piece.asked ? make("mark", {}, piece.text) : piece.text)));
-      link.append(make("b", {}, hit.title || hit.url), snippet, make("small", {}, hit.url.replace(/^https?:\/\//, "")));
+      const title = hit.title ? hit.title_pieces.map((piece) => (piece.asked ? make("mark", {}, piece.text) : piece.text)) : [hit.url];
+      link.append(make("b", {}, ...title), snippet, make("small", {}, hit.url.replace(/^https?:\/\//, "")));
       const line = make("li", { role: "option", id: `hit-${at}`, "aria-selected": "false" }, link);
       line.addEventListener("pointermove", () => { if (chosen !== at) choose(at); });
       return line;

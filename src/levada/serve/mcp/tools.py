@@ -48,8 +48,9 @@ Site = Annotated[
 
 class SearchAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Find stored pages by their words, the best first. All words are wanted, in any form, case or language. Also:
-    "words in this order", this OR that, -not, site:example.org, lang:de, since:7d (changed within a week), and
-    what pages describe for machines: type:Product, name:, brand:, price:<100, published:>2026-01-31, rating:>=4.
+    "words in this order", this OR that, (a b) OR c, -not, title:word, url:word, site:example.org, lang:de, since:7d
+    (changed within a week), until:2026-01, and what pages describe for machines: type:Product, name:, brand:,
+    price:<100, published:>2026-01-31, rating:>=4.
     Example: {"query": "\\"interest rate\\" site:ecb.europa.eu since:30d"}"""
 
     query: Annotated[str, msgspec.Meta(min_length=1, max_length=500, description="The words to look for.")]
@@ -155,7 +156,8 @@ def _search(collection: Collection, ask: SearchAsk) -> str:
     hits = collection.search(ask.query, limit=ask.limit, offset=ask.offset)
     if not hits.hits:
         nothing = f"only {plural(hits.total, 'page')} match" if hits.total else "no stored page matches"
-        raise NotFound(f"{nothing} {line(ask.query)}: try fewer or other words")
+        meant = f"did you mean {line(hits.did_you_mean)}?" if hits.did_you_mean else "try fewer or other words"
+        raise NotFound(f"{nothing} {line(ask.query)}: {meant}")
     now, first = collection.now(), ask.offset + 1
     found = [
         f"{number}. {_titled(hit.title)}\n   {hit.url}\n   changed {relative(hit.changed_at, now)}: "
@@ -164,7 +166,9 @@ def _search(collection: Collection, ask: SearchAsk) -> str:
     ]
     last = ask.offset + len(hits.hits)
     more = f" For more, ask again with offset {last}." if last < hits.total else ""
-    return f"{first} to {last} of {plural(hits.total, 'page')}.{more}\n\n{from_pages(*found)}"
+    said = "".join(f"{line(note)}.\n" for note in hits.notes)
+    said += f"Did you mean {line(hits.did_you_mean)}?\n" if hits.did_you_mean else ""
+    return f"{said}{first} to {last} of {plural(hits.total, 'page')}.{more}\n\n{from_pages(*found)}"
 
 
 def _page(collection: Collection, ask: PageAsk) -> str:
