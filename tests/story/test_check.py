@@ -181,7 +181,7 @@ def test_a_visit_that_fails_has_its_own_exit_status_and_the_page_is_due_soon(sit
     site.close()
     failed = run(here, "check", site.url("one"))
     assert failed.returncode == 1
-    assert failed.stdout.startswith(f"failed  {site.url('one')}  connect")
+    assert failed.stdout.startswith(f"failed  {site.url('one')}  connect: nobody answers there: check the address")
 
 
 def test_forgetting_the_settings_once_costs_no_days(site: Site, here: Path) -> None:

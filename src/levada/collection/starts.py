@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from levada.collection.addresses import outside_hours, refusal_words
 from levada.core.errors import LevadaError, Refused, StoreError, UsageError
 from levada.core.folder import DataFolder, writing
-from levada.core.reasons import Reason
+from levada.core.reasons import ADVICE, Reason
 from levada.core.records import DiscoveredBy, FoundUrl, PageRecord, PageState
 from levada.core.settings import DAY, GuardSettings, RevisitSettings, Settings
 from levada.core.site_rules.pace import widest_revisit
@@ -34,26 +34,6 @@ _SPREAD = 1.1  # so much longer may last what doubles (`flow.retry`)
 _TOLD = 3  # sentences, where other start addresses did better
 _MOST_HOPS = 50  # redirects that are followed from a start address
 _TROUBLED = (PageState.FAILED, PageState.REFUSED, PageState.GONE, PageState.QUARANTINED)
-_ADVICE = {
-    Reason.DNS: "its name cannot be resolved: check the spelling and your network",
-    Reason.CONNECT: "nobody answers there: check the address, its port and your network",
-    Reason.TLS: "its certificate is not valid: for an authority of your own set fetch.ca_file",
-    Reason.PROTOCOL: "what answers there does not speak HTTP: check the address and its port",
-    Reason.ROBOTS: "its robots.txt does not allow it: ask the site's owner",
-    Reason.ROBOTS_UNREACHABLE: "its robots.txt cannot be read: run the same command again later",
-    Reason.GONE: "there is no such page: check the spelling",
-    Reason.REDIRECTS: "it leads in a circle, or on and on (crawl.max_redirects)",
-    Reason.BYTES: "it is larger than fetch.max_bytes",
-    Reason.DECODED_BYTES: "it is larger than fetch.max_decoded_bytes",
-    Reason.NEEDS_EXTRA: "it is a PDF: pip install 'levada[documents]', then run the same command again",
-    Reason.BROWSER_MISSING: "it needs a browser: apt install chromium and pip install 'levada[browser]'",
-    Reason.RENDER_TIMEOUT: "a browser did not get done with it: raise browser.seconds, or correct wait_for in its rule",
-    Reason.RENDER_MEMORY: "a browser needs more memory for it: raise browser.memory if you trust the site",
-    Reason.ENCRYPTED: "it is a document that asks for a password",
-    Reason.DAMAGED: "it is a document that breaks off, or not what it says it is",
-    Reason.HTTP_4XX: "the site does not give it to us",
-    Reason.HTTP_5XX: "the site is out of order: run the same command again later",
-}
 
 log = logging.getLogger(__name__)
 
@@ -252,7 +232,7 @@ def _trouble(collection: OpenedCollection, start: PageRecord) -> _Trouble | None
             advice = refusal_words(collection, [page.leads_to]) or more
             return _Trouble(start.url, page.leads_to, None, advice)
         page = following
-    return _Trouble(start.url, start.url, Reason.REDIRECTS, _ADVICE[Reason.REDIRECTS])
+    return _Trouble(start.url, start.url, Reason.REDIRECTS, ADVICE[Reason.REDIRECTS])
 
 
 def _advice(page: PageRecord, more: str) -> str:
@@ -261,7 +241,7 @@ def _advice(page: PageRecord, more: str) -> str:
             "not a public address: if the site is yours, allow it with "
             f"levada settings set guard.allow={_allowed_address(page.url)}"
         )
-    return _ADVICE.get(page.reason, more) if page.reason else more
+    return ADVICE.get(page.reason, more) if page.reason else more
 
 
 def _allowed_address(url: str) -> str:

@@ -80,3 +80,26 @@ class Reason(StrEnum):
     PLUGIN = "plugin"  # a plug-in raised, hung or answered nonsense
     # A fault of our own, logged with its trace
     INTERNAL = "internal"
+
+
+ADVICE: dict[str, str] = {
+    Reason.DNS: "its name cannot be resolved: check the spelling and your network",
+    Reason.CONNECT: "nobody answers there: check the address, its port and your network",
+    Reason.TLS: "its certificate is not valid: for an authority of your own set fetch.ca_file",
+    Reason.PROTOCOL: "what answers there does not speak HTTP: check the address and its port",
+    Reason.ROBOTS: "its robots.txt does not allow it: ask the site's owner",
+    Reason.ROBOTS_UNREACHABLE: "its robots.txt cannot be read: run the same command again later",
+    Reason.GONE: "there is no such page: check the spelling",
+    Reason.REDIRECTS: "it leads in a circle, or on and on (crawl.max_redirects)",
+    Reason.BYTES: "it is larger than fetch.max_bytes",
+    Reason.DECODED_BYTES: "it is larger than fetch.max_decoded_bytes",
+    Reason.NEEDS_EXTRA: "it is a PDF: pip install 'levada[documents]', then run the same command again",
+    Reason.BROWSER_MISSING: "it needs a browser: apt install chromium and pip install 'levada[browser]'",
+    Reason.RENDER_TIMEOUT: "a browser did not get done with it: raise browser.seconds, or correct wait_for in its rule",
+    Reason.RENDER_MEMORY: "a browser needs more memory for it: raise browser.memory if you trust the site",
+    Reason.ENCRYPTED: "it is a document that asks for a password",
+    Reason.DAMAGED: "it is a document that breaks off, or not what it says it is",
+    Reason.HTTP_4XX: "the site does not give it to us",
+    Reason.HTTP_5XX: "the site is out of order: run the same command again later",
+}
+"""What to say of a page, and to do, for the reasons that a user can do something about."""

@@ -13,6 +13,7 @@ from levada.cli.logs import tell
 from levada.cli.options import DataOption, print_json
 from levada.cli.terminal import printer, progress_bar
 from levada.core.errors import Refused, UsageError
+from levada.core.reasons import ADVICE
 from levada.core.words import line, plural, shortened
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ class _Results:
 
 
 def _why(result: CheckResult) -> tuple[str, str]:
-    parts = [str(result.reason)] if result.reason else []
+    parts = [_reason(result)] if result.reason else []
     if result.event.leads_to:
         parts.append(f"leads to {line(result.event.leads_to)}")
     if result.changed and result.diff is not None:
@@ -150,6 +151,13 @@ def _why(result: CheckResult) -> tuple[str, str]:
     if not result.event.told:
         parts.append("nobody is told: no trigger is met")
     return (f"  {', '.join(parts)}" if parts else "", "dim")
+
+
+def _reason(result: CheckResult) -> str:
+    """The reason, and what to do where the visit came to nothing."""
+    reason = str(result.reason)
+    advice = ADVICE.get(reason) if str(result.outcome) in ("failed", "refused") else None
+    return f"{reason}: {advice}" if advice else reason
 
 
 def _facts(result: CheckResult, *, diff: bool) -> dict[str, Any]:
