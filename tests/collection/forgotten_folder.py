@@ -22,10 +22,12 @@ from msgspec.structs import replace
 
 from levada.accounts.accounts import Accounts, Actor
 from levada.bulk.tasks import LoadStatus
+from levada.collection.commands import open_commands
 from levada.collection.forgetting.run import forget, wanted
 from levada.collection.search import open_search
 from levada.collection.trends import find_trends
 from levada.collection.warm_map import warm, warm_request
+from levada.core.commands import AddSeeds, CheckNow, DropSite, Pause
 from levada.core.folder import DataFolder
 from levada.core.records import ChangeEvent, ChangeFacts, ChangeKind, FoundUrl, PageState
 from levada.core.settings import Settings
@@ -64,6 +66,14 @@ def build(path: Path, settings: Settings | None = None) -> Path:
         cookies.take(f"https://{site}/", [("set-cookie", f"session={site}")])
         write_session(session_file(path, site, "mark"), KeptSession(cookies.kept(), [f"https://{site}/in"]))
     lines = [{"filter": {"url": f"http://{FORGOTTEN}/{CANARY}"}}, {"filter": {"site": FORGOTTEN}}, {"filter": KEPT}]
+    with closing(open_commands(folder)) as commands:
+        commands.submit(CheckNow((f"http://{FORGOTTEN}/{CANARY}", f"http://{KEPT}/")))
+        commands.submit(CheckNow((f"http://{FORGOTTEN}/{CANARY}",)))
+        commands.submit(CheckNow(site=FORGOTTEN))
+        commands.submit(CheckNow(site=KEPT))
+        commands.submit(DropSite(FORGOTTEN))
+        commands.submit(AddSeeds((f"http://{FORGOTTEN}/{CANARY}",)))
+        commands.submit(Pause())
     folder.rendering.write_text(json.dumps({FORGOTTEN: [1, 1, 0]}))
     accounts = Accounts(folder.access)
     ada = Actor("ada", "user", "::1")

@@ -20,10 +20,12 @@ from psycopg.sql import SQL, Identifier
 
 import levada
 from levada.accounts.accounts import Accounts, Actor, KeyOptions
+from levada.collection.commands import open_commands
 from levada.collection.doctor import folder_checks
 from levada.collection.forgetting.remains import find_remains
 from levada.collection.forgetting.run import forget, wanted
 from levada.collection.search import open_search
+from levada.core.commands import CheckNow, Pause
 from levada.core.errors import NotFound, StoreError, StoreFull, StoreLocked, UsageError
 from levada.core.folder import DataFolder, only_mover
 from levada.core.records import FoundUrl
@@ -86,6 +88,7 @@ def test_before_it_is_forgotten_it_is_found_in_every_file_that_holds_it(data: Pa
         "hooks.db",
         "queries.jsonl",
         "access.db",
+        "orders.db",
         "rendering.json",
         "sites.txt",
         "data.mdb",
@@ -127,6 +130,13 @@ def test_the_audit_log_says_who_did_what_and_no_longer_to_what(data: Path, tmp_p
             asked = [line.object for line in accounts.log() if line.action == "POST /check"]
         assert asked == [KEPT, "news (forgotten)", f"(forgotten), http://{KEPT}/"]
         assert FORGOTTEN.encode() not in path.read_bytes()
+
+
+def test_waiting_commands_ask_for_the_rest(data: Path) -> None:
+    forget(data, wanted((), FORGOTTEN))
+    with closing(open_commands(DataFolder(data))) as commands:
+        left = [command for _, command in commands.pending()]
+    assert left == [CheckNow((f"http://{KEPT}/",)), CheckNow(site=KEPT), Pause()]
 
 
 def test_what_is_asked_for_after_it_was_forgotten_goes_with_the_next_forget(data: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from levada.core.commands import ControlCommand, DesiredState
+from levada.core.commands import AddSeeds, CheckNow, ControlCommand, DesiredState, DropSite
 from levada.core.errors import StoreDamaged
 from levada.store.sqlite.small_file import SmallFile
 
@@ -41,6 +41,15 @@ class SqliteCommandQueue(SmallFile):
         rows = self._rows("SELECT number, body FROM orders ORDER BY number")
         return [(number, self._readable(_decode_command, body)) for number, body in rows]
 
+    def forget(self, is_forgotten: Callable[[str], bool]) -> None:
+        """Delete what waiting commands ask about forgotten URLs and sites."""
+        for number, command in self.pending():
+            left = _without(command, is_forgotten)
+            if left is None:
+                self._rows("DELETE FROM orders WHERE number = ?", (number,))
+            elif left != command:
+                self._rows("UPDATE orders SET body = ? WHERE number = ?", (_encode(left), number))
+
     def mark_done(self, number: int, desired_state: DesiredState) -> None:
         with self._transaction() as run:
             run.execute("DELETE FROM orders WHERE number <= ?", (number,))
@@ -55,3 +64,16 @@ class SqliteCommandQueue(SmallFile):
             return decode(body)
         except msgspec.MsgspecError as error:
             raise StoreDamaged(f"{self.path} holds a command that cannot be read ({error}): delete it") from error
+
+
+def _without(command: ControlCommand, is_forgotten: Callable[[str], bool]) -> ControlCommand | None:
+    """What a command asks about anything else; None if that is nothing."""
+    if isinstance(command, DropSite):
+        return None if is_forgotten(command.site) else command
+    if not isinstance(command, AddSeeds | CheckNow):
+        return command
+    urls = tuple(url for url in command.urls if not is_forgotten(url))
+    if isinstance(command, AddSeeds):
+        return AddSeeds(urls) if urls else None
+    site = "" if is_forgotten(command.site) else command.site
+    return CheckNow(urls, site) if urls or site else None

@@ -383,6 +383,7 @@ class _Forget:
         from levada.follow.counter import count_up
 
         with closing(open_commands(self._folder)) as commands:
+            commands.forget(self._is_forgotten_name)
             commands.compact()
         for shard in shard_folders(self._folder):
             if shard.trends.exists():
