@@ -16,6 +16,8 @@ from tests.fetch.servers import Answer, WebServer, answer, canary, web
 from tests.fetch.test_guard import SPELLINGS
 from tests.story.private_addresses import FORBIDDEN_SCHEMES, REDIRECTS
 
+pytestmark = pytest.mark.timeout(300)
+
 # What a script does with the address `u`.
 WAYS = {
     "fetch": "fetch(u, {mode: 'no-cors'}).catch(() => 0);",
@@ -75,7 +77,7 @@ def page(script: str, addresses: list[str]) -> str:
 
 def ask_all(server: WebServer, addresses: list[str], allow: str) -> list[Rendered]:
     pages = [(f"{server.url}/{name}", page(script, addresses)) for name, script in WAYS.items()]
-    return render_all(setup(server.address, allow, pages=4), pages, media=True)
+    return render_all(setup(server.address, allow, pages=4, seconds=100), pages, media=True)
 
 
 def test_every_way_that_may_reach_a_site_does_so_where_the_guard_permits_it(server: WebServer) -> None:

@@ -106,6 +106,7 @@ def test_what_speaks_another_protocol_is_no_proxy(scheme: str, said: bytes) -> N
         asyncio.run(ask())
 
 
+@pytest.mark.timeout(300)
 def test_an_application_is_crawled_through_a_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package("playwright")
     chromium() or missing("no Chromium is installed")

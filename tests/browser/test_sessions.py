@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.browser.tab import setup
 from tests.fetch.servers import Answer, Exchange, WebServer, answer, web
 from tests.story.commands import contents
@@ -66,6 +68,7 @@ def settings(server: WebServer) -> str:
     )
 
 
+@pytest.mark.timeout(300)
 def test_scripts_have_the_session_and_an_expired_one_is_renewed(tmp_path: Path) -> None:
     setup()
     club = Club(questions=2)

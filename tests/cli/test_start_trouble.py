@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from levada.collection.starts import check_starts
 from levada.core.errors import LevadaError, Refused
@@ -12,6 +13,7 @@ from levada.core.folder import DataFolder
 from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, FoundUrl, Outcome, PageState, Refusal
 from levada.core.settings import Settings
+from levada.pages.compression import pack_content
 from levada.store.sqlite import SqliteStore
 from tests.cli.collection import NOW, settle, version
 
@@ -106,3 +108,24 @@ def test_a_start_that_redirects_to_what_is_kept_out_says_by_what(folder: DataFol
     store.close()
     with pytest.raises(Refused, match=r"which leads to \S+/login: it was refused when it was found: robots"):
         check_starts(folder.path, [NEWS])
+
+
+def test_a_start_that_only_scripts_fill_is_told_of_unless_a_rule_says_how_it_is_read(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path / "data")
+    folder.make()
+    folder.save_settings(Settings())
+    store = SqliteStore(folder.database)
+    shell = b"<!doctype html><title>Shop</title><div id=app></div><script src=/app.js></script>"
+    store.add([HOME], [], NOW)
+    settle(
+        store, HOME.url, NOW, Outcome.FIRST, new=replace(version("shop", ""), content_zstd=pack_content(b"", shell, 3))
+    )
+    store.close()
+    (sentence,) = check_starts(folder.path, [HOME])
+    assert sentence == (
+        "https://example.org/ is empty until scripts fill it: levada sites set example.org render=auto "
+        f"--data {folder.path}, then levada check https://example.org/ --data {folder.path}"
+    )
+    for render in ("never", "auto"):
+        folder.save_settings(Settings().replace({"site.example.org.render": render}))
+        assert check_starts(folder.path, [HOME]) == []

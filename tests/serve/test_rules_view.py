@@ -185,7 +185,7 @@ def test_a_part_of_a_site_is_added(opened: Browser, folder: Path, size: str) -> 
         page.get_by_text("Only a part of it").click()
         page.get_by_label("Not these addresses").fill("*.pdf\nre:a{1,2}b")
         page.get_by_label("Links away").fill("3")
-        page.get_by_label("only this folder").check()
+        page.get_by_label("How much of the site").select_option("folder")
         page.get_by_role("button", name="Add a site").click()
         expect(page.get_by_text("Kept: the next crawl will visit it.")).to_be_visible()
         assert not walk.is_too_wide()

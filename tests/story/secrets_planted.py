@@ -82,7 +82,7 @@ def _answers(cwd: Path) -> Iterator[tuple[str, bytes]]:
             given = urlencode({name: value for name, value in asked.items() if value})
             yield f"GET {path}", _body(f"{address}{path}?{given}")
         yield "GET /metrics", _body(f"{address}/metrics")
-        for url in urls[:3]:
+        for url in urls[:2]:
             order = json.dumps({"url": url, "select": ["h1"]}).encode()
             yield f"a trial of {url}", _body(f"{address}/api/v1/page/try", order)
 

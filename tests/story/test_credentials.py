@@ -56,6 +56,7 @@ def home(tmp_path: Path, blog: int, elsewhere: WebServer) -> Path:
     return folder
 
 
+@pytest.mark.timeout(300)
 def test_a_site_with_a_password_is_crawled_and_nobody_else_learns_it(
     home: Path, blog: int, elsewhere: WebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,6 +88,7 @@ def test_without_the_right_password_the_site_rests(
     assert reason in run(home, "why", start).stdout
 
 
+@pytest.mark.timeout(300)
 def test_a_token_and_a_key_in_a_header_go_to_their_site_and_nobody_else_learns_them(
     tmp_path: Path, elsewhere: WebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,6 +70,7 @@ def test_sessions_that_end_are_renewed_and_no_login_form_is_stored(
         assert "rule" in run(home, "why", f"{site.url}/logout").stdout
 
 
+@pytest.mark.timeout(300)
 def test_a_session_goes_on_in_the_next_crawl_and_nobody_else_reads_it(
     tmp_path: Path, certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

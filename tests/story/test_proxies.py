@@ -105,6 +105,7 @@ def test_without_a_proxy_that_works_the_site_rests_and_goes_on_when_one_does(tmp
     assert len(contents(home / "levada-data")) == 3
 
 
+@pytest.mark.timeout(300)
 def test_what_opens_a_proxy_and_a_key_is_found_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     authority = Authority(tmp_path, "authority")
     own = authority.files("127.0.0.1")

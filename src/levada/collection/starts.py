@@ -8,6 +8,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
+from shlex import quote
 from urllib.parse import urlsplit
 
 import msgspec
@@ -32,6 +33,7 @@ from levada.store.reading import OpenedCollection, open_collection
 
 _SPREAD = 1.1  # so much longer may last what doubles (`flow.retry`)
 _TOLD = 3  # sentences, where other start addresses did better
+_LARGEST_SHELL = 256 * 1024  # bytes
 _MOST_HOPS = 50  # redirects that are followed from a start address
 _TROUBLED = (PageState.FAILED, PageState.REFUSED, PageState.GONE, PageState.QUARANTINED)
 
@@ -192,7 +194,7 @@ class _Trouble(msgspec.Struct, frozen=True):
 
 
 def check_starts(path: Path, start: Sequence[FoundUrl]) -> list[str]:
-    """Sentences about the start addresses of a crawl of which nothing is stored.
+    """Sentences about the start addresses of a crawl of which nothing is stored, or an empty shell.
 
     An error if all of them failed: `Refused` if trying again is of no use, else `LevadaError`.
     """
@@ -202,6 +204,7 @@ def check_starts(path: Path, start: Sequence[FoundUrl]) -> list[str]:
         stats = collection.store.stats(collection.clock.now())
         closed = _closed_sites(collection)
         troubles = [trouble for page in known if (trouble := _trouble(collection, page)) is not None]
+        shells = [advice for page in known[:_TOLD] if (advice := _shell(collection, page))]
     if not stats.known:
         raise UsageError(f"no page is known in {path}: name a start, as in: levada crawl https://example.org")
     if known and len(troubles) == len(known):
@@ -214,7 +217,24 @@ def check_starts(path: Path, start: Sequence[FoundUrl]) -> list[str]:
     sentences = [str(trouble) for trouble in troubles[:_TOLD]]
     if len(troubles) > _TOLD:
         sentences.append(f"and {len(troubles) - _TOLD} more of the start addresses")
-    return sentences + closed
+    return sentences + closed + shells
+
+
+def _shell(collection: OpenedCollection, start: PageRecord) -> str:
+    """What to do about a page that only scripts would fill; "" if this is none, or a rule speaks of it."""
+    from levada.browser.shell import Shell, shell_of
+
+    url = start.leads_to or start.url
+    document = collection.store.document(url)
+    if document is None or document.facts is not None or len(document.body) > _LARGEST_SHELL:
+        return ""
+    if "render" in SiteRules(collection.settings.site).rule_for(url).sources:
+        return ""
+    if shell_of(document.body) is not Shell.YES:
+        return ""
+    folder = collection.folder.path
+    rule = f"levada sites set {site_of(url)} render=auto --data {quote(str(folder))}"
+    return f"{shortened(url, 200)} is empty until scripts fill it: {rule}, then {command_for('check', url, folder)}"
 
 
 def _trouble(collection: OpenedCollection, start: PageRecord) -> _Trouble | None:

@@ -131,7 +131,7 @@ function textPanel(url) {
     }
   };
   form.addEventListener("change", load);
-  const panel = el("details", { class: "card watch" }, el("summary", {}, el("h2", {}, "Text")), inside);
+  const panel = el("details", { class: "card stored-text" }, el("summary", {}, el("h2", {}, "Text")), inside);
   panel.addEventListener("toggle", () => panel.open && load());
   return panel;
 }

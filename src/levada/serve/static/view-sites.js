@@ -50,22 +50,21 @@ function adding() {
   const field = el("input", { class: "wide", name: "url", placeholder: "https://example.org", ariaLabel: "Address to crawl", required: true });
   const said = el("p", { class: "small soft", role: "status" });
   const limits = new Map(LIMITS.map(([key, words, example]) => [key, el(key === "depth" ? "input" : "textarea", { name: key, rows: 2, placeholder: example, ariaLabel: words, autocomplete: "off", spellcheck: false })]));
-  const folder = el("input", { type: "checkbox", name: "folder" });
+  const folder = el("select", { name: "folders", ariaLabel: "How much of the site" }, el("option", { value: "" }, "the whole site"), el("option", { value: "folder" }, "this folder and below"));
   const keys = () => Object.fromEntries([...limits].map(([key, input]) => [key, input.value.trim()]).filter(([, text]) => text)
-    .map(([key, text]) => [key, key === "depth" ? Number(text) : lines(text)]).concat(folder.checked ? [["folders", ["folder"]]] : []));
+    .map(([key, text]) => [key, key === "depth" ? Number(text) : lines(text)]).concat(folder.value ? [["folders", [folder.value]]] : []));
   return el("form", { ...needs("control"), onsubmit: async (event) => {
     event.preventDefault();
     try {
       const told = await order("POST", "/seeds", { urls: [field.value.trim()], keys: keys() });
       said.textContent = told.crawling ? "Taken: the crawl that runs will visit it." : "Kept: the next crawl will visit it.";
-      for (const input of [field, ...limits.values()]) input.value = "";
-      folder.checked = false;
+      for (const input of [field, folder, ...limits.values()]) input.value = "";
     } catch (error) {
       said.textContent = error.message;
     }
   } }, el("div", { class: "row" }, field, el("button", {}, "Add a site")),
     el("details", {}, el("summary", {}, "Only a part of it"), el("div", { class: "fields" }, LIMITS.map(([key, words]) => el("div", { class: "field" }, el("span", {}, words), limits.get(key), key === "depth" ? null : el("small", { class: "soft" }, "one in a line"))),
-      el("div", { class: "field" }, el("span", {}, "Only this folder and what is below it"), el("label", { class: "row" }, folder, "only this folder")))), said);
+      el("div", { class: "field" }, el("span", {}, "How much of the site"), folder))), said);
 }
 
 const DROPPED = "dropped: add it again to take it up";
