@@ -34,9 +34,9 @@ _JAPANESE = re.compile(rb"\x1b(?:\$[@B]|\([IJ])")  # the escapes of ISO-2022-JP
 _TOP_LEVEL = re.compile(r"[a-z]+://[^/?#]*\.([a-z][a-z0-9-]{1,23})(?::\d+)?(?:[/?#]|$)")
 # The country whose pages are mostly in a language, where the two are not called the same.
 _COUNTRIES = {
-    "ar": "sa", "be": "by", "ca": "es", "cs": "cz", "da": "dk", "el": "gr", "en": "com", "et": "ee", "fa": "ir", "he": "il",
-    "hy": "am", "ja": "jp", "ka": "ge", "kk": "kz", "ko": "kr", "nb": "no", "nn": "no", "sl": "si", "sq": "al", "sr": "rs",
-    "sv": "se", "uk": "ua", "vi": "vn", "yi": "il", "zh": "cn", "zh-hk": "hk", "zh-tw": "tw",
+    "ar": "sa", "be": "by", "ca": "es", "cs": "cz", "da": "dk", "el": "gr", "en": "com", "et": "ee", "fa": "ir",
+    "he": "il", "hy": "am", "ja": "jp", "ka": "ge", "kk": "kz", "ko": "kr", "nb": "no", "nn": "no", "sl": "si",
+    "sq": "al", "sr": "rs", "sv": "se", "uk": "ua", "vi": "vn", "yi": "il", "zh": "cn", "zh-hk": "hk", "zh-tw": "tw",
 }  # fmt: skip
 
 _UNREADABLE = ("replacement", "x-user-defined")  # these decode to nothing, or to private-use letters
@@ -185,7 +185,8 @@ def _guess(body: bytes, url: str) -> str:
                 break
     judge.feed(b"", last=True)
     codec = str(judge.guess(tld=_hint(body, url), allow_utf8=False)).lower()
-    return _CODECS.get(codec, codec if codec in _NAMES else "windows-1252")
+    codec = _CODECS.get(codec, codec)
+    return codec if codec in _NAMES else "windows-1252"
 
 
 def _hint(body: bytes, url: str) -> bytes | None:

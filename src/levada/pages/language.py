@@ -57,6 +57,7 @@ LEAST = 12  # letters of a text that can tell its language
 # Logarithms of odds, as the model counts them.
 SURE = 1 * STEPS  # against the second language, that a text without a declaration needs
 CLEAR = 10 * STEPS  # with which no more of the text is read
+MOST_LEAD = 16 * STEPS  # of a place where a text is in another language than elsewhere
 TRUST = 8 * STEPS  # for the declared language: a template may claim any
 _CODE = re.compile(r"([A-Za-z]{2,3})(?:[-_][A-Za-z0-9]+)*$")
 # Written by mistake: the codes of countries, and those of former times.
@@ -75,46 +76,55 @@ _MISTAKEN |= {"kr": "ko", "ua": "uk"}
 # Languages that the model does not tell from another one, which stands for them.
 _STANDS_FOR = {"bs": "hr", "ms": "id", "nb": "no", "nn": "no", "sh": "hr"}
 # ISO 639-1, and what of 639-3 the model knows.
-CODES = frozenset(
-    """
+_KNOWN_CODES = """
     aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo es
     et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki
     kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no
     nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg sh si sk sl sm sn so sq sr ss st su sv sw ta
     te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu ckb
-    """.split()
-)
+"""
+CODES = frozenset(_KNOWN_CODES.split())
 
 
 def language_of(declared: str, text: bytes) -> str:
     """ISO 639-1 code from what the page declares and its text in UTF-8; "" if unsure."""
     claim = claimed(declared)
-    first, more = samples_of(text)
-    words = plain_words(first)
-    if len(words) < LEAST:
+    samples = samples_of(text)
+    read = [plain_words(first) for first, _ in samples]
+    if sum(map(len, read)) < LEAST:
         return claim
     model = language_model()
     stands_for = _STANDS_FOR.get(claim, claim)
     if claim and stands_for not in model.places:
         return claim  # what the model does not know, it cannot contradict
-    odds = model.odds(words)
-    if claim:
-        odds[model.places[stands_for]] += TRUST
-    found, lead = _best(model, odds)
-    if lead < CLEAR and more:
-        found, lead = _best(model, list(map(add, odds, model.odds(plain_words(more)))))
+    trusted = model.places[stands_for] if claim else None
+    places = list(map(model.weigh, read))
+    found, lead = _most_likely(model, places, trusted)
+    if lead < CLEAR and samples[0][1]:
+        more = [model.weigh(plain_words(rest)) for _, rest in samples]
+        found, lead = _most_likely(model, list(map(add, places, more)), trusted)
     is_sure = lead >= SURE and found not in (UNKNOWN, stands_for)
     return found if is_sure else claim
 
 
-def _best(model: LanguageModel, odds: list[int]) -> tuple[str, int]:
-    """The most likely language, and how far it is before the second."""
-    best = max(odds)
-    place = odds.index(best)
-    odds[place] = -1
-    second = max(odds)
-    odds[place] = best
-    return model.languages[place], best - second
+def _most_likely(model: LanguageModel, places: list[int], trusted: int | None) -> tuple[str, int]:
+    """The language of most places, and how far it is before the second.
+
+    Where places differ, none counts more than `MOST_LEAD`: the odds of a few words in another script are long.
+    """
+    each = list(map(model.odds, places))
+    bests = list(map(max, each))
+    if len({odds.index(best) for odds, best in zip(each, bests, strict=True)}) == 1:
+        whole = list(model.odds(sum(places)))
+    else:
+        capped = [[max(0, one - best + MOST_LEAD) for one in odds] for odds, best in zip(each, bests, strict=True)]
+        whole = list(map(sum, zip(*capped, strict=True)))
+    if trusted is not None:
+        whole[trusted] += TRUST
+    best = max(whole)
+    place = whole.index(best)
+    whole[place] = -1
+    return model.languages[place], best - max(whole)
 
 
 def claimed(declared: str) -> str:

@@ -37,13 +37,14 @@ _OTHERS = bytes(code for code in range(128) if not chr(code).isalpha())
 _PLAIN = bytes.maketrans(_OTHERS + ascii_uppercase.encode(), b" " * len(_OTHERS) + ascii_lowercase.encode())
 
 
-def samples_of(text: bytes) -> tuple[bytes, bytes]:
-    """Some of a text in UTF-8, and some more of it."""
-    if len(text) <= FIRST + MORE:
-        return text[:FIRST], text[FIRST:]
-    first, both = FIRST // WINDOWS, (FIRST + MORE) // WINDOWS
-    starts = range(0, len(text) - both + 1, (len(text) - both) // (WINDOWS - 1))[:WINDOWS]
-    return tuple(b" ".join([text[at + a : at + b] for at in starts]) for a, b in ((0, first), (first, both)))  # type: ignore[return-value]
+def samples_of(text: bytes) -> list[tuple[bytes, bytes]]:
+    """Of each place where a text in UTF-8 is read, some of it and some more; a short text is read whole."""
+    if len(text) <= FIRST:
+        return [(text, b"")]
+    first = FIRST // WINDOWS
+    both = min(FIRST + MORE, len(text)) // WINDOWS
+    step = (len(text) - both) // (WINDOWS - 1)
+    return [(text[at : at + first], text[at + first : at + both]) for at in range(0, WINDOWS * step, step)]
 
 
 def plain_words(text: bytes) -> str:
@@ -75,9 +76,8 @@ class LanguageModel:
             with path.open("rb") as file:
                 table = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
-            raise LevadaError(
-                f"{path}: the model of languages cannot be read ({getattr(error, 'strerror', None) or error}): install Levada again"
-            ) from None
+            said = getattr(error, "strerror", None) or error
+            raise LevadaError(f"{path}: the model of languages cannot be read ({said}): install Levada again") from None
         head = table[: table.find(b"\n") + 1]
         self.languages = tuple(head.removeprefix(MAGIC).decode("ascii", "replace").removesuffix("\n").split(","))
         self._table, self._start, self._width = table, len(head), 1 + len(self.languages)
@@ -88,10 +88,13 @@ class LanguageModel:
             raise LevadaError(f"{path}: this is not a whole model of languages: install Levada again")
         self._rows = _Rows(self)
 
-    def odds(self, words: str) -> list[int]:
+    def weigh(self, words: str) -> int:
+        """The odds of all languages in one number; the sum of such numbers is that of their odds."""
+        return sum(map(self._rows.__getitem__, features_of(words)))
+
+    def odds(self, weighed: int) -> tuple[int, ...]:
         """By language the logarithm of the odds, in steps and from an arbitrary zero."""
-        lanes = sum(map(self._rows.__getitem__, features_of(words)))
-        return list(self._lanes.unpack(lanes.to_bytes(self._lanes.size, "little")))
+        return self._lanes.unpack(weighed.to_bytes(self._lanes.size, "little"))
 
     def row(self, feature: str) -> int | None:
         slot, mark = slot_of(feature, self._slots)
