@@ -112,8 +112,8 @@ def _declared_inside(body: bytes) -> str | None:
             at, name = tag.end(), tag[1].lower()
             if name == b"meta" and (codec := _of_meta(tag[2])) is not None:
                 return _in_ascii(codec)
-            if name in (b"/head", b"body") and at > PRESCAN:
-                return None
+            if name in (b"/head", b"body"):
+                end = min(end, max(at, PRESCAN))
             if name in _NO_MARKUP and at > PRESCAN:
                 closed = re.compile(rb"</" + name + rb"(?=[\s/>])", re.IGNORECASE).search(body, at, end)
                 if closed is None:
