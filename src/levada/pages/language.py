@@ -113,11 +113,13 @@ def _most_likely(model: LanguageModel, places: list[int], trusted: int | None) -
     Where places differ, none counts more than `MOST_LEAD`: the odds of a few words in another script are long.
     """
     each = list(map(model.odds, places))
-    bests = list(map(max, each))
-    if len({odds.index(best) for odds, best in zip(each, bests, strict=True)}) == 1:
-        whole = list(model.odds(sum(places)))
-    else:
-        capped = [[max(0, one - best + MOST_LEAD) for one in odds] for odds, best in zip(each, bests, strict=True)]
+    whole = list(model.odds(sum(places)))
+    found = whole.index(max(whole))
+    others = {odds.index(max(odds)) for odds in each} - {found}
+    if any(odds[found] - odds[other] > MOST_LEAD for odds in each for other in others):
+        capped = [
+            [max(0, one - best + MOST_LEAD) for one in odds] for odds, best in zip(each, map(max, each), strict=True)
+        ]
         whole = list(map(sum, zip(*capped, strict=True)))
     if trusted is not None:
         whole[trusted] += TRUST
