@@ -27,6 +27,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from levada.pages.language_model import (
+    COMMON,
     LARGEST,
     MAGIC,
     RUN,
@@ -152,10 +153,7 @@ LANGUAGES = {
 }
 LETTERS = 400_000  # of a language's text at most
 FEW = 120_000  # letters: a language with fewer sentences is filled up by the words of another source
-SEGMENTS = 3_000  # that a language is learnt from
-# Three times as many of those that most pages on the web are in: where a text may be in two languages, it is in these.
-_COMMON = "ar bg ca cs da de el en es fa fi fr he hi hr hu id it ja ko lt nl no pl pt ro ru sk sv th tr uk vi zh"
-COMMON = frozenset(_COMMON.split())
+SEGMENTS = 3_000  # that a language is learnt from; three times as many of a common one
 UNMARKED = 0.08  # share of the texts that are written without accents
 SLOTS = 1 << 15
 CANDIDATES = 80_000

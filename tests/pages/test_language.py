@@ -78,6 +78,7 @@ SAMPLES = {
     "vi": "Hội đồng quyết định rằng cây cầu không còn an toàn nữa và sẽ đóng cửa trong một năm.",
     "zh": "市议会决定，这座桥已经不再安全，因此将关闭一年，等待维修。",
 }
+SHOP = b"Lamp\n10 EUR\n12 EUR\nFine light\n12:30"  # which a few letters make Breton
 CODE = b"for (i = 0; i < n; i++) { buf[i] = ptr->next[i & 0xff]; if (!buf[i]) return -EINVAL; } free(ptr); x->len++;"
 
 
@@ -111,7 +112,7 @@ def test_a_language_that_the_model_does_not_know_is_taken_at_its_word() -> None:
 
 
 @pytest.mark.parametrize("declared", ["", "x-default", "english", "1", "<script>", "zz"])
-@pytest.mark.parametrize("text", [b"", b"Lorem 12 42", b"OK", b"12:30 14:45 16:00 17,50", CODE, "→ ✓ ©".encode()])
+@pytest.mark.parametrize("text", [b"", b"Lorem 12 42", b"OK", b"12:30 14:45 16:00 17,50", CODE, "→ ✓ ©".encode(), SHOP])
 def test_without_evidence_the_language_is_unknown(declared: str, text: bytes) -> None:
     assert language_of(declared, text) == ""
 

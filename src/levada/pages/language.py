@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from levada.pages.change import sketch_of
 from levada.pages.folding import WideReplacement
-from levada.pages.language_model import STEPS, UNKNOWN, LanguageModel, language_model, plain_words, samples_of
+from levada.pages.language_model import COMMON, STEPS, UNKNOWN, LanguageModel, language_model, plain_words, samples_of
 
 UNSPACED = 16  # characters per word on average: a script without spaces between words
 MAX_UNSPACED = 200_000  # characters of such a text that are read
@@ -56,6 +56,7 @@ def _pairs_if_unspaced(text: str, words: list[bytes]) -> list[bytes]:
 LEAST = 12  # letters of a text that can tell its language
 # Logarithms of odds, as the model counts them.
 SURE = 1 * STEPS  # against the second language, that a text without a declaration needs
+SURE_OF_RARE = 4 * STEPS  # the same, where few pages on the web are in that language
 CLEAR = 10 * STEPS  # with which no more of the text is read
 MOST_LEAD = 16 * STEPS  # of a place where a text is in another language than elsewhere
 TRUST = 8 * STEPS  # for the declared language: a template may claim any
@@ -103,7 +104,7 @@ def language_of(declared: str, text: bytes) -> str:
     if lead < CLEAR and samples[0][1]:
         more = [model.weigh(plain_words(rest)) for _, rest in samples]
         found, lead = _most_likely(model, list(map(add, places, more)), trusted)
-    is_sure = lead >= SURE and found not in (UNKNOWN, stands_for)
+    is_sure = lead >= (SURE if found in COMMON else SURE_OF_RARE) and found not in (UNKNOWN, stands_for)
     return found if is_sure else claim
 
 
