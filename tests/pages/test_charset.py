@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from webencodings.labels import LABELS
 
-from levada.pages.charset import codec_of, decode
+from levada.pages.charset import MAX_HEAD, PRESCAN, codec_of, declared, decode
 
 TURKISH = "İstanbul'da ışıklı bir akşam, çağdaş şiir"
 
@@ -111,3 +111,112 @@ def test_every_label_of_the_standard_names_a_codec_or_nothing() -> None:
             assert codec is not None
             assert "a" in b"a".decode(codec, "ignore") or codec.startswith("utf-16")
             assert codec_of(f" {label.upper()} ") == codec
+
+
+META = '<meta charset="windows-1254">'
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        f"<script>{'x' * 5000}</script>{META}",
+        f"<style>a > b {{}} {'x' * 50_000}</style><title>a <b> c</title>{META}",
+        f"<!-- <meta charset=koi8-r> -->{META}",
+        f"<!--> {META} -->",
+        f"<a title='<meta charset=koi8-r>'></a>{META}",
+        f"<meta name=description content='charset=koi8-r'>{META}",
+        f"<meta charset=nonsense>{META}",
+        "<META HTTP-EQUIV=Content-Type CONTENT='text/html; CHARSET = WINDOWS-1254'>",
+        "<meta content='text/html; charset=windows-1254' http-equiv=content-type>",
+        f"<script>{'x' * PRESCAN}</script><script>'<meta charset=koi8-r>'</script>{META}",
+        f"<meta =><meta a='b' charset>{META}",
+    ],
+)
+def test_a_declaration_counts_anywhere_in_the_head_but_in_no_comment(head: str) -> None:
+    decoded = decode(page(TURKISH, head).encode("cp1254"), "text/html")
+    assert (decoded.charset, TURKISH in decoded.utf8.decode()) == ("windows-1254", True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<!-- {META}",
+        f"<title>{'x' * PRESCAN}</title><title>{META}</title>",
+        f"<body>{'x' * PRESCAN}</body>{META}",
+        f"<head>{'x' * PRESCAN}</head><p>{META}",
+        f"<script>{'x' * MAX_HEAD}</script>{META}",
+        f"<p title='{META}",
+    ],
+)
+def test_no_declaration_is_read_in_comments_titles_or_far_below_the_head(body: str) -> None:
+    assert declared(body.encode(), "text/html") is None
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [b"<", b"<a", b'<a "', b"<a =\"<a ='", b"<!--", b"<!-- <meta charset=koi8-r> ", b"<meta ", b"<meta a=", b"<p x='>",
+     b"<script>", b"<title></titl", b"<meta charset=x>", b"<meta " + b"a=b " * 500, b"=\"='", b"</"],
+)  # fmt: skip
+def test_a_hostile_head_is_read_once(piece: bytes) -> None:
+    # Were any of these read again from each of its places, this test would take hours.
+    assert declared(piece * (2 * MAX_HEAD // len(piece)), "") in (None, "koi8-r")
+    decode(piece * (2 * MAX_HEAD // len(piece)) + "Füße".encode("cp1252"), "")
+
+
+RUSSIAN = "Совет решил, что мост не так надёжен, как это было, и он на год закрыт для всех."
+UKRAINIAN = "Рада вирішила, що міст уже не такий надійний, як був, і його закриють на рік."
+POLISH = "Rada zdecydowała, że most nie jest bezpieczny i będzie zamknięty dla ruchu przez cały rok."
+GREEK = "Το συμβούλιο αποφάσισε ότι η γέφυρα δεν είναι πια ασφαλής και θα μείνει κλειστή."
+HEBREW = "המועצה החליטה שהגשר כבר אינו בטוח ולכן הוא ייסגר לתנועה למשך שנה."
+ARABIC = "قال المجلس إن الجسر في المدينة غير آمن على السيارات وسوف يغلق لمدة سنة"
+JAPANESE = "市議会は、橋はもう安全ではないと判断し、一年間通行止めにすることを決めました。"
+CHINESE = "市議會決定，這座橋已經不再安全，因此將關閉一年，等待維修。"
+
+
+@pytest.mark.parametrize(
+    ("codec", "text"),
+    [
+        ("cp1251", RUSSIAN), ("koi8-r", RUSSIAN), ("iso8859-5", RUSSIAN), ("cp866", RUSSIAN), ("cp1251", UKRAINIAN),
+        ("koi8-u", UKRAINIAN), ("cp1250", POLISH), ("iso8859-2", POLISH), ("cp1253", GREEK), ("iso8859-7", GREEK),
+        ("cp1255", HEBREW), ("iso8859-8", HEBREW), ("cp1256", ARABIC), ("iso8859-6", ARABIC), ("cp932", JAPANESE),
+        ("euc_jp", JAPANESE), ("iso2022_jp", JAPANESE), ("gb18030", CHINESE), ("big5", CHINESE),
+        ("euc_kr", "시의회는 다리가 더 이상 안전하지 않다고 보고 일 년 동안 막기로 결정했습니다."),
+        ("cp874", "สภาตัดสินใจว่าสะพานไม่ปลอดภัยอีกต่อไป และจะปิดเป็นเวลาหนึ่งปี"),
+        ("cp1254", "Kurul, köprünün artık güvenli olmadığına ve bir yıl boyunca kapatılacağına karar verdi."),
+        ("cp1257", "Taryba nusprendė, kad tiltas nebėra saugus, todėl jis metams bus uždarytas visiems."),
+        ("cp1252", "Der Rat hat entschieden, dass die Brücke für ein Jahr gesperrt wird – für alle."),
+        ("cp1252", "Le conseil a décidé que le pont n’est plus sûr et qu’il sera fermé à la circulation."),
+        ("utf-8", RUSSIAN), ("utf-8", JAPANESE),
+    ],
+)  # fmt: skip
+def test_text_of_every_script_is_read_where_nothing_declares_its_encoding(codec: str, text: str) -> None:
+    decoded = decode(page(f"{'<p class=a>' * 500}{text}").encode(codec), "text/html")
+    assert text in decoded.utf8.decode()
+    assert not decoded.damaged
+
+
+def test_the_language_of_a_page_and_the_country_of_its_address_help_to_guess() -> None:
+    body = page("Şık").encode("cp1254")
+    assert "Þýk" in decode(body).utf8.decode()
+    assert "Şık" in decode(body, "", "https://www.example.com.tr/a?b").utf8.decode()
+    assert "Şık" in decode(b"<html lang=tr-TR>" + body, "", "https://example.de/").utf8.decode()
+
+
+@given(st.text(max_size=60))
+def test_any_address_is_good_for_a_hint(url: str) -> None:
+    decode("<p>Füße".encode("cp1252"), "", "http://" + url).utf8.decode()
+
+
+def test_an_encoding_of_many_bytes_that_the_bytes_contradict_is_not_believed() -> None:
+    body = page(RUSSIAN).encode("cp1251")
+    for label in ("utf-8", "shift_jis", "euc-kr"):
+        assert RUSSIAN in decode(body, f"text/html; charset={label}").utf8.decode()
+
+
+def test_a_page_in_four_encodings_is_read_as_most_of_it_is_written() -> None:
+    parts = [RUSSIAN.encode("cp1251") * 6, JAPANESE.encode("cp932"), "Füße".encode("cp1252"), GREEK.encode()]
+    decoded = decode(b"<meta charset=koi8-u><p>" + b"<p>".join(parts), "text/html; charset=utf-8")
+    assert decoded.utf8.decode().count("<p>") == 4
+    assert decoded.charset == "koi8-u"  # what the page says itself comes before a guess
+    undeclared = decode(b"<p>" + b"<p>".join(parts), "text/html; charset=utf-8")
+    assert RUSSIAN in undeclared.utf8.decode()

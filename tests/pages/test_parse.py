@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from levada.core.errors import MissingExtra
 from levada.core.reasons import Reason
-from levada.core.records import DiscoveredBy, Link, PageKind, ParsedPage, RawPage
-from levada.pages.change import page_digest
+from levada.core.records import DiscoveredBy, Link, Outcome, PageKind, PageRecord, PageState, ParsedPage, RawPage
+from levada.pages.change import judge, page_digest
 from levada.pages.compression import unpack_content, unpack_text
 from levada.pages.parse import ParseLimits, parse_page
 from levada.pages.plugins import ReadingChoice
@@ -370,3 +370,66 @@ def test_no_mangled_page_makes_it_raise(cuts: list[tuple[int, int, bytes]]) -> N
     urls = [*page.links, *(link.url for link in page.marked)]
     assert all(url.startswith(("http://", "https://")) for url in urls)
     assert len(set(urls)) == len(urls)
+
+
+GERMAN = "Der Rat hat entschieden, dass die Brücke ein Jahr lang gesperrt und dann erneuert wird. " * 6
+FAROESE = "Bygdarráðið hevur gjørt av, at brúgvin skal umvælast í ár. " * 8  # which the model does not know
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<html><body lang=fo><p>{FAROESE}</p>",
+        f"<html lang=en><head><script>{'x' * 9000}</script></head><main lang=fo><p>{FAROESE}</p></main>",
+        f"<html lang=en><body><p lang=is>eitt</p><div lang=da><article lang=fo><p>{FAROESE}</p></article></div>",
+        f"<meta http-equiv=Content-Language content='fo, da'><p>{FAROESE}</p>",
+        f"<html xml:lang=fo><p>{FAROESE}</p>",
+    ],
+)
+def test_what_is_around_most_of_the_text_declares_its_language(body: str) -> None:
+    assert parse(body).language == "fo"
+
+
+def test_a_quotation_does_not_declare_the_language_of_its_page() -> None:
+    body = f"<html lang=fo><p>{FAROESE}</p><div lang=de><p>{GERMAN[:80]}</p></div>"
+    assert parse(body).language == "fo"
+
+
+def test_the_address_of_a_page_helps_to_read_it() -> None:
+    body = "<title>Şık</title><p>Şık</p>".encode("cp1254")
+    page = parse_page(RawPage("https://example.com.tr/", body, "text/html"))
+    assert (page.title, page.charset) == ("Şık", "windows-1254")
+
+
+@pytest.mark.parametrize("content_type", ["text/html", "text/plain"])
+def test_text_in_no_language_has_none(content_type: str) -> None:
+    rows = "\n".join(f"{n * 7919 % 1000} {n * 104729 % 1000}.{n % 10}" for n in range(60))
+    assert parse(f"<pre>{rows}</pre>" if "html" in content_type else rows, content_type).language == ""
+
+
+def test_a_page_that_is_told_another_language_has_not_changed() -> None:
+    one, other = (parse(f"<html lang={lang}><title>Rat</title><p>{GERMAN}</p>") for lang in ("en", "de"))
+    assert one.text_digest == other.text_digest
+
+
+def test_a_page_whose_encoding_an_earlier_version_guessed_wrong_has_not_changed() -> None:
+    russian = "Совет решил, что мост не так надёжен, как это было, и он на год закрыт для всех. " * 4
+    body = f"<title>Мост</title><p>{russian}</p>".encode("cp1251")
+    earlier = page_digest(russian.encode("cp1251").decode("cp1252").encode(), "Ìîñò", asked=False, on_page=False)
+    now = parse(body)
+    assert russian.strip() in unpack_text(now.content_zstd).decode()
+    assert now.text_digest is not None
+    stored = PageRecord(
+        1,
+        URL,
+        "example.org",
+        PageKind.PAGE,
+        PageState.LIVE,
+        DiscoveredBy.LINK,
+        0,
+        0,
+        0.0,
+        version=1,
+        text_digest=earlier,
+    )
+    assert judge(stored, 200, b"new", now).outcome == Outcome.UNCHANGED

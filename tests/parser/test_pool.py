@@ -312,3 +312,12 @@ def test_a_child_that_dies_before_it_is_met_is_a_failed_start_and_holds_nobody_u
             await pool.close()
 
     asyncio.run(run())
+
+
+def test_a_parser_without_its_model_of_languages_says_so() -> None:
+    async def work(pool: ParserPool) -> None:
+        with pytest.raises(LevadaError, match=r"^/nowhere/languages.bin: the model .* install Levada again$"):
+            await pool.parse(raw("a"))
+
+    program = (str(Path(__file__).with_name("child_without_model.py")),)
+    in_pool(work, lambda: ParserPool(1, program=program))

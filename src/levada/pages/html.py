@@ -48,6 +48,8 @@ _NO_HEADING = frozenset(("script", "style", "template", "title"))  # a title in 
 DESCRIPTIVE = ("og:", "article:", "book:", "product:", "video:", "music:", "twitter:", "dc.", "dc:", "dcterms")
 _MOST_DESCRIBED = 200
 _APART = frozenset(("div", "p"))
+_PARTS = frozenset(("body", "main", "article", "section", "div", "td"))  # that may hold the text of a page
+_MOST_PARTS = 50
 # After the seconds, `url=` is optional; a number alone reloads the page itself.
 _REFRESH = re.compile(
     r"""\s*(?:[\d.]++(?:\s*[;,]|\s)\s*(?:url\s*=\s*)?+|url\s*=\s*)(?:"([^"]*)|'([^']*)|([^"'\s].*))""",
@@ -75,7 +77,7 @@ def tree_of(html: bytes) -> LexborHTMLParser:
 def read_head(tree: LexborHTMLParser, agent: str) -> Head:
     """Title, base, canonical, the directives for `agent` or all robots, and the links of `link` elements."""
     product = product_of(agent)
-    title = base = canonical = ""
+    title = base = canonical = language = ""
     robots: set[str] = set()
     links: list[tuple[str, PageKind]] = []
     described: list[tuple[str, str]] = []
@@ -90,6 +92,8 @@ def read_head(tree: LexborHTMLParser, agent: str) -> Head:
             robots |= _directives(attributes, product)
             links += _refresh(attributes)
             name = (attributes.get("property") or attributes.get("name") or "").lower()
+            if (attributes.get("http-equiv") or "").lower() == "content-language":
+                language = language or attributes.get("content") or ""
             if name.startswith(DESCRIPTIVE) and len(described) < _MOST_DESCRIBED:
                 described.append((name, attributes.get("content") or ""))
         elif tag == "base":
@@ -100,7 +104,7 @@ def read_head(tree: LexborHTMLParser, agent: str) -> Head:
             links += _link_element(rel, href, attributes)
     return Head(
         title or _title_in_body(tree) or _first_heading(tree),
-        _language(tree),
+        _language(tree) or language.partition(",")[0],
         base,
         canonical,
         noindex=not robots.isdisjoint(("noindex", "none")),
@@ -201,6 +205,21 @@ def _one_line(node: LexborNode) -> str:
 
 
 def _language(tree: LexborHTMLParser) -> str:
+    """What the root declares, or the innermost part of the page that holds most of its text."""
     root = tree.root
     attributes = {} if root is None else root.attributes
-    return attributes.get("lang") or attributes.get("xml:lang") or ""
+    own = attributes.get("lang") or attributes.get("xml:lang") or ""
+    parts = tree.css("[lang]")
+    if len(parts) <= bool(attributes.get("lang")):  # so it is on most pages
+        return own
+    others = [node for node in parts if node.tag in _PARTS and (node.attributes.get("lang") or own) != own]
+    if others and tree.body is not None:
+        most = _visible_size(tree.body) / 2
+        for node in others[:_MOST_PARTS]:
+            if _visible_size(node) > most:
+                own = node.attributes.get("lang") or own
+    return own
+
+
+def _visible_size(node: LexborNode) -> int:
+    return len(node.text()) - sum(len(hidden.text()) for hidden in node.css("script,style,template"))

@@ -1,25 +1,23 @@
-"""Words of a page, and language detection from its declaration and its words.
+"""Words of a page, and its language from its declaration and its text.
 
 Words are UTF-8 bytes without punctuation, with ASCII letters in lower case. Other letters keep their case: folding
 them would double the cost, and a page hardly ever changes by their case alone. All operations work on the whole
 text, because every word of every page passes here.
 
-A language is known by a few dozen of its most frequent short words. A page of a hundred words has many of its own
-language and hardly any of another.
+The text tells the language (`levada.pages.language_model`). The declaration decides where the text is not sure, which
+is where it is short or where two languages are close to each other.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Set
 from operator import add
-from pkgutil import get_data
 from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
 
 from levada.pages.change import sketch_of
 from levada.pages.folding import WideReplacement
+from levada.pages.language_model import COMMON, STEPS, UNKNOWN, LanguageModel, language_model, plain_words, samples_of
 
 UNSPACED = 16  # characters per word on average: a script without spaces between words
 MAX_UNSPACED = 200_000  # characters of such a text that are read
@@ -32,10 +30,9 @@ class Profile(NamedTuple):
     words: int  # in running text
     distinct: int
     sketch: bytes
-    vocabulary: set[bytes] | frozenset[bytes]
 
 
-NO_WORDS = Profile(0, 0, b"", frozenset())
+NO_WORDS = Profile(0, 0, b"")
 
 
 def profile_of(text: bytes) -> Profile:
@@ -45,7 +42,7 @@ def profile_of(text: bytes) -> Profile:
     if words and len(text) > UNSPACED * len(words):
         words = _pairs_if_unspaced(text.decode("utf-8", "replace"), words)
     vocabulary = set(words)
-    return Profile(len(words), len(vocabulary), sketch_of(vocabulary), vocabulary)
+    return Profile(len(words), len(vocabulary), sketch_of(vocabulary))
 
 
 def _pairs_if_unspaced(text: str, words: list[bytes]) -> list[bytes]:
@@ -56,44 +53,86 @@ def _pairs_if_unspaced(text: str, words: list[bytes]) -> list[bytes]:
     return [pair.encode("utf-8", "replace") for pair in map(add, letters, letters[1:] or letters)]
 
 
-PLAIN = 12  # stop words that confirm the declared language
-SURE = 4  # stop words that a page without a declaration needs
-LEAD = 1.3  # times as many as the second language has
-OWN = 2  # words that the second language lacks, and three times as many as it has of its own
-CONTRADICTION = 8  # stop words of another language that overrule the declaration
-_CODE = re.compile(r"([A-Za-z]{2})(?:[-_][A-Za-z0-9]+)*$")
-# A line of the file is a language and its stop words. Not by importlib.resources: that takes a parser child longer.
-_LINES = map(bytes.split, (get_data("levada.pages", "data/stop_words.txt") or b"").splitlines())
-LANGUAGES = {code.decode(): frozenset(words) for code, *words in _LINES}
-_LANGUAGES_OF: dict[bytes, list[str]] = {}
-for _code, _stop in LANGUAGES.items():
-    for _word in _stop:
-        _LANGUAGES_OF.setdefault(_word, []).append(_code)
-_ALL_WORDS = frozenset(_LANGUAGES_OF)
+LEAST = 12  # letters of a text that can tell its language
+# Logarithms of odds, as the model counts them.
+SURE = 1 * STEPS  # against the second language, that a text without a declaration needs
+SURE_OF_RARE = 4 * STEPS  # the same, where few pages on the web are in that language
+CLEAR = 10 * STEPS  # with which no more of the text is read
+MOST_LEAD = 16 * STEPS  # of a place where a text is in another language than elsewhere
+TRUST = 8 * STEPS  # for the declared language: a template may claim any
+_CODE = re.compile(r"([A-Za-z]{2,3})(?:[-_][A-Za-z0-9]+)*$")
+# Written by mistake: the codes of countries, and those of former times.
+_MISTAKEN = {
+    "cn": "zh",
+    "cz": "cs",
+    "dk": "da",
+    "fil": "tl",
+    "gr": "el",
+    "in": "id",
+    "iw": "he",
+    "ji": "yi",
+    "jp": "ja",
+}
+_MISTAKEN |= {"kr": "ko", "ua": "uk"}
+# Languages that the model does not tell from another one, which stands for them.
+_STANDS_FOR = {"bs": "hr", "ms": "id", "nb": "no", "nn": "no", "sh": "hr"}
+# ISO 639-1, and what of 639-3 the model knows.
+_KNOWN_CODES = """
+    aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo es
+    et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki
+    kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no
+    nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg sh si sk sl sm sn so sq sr ss st su sv sw ta
+    te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu ckb
+"""
+CODES = frozenset(_KNOWN_CODES.split())
 
 
-def language_of(declared: str, words: Set[bytes]) -> str:
-    """ISO 639-1 code from the `lang` attribute and the distinct words of the page; "" if unsure."""
-    found = _CODE.match(declared[:35].strip())
-    claim = found[1].lower() if found else ""
-    own = len(LANGUAGES[claim] & words) if claim in LANGUAGES else 0
-    if own >= PLAIN:
+def language_of(declared: str, text: bytes) -> str:
+    """ISO 639-1 code from what the page declares and its text in UTF-8; "" if unsure."""
+    claim = claimed(declared)
+    samples = samples_of(text)
+    read = [plain_words(first) for first, _ in samples]
+    if sum(map(len, read)) < LEAST:
         return claim
-    (best, code), (second, other) = _two_best(words)
-    clear = best >= SURE and (best >= LEAD * second or _has_more_own(code, other, words))
-    if not claim:
-        return code if clear else ""
-    # A declared language without a word list cannot be contradicted.
-    return code if clear and best >= max(CONTRADICTION, 3 * own) and claim in LANGUAGES else claim
+    model = language_model()
+    stands_for = _STANDS_FOR.get(claim, claim)
+    if claim and stands_for not in model.places:
+        return claim  # what the model does not know, it cannot contradict
+    trusted = model.places[stands_for] if claim else None
+    places = list(map(model.weigh, read))
+    found, lead = _most_likely(model, places, trusted)
+    if lead < CLEAR and samples[0][1]:
+        more = [model.weigh(plain_words(rest)) for _, rest in samples]
+        found, lead = _most_likely(model, list(map(add, places, more)), trusted)
+    is_sure = lead >= (SURE if found in COMMON else SURE_OF_RARE) and found not in (UNKNOWN, stands_for)
+    return found if is_sure else claim
 
 
-def _has_more_own(code: str, other: str, words: Set[bytes]) -> bool:
-    """Compare by the words that only one of two languages has: Danish and Norwegian share most of theirs."""
-    own, others = LANGUAGES[code] - LANGUAGES[other], LANGUAGES[other] - LANGUAGES[code]
-    return len(own & words) >= max(OWN, 3 * len(others & words))
+def _most_likely(model: LanguageModel, places: list[int], trusted: int | None) -> tuple[str, int]:
+    """The language of most places, and how far it is before the second.
+
+    Where places differ, none counts more than `MOST_LEAD`: the odds of a few words in another script are long.
+    """
+    each = list(map(model.odds, places))
+    whole = list(model.odds(sum(places)))
+    found = whole.index(max(whole))
+    others = {odds.index(max(odds)) for odds in each} - {found}
+    if any(odds[found] - odds[other] > MOST_LEAD for odds in each for other in others):
+        capped = [
+            [max(0, one - best + MOST_LEAD) for one in odds] for odds, best in zip(each, map(max, each), strict=True)
+        ]
+        whole = list(map(sum, zip(*capped, strict=True)))
+    if trusted is not None:
+        whole[trusted] += TRUST
+    best = max(whole)
+    place = whole.index(best)
+    whole[place] = -1
+    return model.languages[place], best - max(whole)
 
 
-def _two_best(words: Set[bytes]) -> list[tuple[int, str]]:
-    """The two languages with the most stop words on the page, and how many."""
-    met = Counter(code for word in _ALL_WORDS & words for code in _LANGUAGES_OF[word])
-    return sorted(((n, code) for code, n in (*met.items(), ("", 0), ("", 0))), reverse=True)[:2]
+def claimed(declared: str) -> str:
+    """The code that a `lang` attribute names; "" if that is none."""
+    written = _CODE.match(declared[:35].strip())
+    code = written[1].lower() if written else ""
+    code = _MISTAKEN.get(code, code)
+    return code if code in CODES else ""

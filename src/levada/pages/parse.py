@@ -218,10 +218,10 @@ def _parse_html(page: RawPage, limits: ParseLimits) -> ParsedPage:
     body = page.body[: limits.max_html_bytes]
     # Most pages declared as UTF-8 are UTF-8: lexbor reads them without decoding, and shows other bytes as U+FFFD.
     is_sure = not says_utf8(body, page.content_type)
-    decoded = decode(body, page.content_type) if is_sure else Decoded(body, "utf-8")
+    decoded = decode(body, page.content_type, page.url) if is_sure else Decoded(body, "utf-8")
     html = _read_html(page, decoded.utf8, limits)
     if not is_sure and html is not None and html.is_garbled:
-        decoded = decode(body, page.content_type)
+        decoded = decode(body, page.content_type, page.url)
         html = _read_html(page, decoded.utf8, limits)
     if html is None:
         return ParsedPage(PageKind.PAGE, charset=decoded.charset, reason=Reason.NESTING)
@@ -277,7 +277,7 @@ def _read_parts(
 
 
 def _parse_plain(page: RawPage, limits: ParseLimits) -> ParsedPage:
-    decoded = decode(page.body[: limits.max_html_bytes], page.content_type)
+    decoded = decode(page.body[: limits.max_html_bytes], page.content_type, page.url)
     text = tidy_lines(decoded.utf8)
     head = Head(title=text.partition(b"\n")[0].decode("utf-8", "replace")[:100])
     return _describe(page, decoded.charset, head, text, _collector(page, limits), limits)
@@ -340,7 +340,7 @@ def _describe(
     return ParsedPage(
         PageKind.PAGE,
         title=head.title,
-        language=language_of(head.language, profile.vocabulary),
+        language=language_of(head.language, b"" if known else text),
         charset=charset,
         text_digest=digest,
         content_zstd=b"" if known or found_nothing else pack_content(text, page.body, limits.zstd_level),

@@ -57,8 +57,8 @@ def main(arguments: list[str]) -> None:
             return
         setup = decode_setup(first)
         limits = ParseLimits(agent=setup.agent, document_cage=partial(_document_cage, float(cpu_seconds)))
-        parse_page(_TRIAL, limits)  # a child that cannot read this under its limits is not ready
         try:
+            parse_page(_TRIAL, limits)  # a child that cannot read this under its limits is not ready
             signal.setitimer(signal.ITIMER_REAL, _LOAD_SECONDS)
             limits = msgspec.structs.replace(limits, plugins=setup.reading.load())
         except LevadaError as error:
