@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from levada.core.errors import StoreDamaged, StoreError, StoreLocked
+from levada.core.errors import IndexOutdated, StoreDamaged, StoreError, StoreLocked
 from levada.core.folder import DataFolder
 from levada.core.plugins import is_builtin
 from levada.core.protocols import Index
@@ -105,7 +105,8 @@ def _say_if_rebuilt(index: Index) -> None:
     try:
         index.position()
     except StoreDamaged as error:
-        log.warning("%s, which is done now", error)
+        if isinstance(error, IndexOutdated):  # it takes a while, and nothing is wrong
+            log.warning("%s, which is done now", error)
 
 
 def _tell(on_progress: OnProgress, newest: int, seq: int) -> None:
