@@ -117,7 +117,7 @@ def forms_of(searcher: tantivy.Searcher, stems: Mapping[str, Collection[str]]) -
     return forms
 
 
-FORMAT = 5  # raise it with every change of fields or folding: an older index is rebuilt
+FORMAT = 6  # raise it with every change of fields or folding: an older index is rebuilt
 
 
 _OTHERS = (("names", 300), ("properties", 200))  # bytes: of a host and its port, of a property and a word
