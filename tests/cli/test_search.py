@@ -116,6 +116,21 @@ def test_an_order_that_does_not_exist_is_named(data: Path, options: tuple[str, s
     assert said in answer.said
 
 
+def test_an_index_of_an_older_format_is_built_anew_and_that_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = build(tmp_path / "levada-data")
+    search("istanbul", "--data", data)
+    position = data / "index" / "position.json"
+    position.write_text(json.dumps({**json.loads(position.read_text()), "format": 1}))
+    assert "2 found" in search("istanbul", "--data", data).out
+    (said,) = [each.message for each in caplog.records if "older Levada" in each.message]
+    assert said.endswith("was written by an older Levada; it can be rebuilt from the documents, which is done now")
+    caplog.clear()
+    assert "2 found" in search("istanbul", "--data", data).out
+    assert not caplog.records
+
+
 def test_synonyms_come_from_a_file_and_what_is_wrong_in_it_is_said(tmp_path: Path) -> None:
     data = build(tmp_path / "levada-data")
     settings = command("settings")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -9,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from levada.core.errors import StoreError, StoreLocked
+from levada.core.errors import IndexOutdated, StoreDamaged, StoreError, StoreLocked
 from levada.core.folder import DataFolder
 from levada.core.plugins import is_builtin
 from levada.core.protocols import Index
@@ -22,6 +23,8 @@ from levada.store.reading import OpenedCollection, open_collection
 if TYPE_CHECKING:
     from levada.search.sharded import Counted
 
+
+log = logging.getLogger(__name__)
 
 OnProgress = Callable[[str, int, int], None]
 """Called with what is done, how much of it, and how much there is."""
@@ -94,7 +97,16 @@ def _catch_up(collection: OpenedCollection, on_progress: OnProgress = no_progres
             closing(open_shard_reader(shard)) as store,
             closing(open_writer(shard, how.heap, how.engine, lambda: collection.settings)) as index,
         ):
+            _say_if_rebuilt(index)
             catch_up(store, index, how.batch, partial(_tell, on_progress, store.newest_seq()))
+
+
+def _say_if_rebuilt(index: Index) -> None:
+    try:
+        index.position()
+    except StoreDamaged as error:
+        if isinstance(error, IndexOutdated):  # it takes a while, and nothing is wrong
+            log.warning("%s, which is done now", error)
 
 
 def _tell(on_progress: OnProgress, newest: int, seq: int) -> None:

@@ -16,6 +16,7 @@ LevadaError                 exit 1: the work could not be done
 │   ├── StoreLocked         another process has it open
 │   ├── StoreFull           the disk is full; nothing of this batch was written
 │   ├── StoreDamaged        the database or index is not readable
+│   │   └── IndexOutdated   the index was written by an older Levada: to be rebuilt
 │   ├── StoreOutdated       written by an older Levada: to be upgraded first
 │   └── StoreTooNew         written by a newer Levada
 ├── BrokerError             the message broker refused
@@ -163,6 +164,10 @@ class StoreFull(StoreError):
 
 
 class StoreDamaged(StoreError):
+    pass
+
+
+class IndexOutdated(StoreDamaged):
     pass
 
 

@@ -23,7 +23,7 @@ from levada.core.search_records import Query
 from levada.search.query import LONG_TEXT
 from levada.search.stemming import LANGUAGES
 from levada.search.terms import Ask, Group, Term, Words
-from levada.search.typos import Vocabulary, corrections
+from levada.search.typos import Vocabulary, beginnings, corrections
 
 ENOUGH = 10  # pages with all words: with fewer, pages with some of them follow
 MOST_RANKED = 64  # words of a long text that are searched
@@ -68,7 +68,7 @@ def best_match(
     strict = all_words(ask, facts)
     match = Match(*run(strict, max(wanted, enough)), strict)
     if match.total < enough:
-        match = _with_corrections(match, facts, wanted, run, key, enough)
+        match = _with_corrections(match, query, facts, wanted, run, key)
     if match.total < enough and (relaxed := some_words(match.ask)) is not None:
         match = _followed_by(match, relaxed, wanted, run, key)
     return replace(match, found=match.found[:wanted])
@@ -76,11 +76,11 @@ def best_match(
 
 def _with_corrections(
     match: Match[Found],
+    query: Query,
     facts: WordFacts,
     wanted: int,
     run: Run[Found],
     key: Callable[[Found], Hashable],
-    enough: int,
 ) -> Match[Found]:
     """The same, with the pages that have a word as it is probably spelt."""
 
@@ -97,12 +97,17 @@ def _with_corrections(
         binds = word.quoted or word.needed  # corrected in the suggestion only
         if binds and match.total:
             continue
+        if word.prefix:
+            if query.as_you_type and not run(Ask(((word,),)), 0)[0]:
+                starts = beginnings(word.folded[0], facts)
+                groups[group] = (*group, *(replace(word, folded=(each,), worth=_CORRECTION_WORTH) for each in starts))
+            continue
         known = corrections(word.folded[0], facts, holders)
         if known and not any(run(Ask(((each,),)), 0)[0] for each in group[1:]):  # no synonym or other part is found
             corrected[word.typed] = known[0]
             also = [Words((each,), each, times=word.times, worth=_CORRECTION_WORTH) for each in known]
             groups[group] = group if binds else (*group, *also)
-    if not corrected:
+    if not groups:
         return match
     ask = replace(match.ask, must=tuple(groups.get(group, group) for group in typed))
     if ask == match.ask:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -198,6 +199,7 @@ class _Facts:
         self._pages = pages
         self._forms = forms
         self._holders: Counter[str] = Counter()
+        self._sorted: list[str] = []
 
     def pages(self) -> int:
         return len(self._pages)
@@ -208,8 +210,12 @@ class _Facts:
         return self._holders[word]
 
     def beginning(self, start: str, limit: int) -> list[tuple[str, int]]:
-        found = Counter(word for page in self._pages.values() for word in set(page.text) if word.startswith(start))
-        return found.most_common(limit)
+        self.holders("")
+        if not self._sorted:
+            self._sorted = sorted(self._holders)
+        begins, ends = bisect_left(self._sorted, start), bisect_left(self._sorted, f"{start}\U0010ffff")
+        found = {word: self._holders[word] for word in self._sorted[begins:ends]}
+        return sorted(found.items(), key=lambda each: (-each[1], each[0]))[:limit]
 
     def languages(self) -> list[str]:
         return sorted(self._forms.languages())

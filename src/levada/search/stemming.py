@@ -39,6 +39,7 @@ LANGUAGES = {
     "tr": "turkish",
 }
 
+_OTHER_SCRIPTS = frozenset({"ar", "el", "ru", "ta"})  # their stemmers leave Latin letters as they are
 _NUMBER = re.compile(r"[\W\d_]*")
 _MOST_PAIRS = 64  # in a chunk whose stems and words cannot be matched one to one
 
@@ -58,12 +59,15 @@ def word_forms(language: str, chunk: str) -> set[tuple[str, str]]:
 @lru_cache(maxsize=1 << 14)
 def word_stems(language: str, word: str) -> frozenset[str]:
     """The stems to search for a typed `word`, with or without a Turkish keyboard."""
+    if word.isascii() and language in _OTHER_SCRIPTS:
+        return frozenset(words(word))
     lowered = lowercase(word, language)
-    stems = {*_stems(language, lowered), *_stems(language, lowercase(word, ""))}
+    spellings = {lowered, lowercase(word, "")}
     if language == "tr":
         # "vapurlari" on an ASCII keyboard: the stemmer needs the ı that the vowels before it demand, and folding
         # turns it into i again.
-        stems.update(_stems(language, lowered.replace("i", "ı")))
+        spellings.add(lowered.replace("i", "ı"))
+    stems = {stem for each in spellings for stem in _stems(language, each)}
     # People mostly type the plain form, even where a stemmer cuts it ("ısı" to "ıs").
     return frozenset(stem for stem in stems if len(stem) > 1).union(words(word))
 
@@ -76,13 +80,18 @@ def same_stem(language: str) -> Callable[[str, str], bool]:
 
 
 def _stems(language: str, lowered: str) -> list[str]:
+    analyze = _analyzer(LANGUAGES[language])
+    if lowered.isascii():
+        stems = analyze(lowered)
+        if len(stems) == 1 and stems[0].isalnum() and is_indexed(stems[0]):  # as nearly always: nothing to fold
+            return stems
     # An unpaired surrogate is no letter, and not UTF-8 either.
     clean = lowered.encode("utf-8", "replace").decode()
-    return [word for stem in _analyzer(language)(clean) for word in words(stem) if is_indexed(word)]
+    return [word for stem in analyze(clean) for word in words(stem) if is_indexed(word)]
 
 
 @cache
-def _analyzer(language: str) -> Callable[[str], list[str]]:
+def _analyzer(stemmer: str) -> Callable[[str], list[str]]:
     build = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-    analyze: Callable[[str], list[str]] = build.filter(tantivy.Filter.stemmer(LANGUAGES[language])).build().analyze
+    analyze: Callable[[str], list[str]] = build.filter(tantivy.Filter.stemmer(stemmer)).build().analyze
     return analyze

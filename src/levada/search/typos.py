@@ -5,6 +5,8 @@ that changed places (Damerau 1964). With one error, every word that could be mea
 500 look-ups, a microsecond or two each. With two errors, the words are compared that begin with the same three
 letters. So the cost has a limit, whatever the index holds, and no dictionary is kept.
 
+A half-typed word that no word begins with may have one error from its fifth letter on.
+
 A word that is known is only corrected if it is rare and the other one is far more frequent.
 """
 
@@ -15,6 +17,7 @@ from typing import Protocol
 
 MOST_CORRECTIONS = 3  # of one word
 _ONE_ERROR, _TWO_ERRORS = 4, 8  # letters of a word that may have so many
+_HALF_TYPED = 5  # letters of a half-typed word that may have an error
 _LONGEST = 32  # letters
 _RARE = 10_000  # a word is rare if at most one in so many pages has it
 _FAR_MORE = 20  # times as frequent
@@ -51,15 +54,22 @@ def corrections(word: str, known: Vocabulary, found: Callable[[str], int]) -> li
     if known.holders(word) > rare or (own := found(word)) > rare:
         return []
     least = max(1, own * _FAR_MORE)
-    near = _frequent(_one_error(word), known, least)
+    near = _frequent(_one_error(word), known.holders, least)
     if not near and not own and len(word) >= _TWO_ERRORS:
         started = known.beginning(word[:_SAME_START], _MOST_COMPARED)
-        near = _frequent((each for each, _ in started if errors_between(word, each, 2) <= 2), known, least)
+        near = _frequent((each for each, _ in started if errors_between(word, each, 2) <= 2), known.holders, least)
     return near
 
 
-def _frequent(words: Iterable[str], known: Vocabulary, least: int) -> list[str]:
-    counted = ((known.holders(each), each) for each in words)
+def beginnings(start: str, known: Vocabulary) -> list[str]:
+    """What `start`, with which no known word begins, may be meant to be."""
+    if not _HALF_TYPED <= len(start) <= _LONGEST or any(map(str.isdecimal, start)):
+        return []
+    return _frequent(_one_error(start), lambda each: max((few for _, few in known.beginning(each, 1)), default=0), 1)
+
+
+def _frequent(words: Iterable[str], holders: Callable[[str], int], least: int) -> list[str]:
+    counted = ((holders(each), each) for each in words)
     ranked = sorted((-count, each) for count, each in counted if count >= least)
     return [each for _, each in ranked[:MOST_CORRECTIONS]]
 

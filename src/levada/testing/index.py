@@ -356,6 +356,12 @@ class IndexContract:
         assert sorted(int(hit.url.rpartition("/")[2]) for hit in found.hits) == pages
         assert found.total == len(pages)
 
+    @pytest.mark.parametrize(("typed", "pages"), CASES["typos"]["half_typed"].items())
+    def test_a_half_typed_word_may_have_an_error(self, misspelt: Index, typed: str, pages: list[int]) -> None:
+        found = misspelt.search(Query(typed, as_you_type=True))
+        assert sorted(int(hit.url.rpartition("/")[2]) for hit in found.hits) == pages
+        assert found.did_you_mean == ""
+
     @pytest.mark.parametrize(("query", "meant"), CASES["typos"]["meant"].items())
     def test_the_right_spelling_is_suggested(self, misspelt: Index, query: str, meant: str) -> None:
         assert misspelt.search(Query(query)).did_you_mean == meant

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import msgspec
 
-from levada.core.errors import LevadaError, StoreDamaged, StoreError, StoreFull, StoreLocked, StoreTooNew
+from levada.core.errors import IndexOutdated, LevadaError, StoreDamaged, StoreError, StoreFull, StoreLocked, StoreTooNew
 from levada.core.files import sync_folder, write_durably
 
 _FULL = ("No space left", "os error 28", "Disk quota", "os error 122", "StorageFull")
@@ -143,8 +143,10 @@ class IndexFolder:
                 f"the index in {self.path} was written by a newer Levada: update Levada, or delete that folder "
                 "and the next crawl builds it anew from the documents"
             )
-        if state.format < self._format or state.position < 0:
-            raise damaged(self.path, "was written by an older Levada")
+        if state.format < self._format:
+            raise IndexOutdated(str(damaged(self.path, "was written by an older Levada")))
+        if state.position < 0:
+            raise damaged(self.path, "has lost its position")
         return state.position
 
     def write_position(self, position: int) -> None:

@@ -4,14 +4,16 @@
 and counts are the paper's. The main text itself is not stored (the documents have it); the rest of a hit is.
 
 To find a word in its other forms too, the index holds once, for all pages, which folded words are forms of which
-stem: terms `language, stem, word` of documents that are not pages. A search for a stem becomes one for its forms.
+stem: terms `stem, language, word` of documents that are not pages. A search for a stem becomes one for its forms,
+and languages that stem a word alike share one look-up.
 New forms are rare, so this costs little: tantivy skips the words of a page that the writer knows, which is cheaper
 than making an object of each, and only the others are stemmed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, lru_cache
 from itertools import filterfalse
 from string import ascii_uppercase
@@ -55,7 +57,7 @@ class KnownForms:
         for text in texts:
             for word in seen.new_words(text.encode("utf-8", "replace").translate(plain).decode()):
                 found |= word_forms(language, word)
-        terms = [_SEPARATOR.join((language, *pair)) for pair in found]
+        terms = [_SEPARATOR.join((stem, language, word)) for stem, word in found]
         return [term for term in terms if searcher is None or not searcher.doc_freq(FORMS, term)]
 
     def forget(self) -> None:
@@ -98,17 +100,24 @@ def _plain(turkish: bool) -> bytes:
     return bytes.maketrans(_MARKS + capitals, b" " * len(_MARKS) + capitals.lower())
 
 
-def forms_of(searcher: tantivy.Searcher, language: str, stems: Collection[str]) -> set[str]:
-    """The words that pages in `language` can have for one of these stems."""
+def forms_of(searcher: tantivy.Searcher, stems: Mapping[str, Collection[str]]) -> set[str]:
+    """The words that pages can have for the stems of one word; `stems` are by language."""
     # A stem as a word may have another stem: ciudades has ciudad, which has ciud. A single form is what was typed.
-    forms = set(stems) if len(stems) > 1 else set()
-    for stem in stems:
-        start = _SEPARATOR.join((language, stem, ""))
-        forms.update(term[len(start) :] for term, _ in searcher.terms_with_prefix(FORMS, start, limit=_MOST_FORMS))
+    forms = {stem for of_one in stems.values() if len(of_one) > 1 for stem in of_one}
+    languages: defaultdict[str, set[str]] = defaultdict(set)
+    for language, of_one in stems.items():
+        for stem in of_one:
+            languages[stem].add(language)
+    for stem, spoken in languages.items():
+        start = f"{stem}{_SEPARATOR}"
+        for term, _ in searcher.terms_with_prefix(FORMS, start, limit=_MOST_FORMS):
+            language, _, word = term[len(start) :].partition(_SEPARATOR)
+            if language in spoken:
+                forms.add(word)
     return forms
 
 
-FORMAT = 5  # raise it with every change of fields or folding: an older index is rebuilt
+FORMAT = 6  # raise it with every change of fields or folding: an older index is rebuilt
 
 
 _OTHERS = (("names", 300), ("properties", 200))  # bytes: of a host and its port, of a property and a word

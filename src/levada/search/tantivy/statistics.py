@@ -102,9 +102,7 @@ def query_forms(searcher: tantivy.Searcher | None, ask: Ask, present: Iterable[s
 
 
 def _forms_in(searcher: tantivy.Searcher, languages: list[str], each: Words) -> frozenset[str]:
-    found: set[str] = set()
-    for language in languages:
-        found |= forms_of(searcher, language, word_stems(language, each.typed))
+    found = forms_of(searcher, {language: word_stems(language, each.typed) for language in languages})
     return frozenset(found - {each.folded[0]})
 
 

@@ -54,7 +54,7 @@ export async function open(place, { query: typed }) {
     const now = await worldNow();
     const meant = told.did_you_mean ? told.did_you_mean.slice(filters.join(" ").length).trim() : "";
     const said = [
-      meant ? el("p", {}, "Did you mean ", el("a", { href: `#/search${query({ ...given, q: meant })}` }, meant), "?") : null,
+      meant ? el("p", {}, "Did you mean ", el("a", { href: `#/search${query({ q: meant, ...given })}` }, meant), "?") : null,
       told.notes.map((each) => el("p", { class: "small soft" }, each)),
     ];
     if (!told.total) {
