@@ -89,7 +89,7 @@ def test_a_folder_that_answers_nothing_is_named(tmp_path: Path, folder: Path) ->
         read_pages(tmp_path / "nowhere")
     with pytest.raises(LevadaError, match="none of its 4 pages answers"):
         read_pages(folder)
-    with pytest.raises(LevadaError, match="--questions .*: No such file"):
+    with pytest.raises(LevadaError, match=r"--questions .*: No such file"):
         read_pages(folder, tmp_path / "nowhere.jsonl")
 
 

@@ -97,8 +97,8 @@ class TantivyReader:
             if searcher is None:
                 return Match(0, (), ask), {}
             by_time = query.sort == "changed"
-            run = partial(self._run, searcher, by_time=by_time)
-            run = looked_at_again(run, partial(_shown, searcher), self._linked.facts)
+            by_words = partial(self._run, searcher, by_time=by_time)
+            run = looked_at_again(by_words, partial(_shown, searcher), self._linked.facts)
             match = best_match(ask, query, SearchedWords(searcher, self._languages), pages_wanted(query), run, _place)
             found = [(score, summary_of(searcher.doc(address))) for score, address in match.found]
             values = self._values(searcher, match.ask, query)
