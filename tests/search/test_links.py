@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from levada.core.errors import StoreDamaged
 from levada.core.hashing import term_number
 from levada.core.records import Change
 from levada.core.search_records import Query
@@ -93,6 +94,17 @@ def test_a_damaged_file_only_costs_the_order(tmp_path: Path, content: bytes) -> 
     index = TantivyIndex(tmp_path)
     assert index.search(Query("ferry")).total == 2
     index.close()
+
+
+def test_a_writer_that_meets_a_damaged_file_asks_for_the_index_to_be_built_again(tmp_path: Path) -> None:
+    (tmp_path / "links.db").write_bytes(b"no database, but as long as one would be" * 100)
+    index = TantivyIndex(tmp_path, writer=True)
+    with pytest.raises(StoreDamaged, match="can be rebuilt"):
+        index.apply([linking(1, [("harbour", "Harbour")])])
+    index.clear()
+    assert index.apply([linking(1, [("harbour", "Harbour")])]) == 1
+    index.close()
+    assert facts(tmp_path, "harbour")["harbour"].pages == 1
 
 
 def test_links_that_cannot_be_read_are_none(tmp_path: Path) -> None:

@@ -15,13 +15,14 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 
+from levada.core.errors import StoreDamaged, StoreError, StoreFull
 from levada.core.hashing import term_number
 from levada.core.records import Change
 from levada.pages.folding import fold
@@ -41,8 +42,20 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[tuple[str, int]]).decode
 
 
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        if "full" in str(error):
+            raise StoreFull(f"the disk with {path} is full: make room and start again, nothing is lost") from error
+        if isinstance(error, sqlite3.OperationalError):
+            raise StoreError(f"{path} cannot be written: {error}") from error
+        raise StoreDamaged(f"{path} cannot be read ({error}); it can be rebuilt from the documents") from error
+
+
 class LinkWriter:
-    """Counts the links of pages as they change."""
+    """Counts the links of pages as they change. Every failure is a `StoreError`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -50,6 +63,10 @@ class LinkWriter:
 
     def count(self, changes: Iterable[Change]) -> None:
         """Count what the changed pages say now, instead of what they said before. Durable after `commit`."""
+        with _translated(self._path):
+            self._count(changes)
+
+    def _count(self, changes: Iterable[Change]) -> None:
         newest = {change.page_id: change for change in changes}
         pages: Counter[int] = Counter()
         texts: defaultdict[int, Counter[str]] = defaultdict(Counter)
@@ -70,13 +87,15 @@ class LinkWriter:
             self._change(address, pages[address], texts[address], lost[address])
 
     def commit(self) -> None:
-        if self._connection is not None:
-            self._connection.commit()
+        with _translated(self._path):
+            if self._connection is not None:
+                self._connection.commit()
 
     def drop(self) -> None:
         """Forget what was counted since the last commit, and close."""
         if self._connection is not None:
-            self._connection.rollback()
+            with suppress(sqlite3.Error):
+                self._connection.rollback()
             self.close()
 
     def close(self) -> None:
