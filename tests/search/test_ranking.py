@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from levada.search import ranking
 from levada.search.query import parse_query
-from levada.search.ranking import LinkFacts, QueryWords, Signals, looked_at_again
+from levada.search.ranking import LinkFacts, QueryWords, Signals, reranked
 from levada.search.terms import Ask
 
 
@@ -85,7 +85,7 @@ def test_hits_stay_the_same_and_their_scores_fall(scores: list[float], wanted: i
     def run(ask: Ask, most: int) -> tuple[int, list[tuple[float, Page]]]:
         return len(found), found[:most]
 
-    total, again = looked_at_again(run, lambda page: page, no_links)(parse_query("ferry", 0.0), wanted)
+    total, again = reranked(run, lambda page: page, no_links)(parse_query("ferry", 0.0), wanted)
     assert total == len(found)
     assert len(again) == min(wanted, len(found))
     assert [score for score, _ in again] == sorted((score for score, _ in again), reverse=True)
@@ -95,7 +95,7 @@ def test_hits_stay_the_same_and_their_scores_fall(scores: list[float], wanted: i
 
 def test_what_is_sorted_by_time_is_left_as_it_is() -> None:
     found = [(0.0, Page("http://a.example/1")), (0.0, Page("http://a.example/ferry", "Ferry"))]
-    _, again = looked_at_again(lambda ask, most: (2, found), lambda page: page, no_links)(parse_query("ferry", 0.0), 2)
+    _, again = reranked(lambda ask, most: (2, found), lambda page: page, no_links)(parse_query("ferry", 0.0), 2)
     assert list(again) == found
 
 
@@ -107,7 +107,7 @@ def test_half_a_word_is_found_in_a_title_while_it_is_typed() -> None:
 def test_a_long_text_is_ranked_by_the_text_of_pages_alone() -> None:
     found = [(2.0, Page("http://a.example/1")), (1.9, Page("http://a.example/ferry", "Ferry"))]
     text = parse_query("the ferry that crosses the wide strait leaves at noon every second day", 0.0)
-    _, again = looked_at_again(lambda ask, most: (2, found), lambda page: page, no_links)(text, 2)
+    _, again = reranked(lambda ask, most: (2, found), lambda page: page, no_links)(text, 2)
     assert list(again) == found
-    _, again = looked_at_again(lambda ask, most: (2, found), lambda page: page, no_links)(parse_query("ferry", 0.0), 2)
+    _, again = reranked(lambda ask, most: (2, found), lambda page: page, no_links)(parse_query("ferry", 0.0), 2)
     assert list(again) != found

@@ -78,8 +78,8 @@ def _count(changes: list[Change], place: int, word: str, key: str) -> int:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def every_hit_is_looked_at_again() -> Iterator[None]:
-    """Where pages have equal scores it is chance which of them are among the best, which are looked at again."""
+def every_hit_is_reranked() -> Iterator[None]:
+    """Where pages have equal scores it is chance which of them are among the best, which are reranked."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranking, "DEPTH", 400)
         yield

@@ -37,6 +37,7 @@ CREATE TABLE IF NOT EXISTS linked (address INTEGER PRIMARY KEY, pages INTEGER NO
 _TEXT_BITS = 16
 _ADDRESS_MASK = (1 << 47) - 1
 _TEXT_MASK = (1 << _TEXT_BITS) - 1
+_MAPPED = 1 << 30  # bytes of the file that are read without a call of the system for each page
 _WAIT_SECONDS = 1.0  # for a commit of the writer
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[tuple[str, int]]).decode
@@ -148,12 +149,12 @@ class LinkReader:
 
     def facts(self, urls: Sequence[str]) -> Mapping[str, LinkFacts]:
         numbers = {term_number(url) & _ADDRESS_MASK: url for url in urls}
-        asked = ", ".join(map(str, numbers))
+        places = ", ".join("?" * len(numbers))
+        asked = f"SELECT address, pages, texts FROM linked WHERE address IN ({places})"  # noqa: S608  question marks
         found: dict[str, LinkFacts] = {}
         for path in self._paths:
             with suppress(sqlite3.Error, OSError, msgspec.MsgspecError):
-                rows = self._opened(path).execute(f"SELECT * FROM linked WHERE address IN ({asked})")  # noqa: S608  numbers
-                for number, pages, packed in rows:
+                for number, pages, packed in self._opened(path).execute(asked, tuple(numbers)):
                     url = numbers[number]
                     known = found.get(url, _NOTHING)
                     found[url] = LinkFacts(known.pages + pages, (*known.anchors, *_decode(packed)))
@@ -176,6 +177,7 @@ class LinkReader:
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_WAIT_SECONDS, check_same_thread=False
         )
+        connection.execute(f"PRAGMA mmap_size = {_MAPPED}")
         self._connections[path] = seen, connection
         return connection
 

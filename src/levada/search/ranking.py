@@ -1,8 +1,8 @@
-"""A second look at the best hits: what title, address and links say beside the text.
+"""Reranking of the best hits by what title, address and links say beside the text.
 
 The index finds pages by their words. The order of the first `DEPTH` is then corrected by how much of the title and of
 the address the query's words are, by what other pages call a page where they link to it, and by how many do. Each of
-these signals adds a share of the page's score, so a page never falls behind one that was not looked at.
+these signals adds a share of the page's score, so a page never falls behind one that is not reranked.
 
 The weights were learnt on the tuned half of the questions over real pages, by cross-validation (`levada lab search`);
 docs/design.md has the figures, and what was tried and left out.
@@ -23,10 +23,11 @@ from levada.pages.folding import words
 from levada.search.stemming import LANGUAGES, word_stems
 from levada.search.terms import Ask, Words
 
-DEPTH = 24  # hits that are looked at
+DEPTH = 24  # hits that are reranked
 _MOST_WORDS = 8  # of a query: the signals say little about a long text
 _LONGEST_ENDING = 4  # letters that a form of a word has beyond its stem
 _SHORTEST_STEM = 3
+_LEAD = 2  # letters, by which most words are told from those of the query
 _WORDS = re.compile(r"[A-Z]?[a-z\x80-\U0010ffff]+|[A-Z]+(?![a-z])|[0-9]+")  # also those of CamelCase
 _ASCII_WORDS = re.compile("[a-z0-9]+")  # what folding makes of these texts, in a tenth of the time
 _OWN_PAGE = ("index.", "default.")
@@ -63,10 +64,10 @@ class Shown(Protocol):
 WEIGHTS = Signals(title=0.2, name=0.4, anchor=1.5, popularity=0.3)
 _MANY = 10  # doublings of the number of pages that link to a page, above which more count no more
 _MANY_SAY_SO = 4  # doublings of the number of links with one text
-_MOST_TEXTS = 4  # of links that are looked at
+_MOST_TEXTS = 4  # of links that are compared with the query
 
 
-def looked_at_again(
+def reranked(
     run: Callable[[Ask, int], tuple[int, Sequence[tuple[float, Found]]]],
     summary: Callable[[Found], Shown],
     links: Callable[[Sequence[str]], Mapping[str, LinkFacts]],
@@ -75,7 +76,7 @@ def looked_at_again(
     """`run` with the first hits in a better order. `summary` gives what is shown of a hit, and `links` what is known of
     some addresses."""
 
-    def run_again(ask: Ask, wanted: int) -> tuple[int, Sequence[tuple[float, Found]]]:
+    def rerank(ask: Ask, wanted: int) -> tuple[int, Sequence[tuple[float, Found]]]:
         typed = [each for each in ask.words() if each.folded]
         if not wanted or len(typed) > _MOST_WORDS:
             return run(ask, wanted)
@@ -90,7 +91,7 @@ def looked_at_again(
         first.sort(key=lambda scored: -scored[0])
         return total, [*first, *found[DEPTH:]][:wanted]
 
-    return run_again
+    return rerank
 
 
 class QueryWords:
@@ -135,6 +136,7 @@ class _Finder:
         # A synonym or a correction stands for what was typed.
         self._wanted = sum(len(each.folded) for each in typed if each.worth >= 1) or len(self._tests)
         self._known: dict[str, int] = {}  # a bit for each word of the query
+        self._leads = {each[:_LEAD] for test in self._tests for each in test if each}
 
     def fit(self, found: Sequence[str]) -> tuple[float, float]:
         """The share of the query's words that are among these, and the share of these that are the query's."""
@@ -142,9 +144,7 @@ class _Finder:
             return 0.0, 0.0
         known, bits, matched = self._known, 0, 0
         for word in found:
-            match = known.get(word)
-            if match is None:
-                match = known[word] = self._matches(word)
+            match = known[word] if word in known else self._matches(word)
             if match:
                 bits |= match
                 matched += 1
@@ -152,9 +152,11 @@ class _Finder:
 
     def _matches(self, word: str) -> int:
         bits = 0
-        for place, (typed, stem) in enumerate(self._tests):
-            if word == typed or (stem and word.startswith(stem) and len(word) <= len(stem) + _LONGEST_ENDING):
-                bits |= 1 << place
+        if word[:_LEAD] in self._leads:
+            for place, (typed, stem) in enumerate(self._tests):
+                if word == typed or (stem and word.startswith(stem) and len(word) <= len(stem) + _LONGEST_ENDING):
+                    bits |= 1 << place
+        self._known[word] = bits
         return bits
 
 

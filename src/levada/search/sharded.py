@@ -18,7 +18,7 @@ from levada.search.best_match import best_match
 from levada.search.hits import HitSources, HitSummary, PageFacts, facet_counts, hits_of, pages_wanted
 from levada.search.links import LinkReader
 from levada.search.query import one_word, parse_page_of_hits
-from levada.search.ranking import looked_at_again
+from levada.search.ranking import reranked
 from levada.search.tantivy.reader import Candidate, ScoredHit, TantivyShard
 from levada.search.tantivy.statistics import FIELDS, Forms, IndexTotals, TermStatistics, WordWeights, any_ending
 from levada.search.terms import Ask, SiteFilter, site_names
@@ -66,8 +66,8 @@ class ShardedIndex:
             return sum(count for count, _ in answers) - twice, found
 
         facts = _SearchedShards(self._shards, self._queried(touched), self._counted)
-        again = looked_at_again(run, lambda summary: summary, self._linked.facts)
-        match = best_match(ask, query, facts, pages_wanted(query), again, lambda summary: summary.url)
+        best_first = reranked(run, lambda summary: summary, self._linked.facts)
+        match = best_match(ask, query, facts, pages_wanted(query), best_first, lambda summary: summary.url)
         return hits_of(query, ask, match, self._sources, self._facets(match.ask, query, touched))
 
     def _facets(self, ask: Ask, query: Query, touched: Sequence[int]) -> Facets:

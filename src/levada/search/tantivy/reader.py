@@ -22,7 +22,7 @@ from levada.core.search_records import FacetName, Facets, Posting, Query
 from levada.search.best_match import Match, best_match
 from levada.search.hits import TIMES, HitSummary, facet_counts, pages_wanted
 from levada.search.links import LinkReader
-from levada.search.ranking import looked_at_again
+from levada.search.ranking import reranked
 from levada.search.stemming import LANGUAGES
 from levada.search.tantivy.folder import IndexFolder, IndexLinks, damaged, may_write, translated
 from levada.search.tantivy.queries import tantivy_query, term
@@ -98,7 +98,7 @@ class TantivyReader:
                 return Match(0, (), ask), {}
             by_time = query.sort == "changed"
             by_words = partial(self._run, searcher, by_time=by_time)
-            run = looked_at_again(by_words, partial(_shown, searcher), self._linked.facts)
+            run = reranked(by_words, partial(_shown, searcher), self._linked.facts)
             match = best_match(ask, query, SearchedWords(searcher, self._languages), pages_wanted(query), run, _place)
             found = [(score, summary_of(searcher.doc(address))) for score, address in match.found]
             values = self._values(searcher, match.ask, query)
