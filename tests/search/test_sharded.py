@@ -15,6 +15,7 @@ from levada.core.errors import BadQuery, StoreError
 from levada.core.records import Change
 from levada.core.search_records import Hits, Query
 from levada.pages.folding import words
+from levada.search import ranking
 from levada.search.sharded import ShardedIndex
 from levada.search.tantivy.index import TantivyIndex
 from levada.search.tantivy.reader import TantivyShard
@@ -74,6 +75,14 @@ def _count(changes: list[Change], place: int, word: str, key: str) -> int:
     placement = page_placement(key, SHARDS)
     documents = [each.document for each in changes if placement.place(page_values(each.url)) == place]
     return sum(not word or word in words(f"{each.title} {each.text}") for each in documents if each)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def every_hit_is_reranked() -> Iterator[None]:
+    """Where pages have equal scores it is chance which of them are among the best, which are reranked."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranking, "DEPTH", 400)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -34,6 +34,8 @@ class JudgedText(msgspec.Struct, frozen=True):
     title: str
     text: str
     language: str = "en"
+    url: str = ""  # of a real page
+    anchors: bytes = b""  # what it calls others, as `Document.packed_anchors` has it
 
 
 class JudgedQuestion(msgspec.Struct, frozen=True):
@@ -41,6 +43,7 @@ class JudgedQuestion(msgspec.Struct, frozen=True):
 
     text: str
     answers: frozenset[str]
+    as_you_type: bool = False  # its last word is half typed
 
 
 class JudgedCorpus(msgspec.Struct, frozen=True):
@@ -64,6 +67,7 @@ class EngineScore(msgspec.Struct, frozen=True):
     questions: int
     ndcg: float
     mrr: float
+    top3: int  # questions with an answer among the first three hits
     cpu_ms: float  # median of a question
 
 
@@ -72,15 +76,18 @@ def read_corpus(folder: Path) -> JudgedCorpus:
     if (folder / "corpus.jsonl").is_file():
         return _beir(folder)
     documents = _file(folder, r".*\.all(\..*)?", "the documents, such as cran.all.1400 or CISI.ALL")
-    questions = _file(folder, r".*\.(qry|que)", "the questions, such as cran.qry or CISI.QRY")
+    questions = _file(folder, r".*\.(qry|que)|query\.text", "the questions, such as cran.qry or CISI.QRY")
     judged = _file(folder, r".*(\.rel|qrels?(\..*)?)", "the judgements, such as cranqrel or CISI.REL")
     texts = tuple(
         JudgedText(fields["I"], fields.get("T", ""), fields.get("W", "")) for fields in _smart_records(documents)
     )
-    # Cranfield's judgements count the questions, whatever their numbers are.
-    asked = {str(place): fields.get("W", "") for place, fields in enumerate(_smart_records(questions), 1)}
-    pairs = [line.split()[:2] for line in judged.read_text(encoding="utf-8", errors="replace").splitlines()]
-    return _corpus(folder.name, texts, asked, [(one[0], one[1]) for one in pairs if len(one) == 2])
+    rows = [line.split() for line in judged.read_text(encoding="utf-8", errors="replace").splitlines()]
+    pairs = [(row[0].lstrip("0"), row[1]) for row in rows if len(row) > 1]
+    asked = {fields["I"].lstrip("0"): fields.get("W", "") for fields in _smart_records(questions)}
+    if not asked.keys() >= {number for number, _ in pairs}:
+        # Cranfield's judgements count the questions, whatever their numbers are.
+        asked = {str(place): text for place, text in enumerate(asked.values(), 1)}
+    return _corpus(folder.name, texts, asked, pairs)
 
 
 def _file(folder: Path, pattern: str, what: str) -> Path:
@@ -144,7 +151,7 @@ def reciprocal_rank(found: Sequence[str], answers: frozenset[str]) -> float:
     return next((1 / place for place, name in enumerate(found[:DEPTH], 1) if name in answers), 0.0)
 
 
-Engine = Callable[[str], Sequence[str]]
+Engine = Callable[[JudgedQuestion], Sequence[str]]
 """The names of the documents that a question finds, the best first."""
 
 
@@ -156,10 +163,17 @@ def compare(corpus: JudgedCorpus) -> Iterator[EngineScore]:
             answered = {each: _answered(engine, each) for each in corpus.questions}
             for half, questions in corpus.parts().items():
                 some = [answered[each] for each in questions]
-                figures = (fmean(column) for column in zip(*((each.gain, each.rank) for each in some), strict=True))
-                ndcg, mrr = figures if some else (0.0, 0.0)
-                cpu_ms = 1_000 * median(each.cpu_s for each in some) if some else 0.0
-                yield EngineScore(corpus.name, half, name, len(some), ndcg, mrr, cpu_ms)
+                if some:
+                    yield EngineScore(
+                        corpus=corpus.name,
+                        half=half,
+                        engine=name,
+                        questions=len(some),
+                        ndcg=fmean(each.gain for each in some),
+                        mrr=fmean(each.rank for each in some),
+                        top3=sum(each.rank >= 1 / 3 for each in some),
+                        cpu_ms=1_000 * median(each.cpu_s for each in some),
+                    )
 
 
 class _Answered(msgspec.Struct, frozen=True):
@@ -170,7 +184,7 @@ class _Answered(msgspec.Struct, frozen=True):
 
 def _answered(engine: Engine, question: JudgedQuestion) -> _Answered:
     start = process_time()
-    found = engine(question.text)
+    found = engine(question)
     cpu_s = process_time() - start
     return _Answered(gain_of(found, question.answers), reciprocal_rank(found, question.answers), cpu_s)
 
@@ -185,21 +199,27 @@ def engines() -> dict[str, Callable[[JudgedCorpus, Path], Engine]]:
 
 
 def _ours(corpus: JudgedCorpus, folder: Path) -> Engine:
+    from levada.core.errors import BadQuery
     from levada.core.search_records import Query
     from levada.search.tantivy.index import TantivyIndex
 
     index = TantivyIndex(folder / "levada", writer=True)
-    index.apply(_change(number, each) for number, each in enumerate(corpus.documents, 1))
-    names = [each.name for each in corpus.documents]
+    changes = [_change(number, each) for number, each in enumerate(corpus.documents, 1)]
+    index.apply(changes)
+    names = {change.url: each.name for change, each in zip(changes, corpus.documents, strict=True)}
 
-    def ask(text: str) -> list[str]:
-        return [names[int(hit.url.rpartition("/")[2]) - 1] for hit in index.search(Query(text, limit=DEPTH)).hits]
+    def ask(question: JudgedQuestion) -> list[str]:
+        try:
+            found = index.search(Query(question.text, limit=DEPTH, as_you_type=question.as_you_type))
+        except BadQuery:  # a question may hold what the query language reads as an open phrase: a miss
+            return []
+        return [names[hit.url] for hit in found.hits]
 
     return ask
 
 
 def _change(number: int, each: JudgedText) -> Change:
-    url = f"https://corpus.example/{number}"
+    url = each.url or f"https://corpus.example/{number}"
     document = Document(
         page_id=number,
         url=url,
@@ -217,6 +237,7 @@ def _change(number: int, each: JudgedText) -> Change:
         words=len(each.text.split()),
         similarity=0.0,
         searchable=True,
+        packed_anchors=each.anchors,
     )
     return Change(number, number, url, "corpus.example", document)
 
@@ -240,8 +261,8 @@ def _tantivy(corpus: JudgedCorpus, folder: Path) -> Engine:
     index.reload()
     searcher = index.searcher()
 
-    def ask(text: str) -> list[str]:
-        words = set(re.findall(r"\w+", text.lower()))
+    def ask(question: JudgedQuestion) -> list[str]:
+        words = set(re.findall(r"\w+", question.text.lower()))
         any_of = [(tantivy.Occur.Should, tantivy.Query.term_query(schema, "text", word)) for word in words]
         found = searcher.search(tantivy.Query.boolean_query(any_of), DEPTH, count=False)
         return [corpus.documents[searcher.doc(address)["number"][0]].name for _, address in found.hits]
@@ -271,8 +292,8 @@ def _bm25s_with(corpus: JudgedCorpus, stemmer: Callable[[list[str]], list[str]] 
     retriever.index(tokens([f"{each.title}\n{each.text}" for each in corpus.documents]), show_progress=False)
     names = [each.name for each in corpus.documents]
 
-    def ask(text: str) -> list[str]:
-        found, _ = retriever.retrieve(tokens([text]), k=min(DEPTH, len(names)), show_progress=False)
+    def ask(question: JudgedQuestion) -> list[str]:
+        found, _ = retriever.retrieve(tokens([question.text]), k=min(DEPTH, len(names)), show_progress=False)
         return [names[number] for number in found[0]]
 
     return ask

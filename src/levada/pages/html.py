@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+import msgspec
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
+from levada.core.hashing import term_number
 from levada.core.records import PageKind
 from levada.pages.links import LinkCollector
 from levada.pages.robots import product_of
@@ -38,6 +40,9 @@ def too_deep(html: bytes, limit: int) -> bool:
 
 
 MAX_TITLE = 500
+MOST_ANCHORS = 150  # links of a page whose texts are kept
+LONGEST_ANCHOR = 80  # characters
+_pack = msgspec.msgpack.Encoder().encode
 NO_VOTE = frozenset(("nofollow", "ugc", "sponsored"))
 FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml")
 # Without a browser's DOM events: that is faster, and a page cannot make its tree grow.
@@ -149,6 +154,22 @@ def follow_links(tree: LexborHTMLParser, head: Head, links: LinkCollector) -> No
     if tree.body is None:  # a frameset is in its place
         hrefs.update((src, None) for node in tree.tags("frame") if (src := node.attributes.get("src")))
     links.add_all(hrefs)
+
+
+def anchors_of(tree: LexborHTMLParser, links: LinkCollector) -> bytes:
+    """What a page calls others where it links to them, packed for `levada.pages.links.anchors_in`."""
+    found: dict[tuple[int, str], None] = {}
+    for node in tree.tags("a"):
+        attributes = node.attributes
+        href, rel = attributes.get("href"), attributes.get("rel")
+        if not href or href[0] == "#" or (rel and not NO_VOTE.isdisjoint(rel.lower().split())):
+            continue
+        text = " ".join(node.text()[: 4 * LONGEST_ANCHOR].split())[:LONGEST_ANCHOR]
+        if text and (url := links.address(href)) is not None:
+            found[term_number(url), text.encode("utf-8", "replace").decode()] = None
+            if len(found) >= MOST_ANCHORS:
+                break
+    return _pack(list(found)) if found else b""
 
 
 def _directives(attributes: dict[str, str | None], product: str) -> set[str]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+import msgspec
+
 from levada.core.errors import BadUrl
 from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, Link, PageKind, Refusal
@@ -176,3 +178,16 @@ def _with_room(met: dict[str, str]) -> dict[str, str]:
 
 def _is_silent(href: str) -> bool:
     return scheme_of(href.lstrip()) in SILENT
+
+
+_Anchors = tuple[tuple[int, str], ...]
+_decode = msgspec.msgpack.Decoder(_Anchors).decode
+
+
+def anchors_in(packed: bytes) -> _Anchors:
+    """What a page calls others: the number of each address (`levada.core.hashing.term_number`), and the text of the
+    link. None if that cannot be read: it only helps to rank."""
+    try:
+        return _decode(packed) if packed else ()
+    except msgspec.MsgspecError:
+        return ()

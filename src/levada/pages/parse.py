@@ -23,7 +23,7 @@ from levada.pages.compression import pack_content, unpack_text
 from levada.pages.documents.gathering import PAGE_BREAK, Unreadable, title_or_name
 from levada.pages.documents.recognition import JSON, XML, document_kind, is_locked, reader_of
 from levada.pages.feeds import Listing, parse_feed, parse_sitemap, pieces_of
-from levada.pages.html import MAX_TITLE, Head, follow_links, read_head, too_deep, tree_of
+from levada.pages.html import MAX_TITLE, Head, anchors_of, follow_links, read_head, too_deep, tree_of
 from levada.pages.language import NO_WORDS, language_of, profile_of
 from levada.pages.links import LinkCollector
 from levada.pages.parts.rule import CompiledRule, compiled_rule
@@ -227,7 +227,9 @@ def _parse_html(page: RawPage, limits: ParseLimits) -> ParsedPage:
         return ParsedPage(PageKind.PAGE, charset=decoded.charset, reason=Reason.NESTING)
     parts = (html.head, html.text, html.links, limits)
     nothing, reader = html.found_nothing, html.reader
-    return _describe(page, decoded.charset, *parts, data=html.data, found_nothing=nothing, reader=reader)
+    return _describe(
+        page, decoded.charset, *parts, data=html.data, found_nothing=nothing, reader=reader, anchors=html.anchors
+    )
 
 
 class _Html(NamedTuple):
@@ -237,6 +239,7 @@ class _Html(NamedTuple):
     data: StructuredData
     found_nothing: bool = False  # nothing of what the rule selects is on the page
     reader: int = 0  # the version of the reader that found the text, if that was the built-in one
+    anchors: Callable[[], bytes] = bytes  # what the page calls others, where a version is stored
 
     @property
     def is_garbled(self) -> bool:
@@ -254,9 +257,10 @@ def _read_html(page: RawPage, html: bytes, limits: ParseLimits) -> _Html | None:
     links = _collector(page, limits)
     follow_links(tree, head, links)
     data = read_data(tree, html, head.described, page.url, head.base)
+    whole = _Html(head, b"", links, data, anchors=partial(anchors_of, tree, links))
     if page.rule is not None:
-        return _read_parts(compiled_rule(page.rule), page, tree, html, _Html(head, b"", links, data), limits)
-    return _with_main_text(page, tree, html, _Html(head, b"", links, data), limits)
+        return _read_parts(compiled_rule(page.rule), page, tree, html, whole, limits)
+    return _with_main_text(page, tree, html, whole, limits)
 
 
 def _with_main_text(page: RawPage, tree: LexborHTMLParser, html: bytes, whole: _Html, limits: ParseLimits) -> _Html:
@@ -320,6 +324,7 @@ def _describe(
     data: StructuredData = _NO_DATA,
     found_nothing: bool = False,
     reader: int = 0,
+    anchors: Callable[[], bytes] = bytes,
 ) -> ParsedPage:
     compared, title = text if limits.plugins is None else limits.plugins.compared_text(text, page.url), head.title
     if b"\f" in compared:  # where the pages of a document end is no part of what it says
@@ -343,7 +348,7 @@ def _describe(
         language=language_of(head.language, b"" if known else text),
         charset=charset,
         text_digest=digest,
-        content_zstd=b"" if known or found_nothing else pack_content(text, page.body, limits.zstd_level),
+        content_zstd=b"" if known or found_nothing else pack_content(text, page.body, limits.zstd_level, anchors()),
         data=b"" if known or found_nothing else pack_data(data),
         sketch=profile.sketch,
         words=profile.words,

@@ -16,7 +16,9 @@ from levada.core.records import Change
 from levada.core.search_records import Facets, Hits, Posting, Query
 from levada.search.best_match import best_match
 from levada.search.hits import HitSources, HitSummary, PageFacts, facet_counts, hits_of, pages_wanted
+from levada.search.links import LinkReader
 from levada.search.query import one_word, parse_page_of_hits
+from levada.search.ranking import reranked
 from levada.search.tantivy.reader import Candidate, ScoredHit, TantivyShard
 from levada.search.tantivy.statistics import FIELDS, Forms, IndexTotals, TermStatistics, WordWeights, any_ending
 from levada.search.terms import Ask, SiteFilter, site_names
@@ -46,6 +48,7 @@ class ShardedIndex:
         self._plan = plan
         self._sources = HitSources(text_of, page_facts)
         self._counted = counted
+        self._linked = LinkReader([shard.links for shard in shards])
 
     def search(self, query: Query) -> Hits:
         ask = parse_page_of_hits(query)
@@ -63,7 +66,8 @@ class ShardedIndex:
             return sum(count for count, _ in answers) - twice, found
 
         facts = _SearchedShards(self._shards, self._queried(touched), self._counted)
-        match = best_match(ask, query, facts, pages_wanted(query), run, lambda summary: summary.url)
+        best_first = reranked(run, lambda summary: summary, self._linked.facts)
+        match = best_match(ask, query, facts, pages_wanted(query), best_first, lambda summary: summary.url)
         return hits_of(query, ask, match, self._sources, self._facets(match.ask, query, touched))
 
     def _facets(self, ask: Ask, query: Query, touched: Sequence[int]) -> Facets:
@@ -105,6 +109,7 @@ class ShardedIndex:
         raise StoreError("an index of several shards is cleared shard by shard")
 
     def close(self) -> None:
+        self._linked.close()
         for shard in self._shards:
             shard.close()
 

@@ -91,7 +91,7 @@ class TitleMarker:
 
     def marked(self, title: str, is_form: Callable[[str, str], bool]) -> Pieces:
         """The whole title in pieces, with True on the matching words."""
-        if not title.isascii() and any(letter >= _UNSPACED for letter in title):
+        if not title.isascii() and any(letter >= _UNSPACED and letter.isalpha() for letter in title):
             found = _matches(title, self._words, is_form)
         else:
             found = self._found(title, is_form)

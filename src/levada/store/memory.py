@@ -59,6 +59,7 @@ from levada.store.rules import (
     text_key,
     unconfirmed_signals,
     unpacked,
+    unpacked_text,
     validators_after,
     version_after,
     warn_of_lifted,
@@ -562,7 +563,11 @@ def _storable(version: NewVersion) -> NewVersion:
 
 def _change_of(page: _Page) -> Change:
     record = page.record
-    document = None if page.gone else replace(_document_of(page, record.version), body=b"", screenshot=b"")
+    document = None
+    if not page.gone:
+        _, anchors = unpacked_text(page.versions[record.version][1].content_zstd)
+        whole = _document_of(page, record.version)
+        document = replace(whole, body=b"", screenshot=b"", packed_anchors=anchors)
     shown = document if document is not None and document.searchable else None
     return Change(page.seq, record.id, record.url, record.site, shown)
 

@@ -222,7 +222,11 @@ def document_record(row: Row, *, whole: bool = True) -> Document:
         decoded = _decode_headers(headers)
     except msgspec.MsgspecError as error:
         raise StoreDamaged(f"the stored headers of {url} cannot be read ({error})") from error
-    text, body = unpacked(content_zstd) if whole else (unpacked_text(content_zstd), b"")
+    body = anchors = b""
+    if whole:
+        text, body = unpacked(content_zstd)
+    else:
+        text, anchors = unpacked_text(content_zstd)
     return Document(
         page_id=id,
         url=url,
@@ -244,6 +248,7 @@ def document_record(row: Row, *, whole: bool = True) -> Document:
         facts=_document_facts(facts),
         packed_data=data or b"",
         screenshot=picture_of(content_zstd) if whole else b"",
+        packed_anchors=anchors,
     )
 
 

@@ -27,7 +27,7 @@ from levada.core.records import (
     VisitResult,
 )
 from levada.pages.change import is_noindex, text_part
-from levada.pages.compression import content_size, unpack_content, unpack_text
+from levada.pages.compression import content_size, unpack_content, unpack_text_and_anchors
 
 HISTORY = 10
 DUE_COUNTED = 10_000
@@ -274,9 +274,10 @@ def unpacked(content: bytes) -> tuple[str, bytes]:
     return text.decode("utf-8", "replace"), body
 
 
-def unpacked_text(content: bytes) -> str:
-    """The text of packed content."""
-    return _unpack(content, unpack_text).decode("utf-8", "replace")
+def unpacked_text(content: bytes) -> tuple[str, bytes]:
+    """The text of packed content, and the packed texts of its links."""
+    text, anchors = _unpack(content, unpack_text_and_anchors)
+    return text.decode("utf-8", "replace"), anchors
 
 
 def _unpack(content: bytes, read: Callable[[bytes], _T]) -> _T:

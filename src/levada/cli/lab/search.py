@@ -21,6 +21,7 @@ _COLUMNS: Mapping[str, Callable[[EngineScore], str]] = {
     "questions": lambda score: score.half,
     "number": lambda score: f"{score.questions:,}",
     "nDCG@10": lambda score: f"{score.ndcg:.3f}",
+    "top 3": lambda score: f"{score.top3:,}",
     "MRR": lambda score: f"{score.mrr:.3f}",
     "CPU ms": lambda score: f"{score.cpu_ms:.2f}",
 }
@@ -38,24 +39,38 @@ def search(
     corpus: Annotated[
         list[Path] | None, typer.Option(metavar="DIR", help="A folder with a judged collection; may be repeated.")
     ] = None,
+    pages: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="A folder of HTML files, such as unpacked documentation; may be repeated."),
+    ] = None,
+    questions: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Questions for --pages, instead of those that are shipped.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Asks the questions of judged collections, and prints how well the search of Levada answers them, beside every
     search library that is installed.
 
     A folder holds the files of the SMART system (cran.all.1400, cran.qry and cranqrel; or CISI.ALL, CISI.QRY and
-    CISI.REL), or those of BEIR (corpus.jsonl, queries.jsonl and qrels/test.tsv).
+    CISI.REL), or those of BEIR (corpus.jsonl, queries.jsonl and qrels/test.tsv). With --pages the HTML files below a
+    folder are searched. The questions that are shipped are about the documentation packages of Debian.
 
     Examples:
 
     ```
     levada lab search --corpus cranfield
     levada lab search --corpus cranfield --corpus cisi --json
+    levada lab search --pages docs
+    levada lab search --pages my-site --questions questions.jsonl
     ```
     """
+    from levada.lab.judged_pages import read_pages
     from levada.lab.search import compare, read_corpus
 
-    if not corpus:
+    if not corpus and not pages:
         raise UsageError("--corpus is missing: name a folder with a judged collection, such as --corpus cranfield")
-    scores = [score for each in map(read_corpus, corpus) for score in compare(each)]
+    if questions and not pages:
+        raise UsageError("--questions needs --pages: the folder of HTML files that answer them")
+    scores = [score for folder in corpus or () for score in compare(read_corpus(folder))]
+    scores += [score for folder in pages or () for score in compare(read_pages(folder, questions))]
     print_result(json, {"scores": scores}, show, scores)

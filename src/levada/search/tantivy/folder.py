@@ -84,6 +84,7 @@ class IndexFolder:
     def __init__(self, path: Path, format: int) -> None:
         self.path = path
         self.segments = path / "segments"
+        self.links = path / "links.db"
         self._format = format
         self._position = path / "position.json"
         self._sites = path / "sites.txt"
@@ -120,6 +121,8 @@ class IndexFolder:
             with suppress(OSError):
                 self.write_position(0)
             (self.segments / "meta.json").unlink(missing_ok=True)
+            for name in ("", "-journal"):
+                self.links.with_name(self.links.name + name).unlink(missing_ok=True)
             shutil.rmtree(self.segments, ignore_errors=True)
             self.write_position(0)
             try:

@@ -14,6 +14,7 @@ from levada.core.protocols import Faults
 from levada.core.records import Change, Document
 from levada.core.search_records import Hits, Posting, Query
 from levada.search.hits import HitSources, PageFacts, hits_of
+from levada.search.links import LinkWriter
 from levada.search.query import one_word, parse_page_of_hits
 from levada.search.stemming import LANGUAGES
 from levada.search.tantivy.folder import IndexFolder, damaged, translated
@@ -55,6 +56,7 @@ class TantivyIndex:
         self._heap_bytes = heap_bytes
         self._faults = faults or NoFaults()
         self._writer: tantivy.IndexWriter | None = None
+        self._links = LinkWriter(self._folder.links)
         self._sites: dict[str, int] = {}
         self._forms = KnownForms()
         if writer:
@@ -67,6 +69,7 @@ class TantivyIndex:
             terms: list[str] = []
             for portion in _portions(changes):
                 self._write(writer, portion)
+                self._links.count(portion)
                 terms += self._new_forms(portion)
                 taken += len(portion)
                 position = max(position, portion[-1].seq)
@@ -74,6 +77,7 @@ class TantivyIndex:
                 return 0
             if terms:
                 writer.add_document(forms_entry(terms))
+            self._links.commit()
             self._faults.reach("index.commit")
             writer.commit()
             # The position comes last: a crash before this line repeats the batch, it never skips it.
@@ -120,6 +124,7 @@ class TantivyIndex:
 
     def _close_writer(self) -> None:
         writer, self._writer = self._writer, None
+        self._links.close()
         if writer is not None:
             with translated(self._folder.path):
                 writer.wait_merging_threads()
@@ -139,6 +144,7 @@ class TantivyIndex:
 
     def _drop_batch(self, writer: tantivy.IndexWriter) -> None:
         self._writer = None
+        self._links.drop()
         self._forms.forget()
         with translated(self._folder.path):
             try:

@@ -21,6 +21,8 @@ from levada.core.clock import SystemClock
 from levada.core.search_records import FacetName, Facets, Posting, Query
 from levada.search.best_match import Match, best_match
 from levada.search.hits import TIMES, HitSummary, facet_counts, pages_wanted
+from levada.search.links import LinkReader
+from levada.search.ranking import reranked
 from levada.search.stemming import LANGUAGES
 from levada.search.tantivy.folder import IndexFolder, IndexLinks, damaged, may_write, translated
 from levada.search.tantivy.queries import tantivy_query, term
@@ -86,6 +88,7 @@ class TantivyReader:
         self._searcher: tantivy.Searcher | None = None
         self._languages: list[str] = []
         self._seen: tuple[int, int] | None = None
+        self._linked = LinkReader([folder.links])
 
     def search(self, ask: Ask, query: Query) -> tuple[Match[HitSummary], Facets]:
         """The matching pages, those that are to be shown as summaries, and how many have each value of the facets."""
@@ -94,7 +97,8 @@ class TantivyReader:
             if searcher is None:
                 return Match(0, (), ask), {}
             by_time = query.sort == "changed"
-            run = partial(self._run, searcher, by_time=by_time)
+            by_words = partial(self._run, searcher, by_time=by_time)
+            run = reranked(by_words, partial(_shown, searcher), self._linked.facts)
             match = best_match(ask, query, SearchedWords(searcher, self._languages), pages_wanted(query), run, _place)
             found = [(score, summary_of(searcher.doc(address))) for score, address in match.found]
             values = self._values(searcher, match.ask, query)
@@ -156,6 +160,7 @@ class TantivyReader:
     def close(self) -> None:
         """Release everything. The next search opens it again."""
         self._index = self._searcher = self._seen = None
+        self._linked.close()
         if self._links is not None:
             self._links.close()
             self._links = None
@@ -232,6 +237,10 @@ def _place(address: tantivy.DocAddress) -> tuple[int, int]:
     return address.segment_ord, address.doc
 
 
+def _shown(searcher: tantivy.Searcher, address: tantivy.DocAddress) -> HitSummary:
+    return summary_of(searcher.doc(address))
+
+
 class SearchedWords:
     """What the newest commit knows about words."""
 
@@ -273,6 +282,7 @@ class TantivyShard(TantivyReader):
 
     def __init__(self, path: Path) -> None:
         super().__init__(IndexFolder(path, FORMAT))
+        self.links = self._folder.links
         self._totals: tuple[tantivy.Searcher | None, IndexTotals] = None, IndexTotals()
 
     def sites(self) -> dict[str, int]:

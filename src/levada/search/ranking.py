@@ -1,0 +1,186 @@
+"""Reranking of the best hits by what title, address and links say beside the text.
+
+The index finds pages by their words. The order of the first `DEPTH` is then corrected by how much of the title and of
+the address the query's words are, by what other pages call a page where they link to it, and by how many do. Each of
+these signals adds a share of the page's score, so a page never falls behind one that is not reranked.
+
+The weights were learnt on the tuned half of the questions over real pages, by cross-validation (`levada lab search`);
+docs/design.md has the figures, and what was tried and left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from math import log2
+from typing import Protocol, TypeVar
+from urllib.parse import unquote
+
+import msgspec
+
+from levada.pages.folding import words
+from levada.search.stemming import LANGUAGES, word_stems
+from levada.search.terms import Ask, Words
+
+DEPTH = 24  # hits that are reranked
+_MOST_WORDS = 8  # of a query: the signals say little about a long text
+_LONGEST_ENDING = 4  # letters that a form of a word has beyond its stem
+_SHORTEST_STEM = 3
+_LEAD = 2  # letters, by which most words are told from those of the query
+_WORDS = re.compile(r"[A-Z]?[a-z\x80-\U0010ffff]+|[A-Z]+(?![a-z])|[0-9]+")  # also those of CamelCase
+_ASCII_WORDS = re.compile("[a-z0-9]+")  # what folding makes of these texts, in a tenth of the time
+_OWN_PAGE = ("index.", "default.")
+Found = TypeVar("Found")
+
+
+class LinkFacts(msgspec.Struct, frozen=True, array_like=True):
+    """What the pages of a collection say about one by linking to it."""
+
+    pages: int  # that link to it
+    anchors: tuple[tuple[str, int], ...] = ()  # the most frequent texts of these links, folded, with their numbers
+
+
+class Signals(msgspec.Struct, frozen=True, array_like=True):
+    """What speaks for a page beside its text, each between 0 and 1."""
+
+    title: float  # how much of the title the query's words are
+    name: float  # how much of the last part of the address they are
+    anchor: float  # how well the texts of links fit the query
+    popularity: float  # how many pages link to it
+
+
+class Shown(Protocol):
+    """What ranking looks at of a hit."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def language(self) -> str: ...
+
+
+WEIGHTS = Signals(title=0.2, name=0.4, anchor=1.5, popularity=0.3)
+_MANY = 10  # doublings of the number of pages that link to a page, above which more count no more
+_MANY_SAY_SO = 4  # doublings of the number of links with one text
+_MOST_TEXTS = 4  # of links that are compared with the query
+
+
+def reranked(
+    run: Callable[[Ask, int], tuple[int, Sequence[tuple[float, Found]]]],
+    summary: Callable[[Found], Shown],
+    links: Callable[[Sequence[str]], Mapping[str, LinkFacts]],
+    weights: Signals = WEIGHTS,
+) -> Callable[[Ask, int], tuple[int, Sequence[tuple[float, Found]]]]:
+    """`run` with the first hits in a better order. `summary` gives what is shown of a hit, and `links` what is known of
+    some addresses."""
+
+    def rerank(ask: Ask, wanted: int) -> tuple[int, Sequence[tuple[float, Found]]]:
+        typed = [each for each in ask.words() if each.folded]
+        if not wanted or len(typed) > _MOST_WORDS:
+            return run(ask, wanted)
+        total, found = run(ask, max(wanted, DEPTH))
+        if len(found) < 2 or not found[0][0]:  # nothing to rank, or nothing to rank by
+            return total, found[:wanted]
+        query = QueryWords(typed)
+        shown = [summary(each) for _, each in found[:DEPTH]]
+        known = links([each.url for each in shown])
+        factors = (query.factor(each.url, each.title, each.language, known.get(each.url), weights) for each in shown)
+        first = [(score * factor, each) for (score, each), factor in zip(found, factors, strict=False)]
+        first.sort(key=lambda scored: -scored[0])
+        return total, [*first, *found[DEPTH:]][:wanted]
+
+    return rerank
+
+
+class QueryWords:
+    """The words of a query, to be found in short texts."""
+
+    def __init__(self, typed: Sequence[Words]) -> None:
+        self._words = typed
+        self._found: dict[str, _Finder] = {}
+
+    def factor(self, url: str, title: str, language: str, links: LinkFacts | None, weights: Signals) -> float:
+        """What the score of a page is multiplied by."""
+        found = self.signals(url, title, language, links)
+        return (
+            1.0
+            + weights.title * found.title
+            + weights.name * found.name
+            + weights.anchor * found.anchor
+            + weights.popularity * found.popularity
+        )
+
+    def signals(self, url: str, title: str, language: str, links: LinkFacts | None) -> Signals:
+        find = self._found.get(language)
+        if find is None:
+            find = self._found[language] = _Finder(self._words, language)
+        of_title, of_name = find.fit(_title_words(title))[1], find.fit(_name_of(url))[1]
+        if links is None:
+            return Signals(of_title, of_name, 0.0, 0.0)
+        anchor = 0.0
+        for text, often in links.anchors[:_MOST_TEXTS]:
+            share, only = find.fit(text.split(" "))
+            if share:
+                anchor = max(anchor, share * only * min(1.0, log2(1 + often) / _MANY_SAY_SO))
+        return Signals(of_title, of_name, anchor, min(1.0, log2(1 + links.pages) / _MANY))
+
+
+class _Finder:
+    """Tells which words of a query a word of a page is a form of. The titles and addresses of hits have many words in
+    common, so each is looked at once."""
+
+    def __init__(self, typed: Sequence[Words], language: str) -> None:
+        self._tests = [(word, _stem(each, word, language)) for each in typed for word in each.folded]
+        # A synonym or a correction stands for what was typed.
+        self._wanted = sum(len(each.folded) for each in typed if each.worth >= 1) or len(self._tests)
+        self._known: dict[str, int] = {}  # a bit for each word of the query
+        self._leads = {each[:_LEAD] for test in self._tests for each in test if each}
+
+    def fit(self, found: Sequence[str]) -> tuple[float, float]:
+        """The share of the query's words that are among these, and the share of these that are the query's."""
+        if not found or not self._tests:
+            return 0.0, 0.0
+        known, bits, matched = self._known, 0, 0
+        for word in found:
+            match = known[word] if word in known else self._matches(word)
+            if match:
+                bits |= match
+                matched += 1
+        return min(1.0, bits.bit_count() / self._wanted), matched / len(found)
+
+    def _matches(self, word: str) -> int:
+        bits = 0
+        if word[:_LEAD] in self._leads:
+            for place, (typed, stem) in enumerate(self._tests):
+                if word == typed or (stem and word.startswith(stem) and len(word) <= len(stem) + _LONGEST_ENDING):
+                    bits |= 1 << place
+        self._known[word] = bits
+        return bits
+
+
+def _stem(each: Words, word: str, language: str) -> str:
+    """What other forms of a word begin with; "" if it has none."""
+    if each.prefix and word == each.folded[-1]:
+        return word
+    if not each.has_forms() or language not in LANGUAGES:
+        return ""
+    stem = min(word_stems(language, each.typed), key=len, default=word)
+    return stem if len(stem) >= _SHORTEST_STEM else ""
+
+
+@lru_cache(maxsize=1 << 12)
+def _title_words(title: str) -> tuple[str, ...]:
+    return tuple(_ASCII_WORDS.findall(title.lower()) if title.isascii() else words(title))
+
+
+@lru_cache(maxsize=1 << 12)
+def _name_of(url: str) -> tuple[str, ...]:
+    """The words of the last part of an address: of a directory's own page those of the directory."""
+    path = url.partition("//")[2].partition("?")[0].partition("/")[2].rstrip("/")
+    place, _, name = path.rpartition("/")
+    is_own = place and name.lower().startswith(_OWN_PAGE)
+    name = place.rpartition("/")[2] if is_own else name.rpartition(".")[0] or name
+    found = _WORDS.findall(unquote(name) if "%" in name else name)
+    return tuple(map(str.lower, found)) if name.isascii() else tuple(words(" ".join(found)))
