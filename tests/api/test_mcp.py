@@ -80,6 +80,11 @@ def test_each_tool_answers_with_what_the_collection_holds(news: levada.Collectio
         assert document.url in text
         assert MARK.search(text)
 
+        text, failed = await call(client, "search", query=f"istabnul foo:{word}")
+        assert not failed
+        assert "there is no field foo:" in text.splitlines()[0]
+        assert text.splitlines()[1].startswith("Did you mean istanbul foo:")
+
         text, failed = await call(client, "page", url=document.url, length=500)
         found = MARK.search(text)
         assert found

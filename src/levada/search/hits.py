@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from levada.core.search_records import FacetCount, FacetName, Facets, Hit, Hits, Query
 from levada.pages.change import are_alike
-from levada.pages.folding import words
+from levada.pages.folding import lowercase, words
 from levada.search.best_match import Match
 from levada.search.snippets import Excerpt, TitleMarker, excerpt
 from levada.search.stemming import same_stem
@@ -150,8 +150,8 @@ def _meant(typed: str, corrected: dict[str, str], hits: Sequence[Hit]) -> str:
     """The query with its misspelt words corrected, as the best hits write them."""
     meant = typed
     for wrong, right in corrected.items():
-        pieces = (piece for hit in hits for piece, asked in (*hit.title_pieces, *hit.snippet) if asked)
-        written = next((piece.lower() for piece in pieces if words(piece) == [right]), right)
+        pieces = ((piece, hit.language) for hit in hits for piece, asked in (*hit.title_pieces, *hit.snippet) if asked)
+        written = next((lowercase(*piece) for piece in pieces if words(piece[0]) == [right]), right)
         meant = re.sub(rf"(?<![\w:.]){re.escape(wrong)}(?!\w)", written, meant)
     return meant if meant != typed else ""
 
