@@ -64,7 +64,7 @@ class FullStore(MemoryStore):
         self._reach("save")
         super().save(record)
 
-    def add(self, found: Sequence[FoundUrl], refused: object, now: float) -> int:
+    def add(self, found: Sequence[FoundUrl], refused: object, now: float, *, found_on: int | None = None) -> int:
         self._reach("add")
         return super().add(found, [], now)
 

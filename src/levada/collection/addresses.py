@@ -158,7 +158,7 @@ def _ruled_out(collection: OpenedCollection, url: str) -> str | None:
     if site and _closed_by_robots(site, url, collection.settings.politeness.agent):
         return f"robots.txt of {site.site} does not allow it"
     limits = TrapLimits(max_length=crawl.max_url_length, max_depth=crawl.max_depth)
-    reason = trap(url, collection.clock.now(), limits=limits)
+    reason = trap(url, limits=limits)
     return f"an address like this is not followed ({reason})" if reason else None
 
 

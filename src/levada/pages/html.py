@@ -153,8 +153,6 @@ def follow_links(tree: LexborHTMLParser, head: Head, links: LinkCollector) -> No
         if rel and not NO_VOTE.isdisjoint(rel.lower().split()):
             links.add_all(hrefs)
             hrefs.clear()
-            if links.full:
-                break
             links.add(attributes["href"] or "", nofollow=True)
         else:
             hrefs[attributes["href"] or ""] = None
