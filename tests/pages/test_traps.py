@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.core.reasons import Reason
-from levada.pages.urls import NearDuplicateRuns, TrapLimits, may_run_on, newest_runs, path_pattern, trap
+from levada.pages.urls import NearDuplicateRuns, TrapLimits, canonical, may_run_on, newest_runs, path_pattern, trap
 from tests.pages.test_sketch import sketch
 
 
@@ -47,8 +47,8 @@ def test_every_address_gets_an_answer(rest: str) -> None:
 
 @given(st.text("ab/01?&=", max_size=20), st.text("ab/01?&=", max_size=20))
 def test_only_addresses_that_may_run_on_share_a_pattern(one: str, other: str) -> None:
-    first, second = f"http://example.org/{one}", f"http://example.org/{other}"
-    if one != other and path_pattern(first) == path_pattern(second):
+    first, second = canonical(f"http://example.org/{one}"), canonical(f"http://example.org/{other}")
+    if first != second and path_pattern(first) == path_pattern(second):
         assert may_run_on(first)
         assert may_run_on(second)
 
@@ -67,6 +67,7 @@ def test_a_run_of_pages_that_say_the_same_is_noticed() -> None:
     seen = [runs.observe(f"http://a.org/day/{n}", words(n), gist=1) for n in range(6)]
     assert seen == [None] * 4 + [Reason.NEAR_DUPLICATES] * 2
     assert runs.is_trap("http://a.org/day/99")
+    assert not runs.is_hopeless("http://a.org/day/99")
     assert not runs.is_trap("http://a.org/other/77")
     assert runs.observe("http://a.org/other/77", words(7), gist=1) is None
 
@@ -100,8 +101,10 @@ def test_a_trap_is_none_any_more_once_as_many_pages_brought_something() -> None:
     runs = NearDuplicateRuns(limits=TrapLimits(run=5, alike=0.8))
     for number in range(30):
         runs.observe(f"http://a.org/day/{number}", words(number), gist=0)
+    assert runs.is_hopeless("http://a.org/day/1")
     kept = [(runs.observe("http://a.org/day/1", words(n), n), runs.is_trap("http://a.org/day/1")) for n in range(1, 6)]
     assert kept == [(None, True)] * 3 + [(None, False)] * 2
+    assert not runs.is_hopeless("http://a.org/day/1")
 
 
 def test_a_higher_limit_frees_what_was_a_trap_by_a_lower_one() -> None:

@@ -7,8 +7,9 @@ worker, decides as one that never stopped. One batch is decided after another, a
 same batch waits for the next one: then its original is stored, or not. Workers that commit at the same moment are
 kept apart by the store (`VisitResult.is_original`).
 
-Where the pages of a URL pattern bring nothing new, hardly any more of them are fetched (`pages_of_traps`). One that
-brings something proves the others worth a visit: then those that were refused are visited after all.
+Where very many pages of a URL pattern have brought nothing new, hardly any more of them are fetched
+(`pages_of_traps`). One that brings something proves the others worth a visit: then those that were refused are
+visited after all.
 
 Duplicates are those of one site: a page of another site may show the same text for good reasons, or to push the
 original out. Of a page of which a rule selects or ignores parts, equal parts do not make a duplicate.
@@ -111,9 +112,10 @@ def trap_limits(settings: CrawlSettings) -> TrapLimits:
 
 
 def pages_of_traps(frontier: Frontier, leases: Sequence[Lease], settings: CrawlSettings) -> set[int]:
-    """The ids of those leased pages that need no visit, because pages with such URLs bring nothing new.
+    """The ids of those leased pages that need no visit, because so many with such URLs have brought nothing new.
 
-    A few are visited nevertheless, another few at their next turn: they tell whether that has changed.
+    A few are visited nevertheless, another few at their next turn: they tell whether that has changed. Which ones are
+    left out depends on when they are leased.
     """
     doubtful = [lease.page for lease in leases if _may_be_of_trap(lease.page)]
     if not doubtful:
@@ -121,7 +123,7 @@ def pages_of_traps(frontier: Frontier, leases: Sequence[Lease], settings: CrawlS
     packed = frontier.near_runs(sorted({page.site for page in doubtful}))
     limits = trap_limits(settings)
     runs = {site: NearDuplicateRuns(each, limits) for site, each in packed.items()}
-    return {page.id for page in doubtful if page.site in runs and runs[page.site].is_trap(page.url)}
+    return {page.id for page in doubtful if page.site in runs and runs[page.site].is_hopeless(page.url)}
 
 
 def refused_alike(frontier: Frontier, site: str, pattern: str, now: float) -> Iterator[PageRecord]:

@@ -208,7 +208,8 @@ class TrapLimits(msgspec.Struct, frozen=True):
     max_repeats: int = 3  # of one path segment
     max_parameters: int = 12
     run: int = 20  # near-identical pages of one pattern in a row that bring nothing new
-    varied: int = 10  # times as many of them in all
+    hopeless: int = 4  # times as many: then pages are not even fetched
+    varied: int = 10  # times as many in all, whatever they bring
     alike: float = 0.9
     gists: int = 24  # remembered of a run
     patterns: int = 24  # remembered of each site
@@ -259,7 +260,7 @@ class UrlRun(msgspec.Struct, array_like=True):
         self.gists = b"".join([*(each for each in known if each != mark), mark][-limits.gists :])
         self.sketch = sketch
         self.length += 1
-        self.barren = max(1, self.barren - 1) if is_news else min(self.barren + 1, limits.run)
+        self.barren = max(1, min(self.barren, limits.run) - 1) if is_news else self.barren + 1
         too_many = self.length >= limits.varied * limits.run
         if self.barren >= limits.run or too_many:
             self.trap_at = limits.run
@@ -280,7 +281,8 @@ class NearDuplicateRuns:
     a checksum of what it says without numbers, was not met in the run: the next month of an empty calendar has no
     other words, the next function of a manual has. The pattern of a run is a trap while `run` more pages brought
     nothing new than brought something, and until one differs, or as many bring something again. Beyond `varied` times
-    as many pages, what differs between them is taken for an ornament.
+    as many pages, what differs between them is taken for an ornament. A trap is hopeless once `hopeless` times as many
+    pages brought nothing.
 
     The runs are stored with the site (`packed`), so that a crawl that was restarted counts on. Of a few patterns
     only: a pattern with a long run stays longer than one that a single page has.
@@ -307,10 +309,17 @@ class NearDuplicateRuns:
 
     def is_trap(self, url: str) -> bool:
         """Whether the pages with such URLs bring nothing new."""
-        if not any(run.trap_at for run in self._runs.values()):
-            return False
-        run = self._runs.get(_pattern_digest(url))
+        run = self._find(url)
         return run is not None and run.is_trap(self._limits)
+
+    def is_hopeless(self, url: str) -> bool:
+        """Whether so many of them have brought nothing that no more need be fetched."""
+        limits, run = self._limits, self._find(url)
+        return run is not None and run.is_trap(limits) and run.barren >= limits.hopeless * limits.run
+
+    def _find(self, url: str) -> UrlRun | None:
+        has_traps = any(run.trap_at for run in self._runs.values())
+        return self._runs.get(_pattern_digest(url)) if has_traps else None
 
     def packed(self) -> bytes:
         return msgspec.msgpack.encode(_Observed(self.observed, list(self._runs.values())))
