@@ -75,6 +75,7 @@ class Reason(StrEnum):
     CALENDAR = "calendar"  # counted by versions that judged such addresses by their year
     PARAMETERS = "parameters"  # more in one address than a person would make
     NEAR_DUPLICATES = "near-duplicates"
+    TRAP = "trap"  # not fetched: very many pages with such URLs brought nothing new
     DUPLICATE = "duplicate"
     REDIRECTED = "redirected"
     FORGOTTEN = "forgotten"  # deleted by `levada forget`, until it is named as a start again

@@ -370,7 +370,7 @@ class VisitResult(msgspec.Struct, frozen=True):
     memory: bytes = b""
     is_original: bool = False  # not committed if another page of the site has the text of its version by now
     near_runs: bytes = b""  # near-duplicate runs of the site from now on; b"": as they are
-    proves: str = ""  # not committed: the URL pattern that brings something new again, by its near-duplicate runs
+    proves: str = ""  # not committed: the URL pattern that was hopeless and brings something new
     hints: tuple[ChangeHint, ...] = ()  # not committed: the next reading of the sitemap repeats them
     told: bool = True  # False: a new version is stored without an entry in the change log
 

@@ -30,7 +30,7 @@ from levada.core.reasons import Reason
 from levada.core.records import PageRecord, PageState, Signals, VisitResult
 from levada.core.settings import Settings
 from levada.crawl.change_hints import ChangeHintStep
-from levada.crawl.duplicates import DuplicateStep, refused_alike
+from levada.crawl.duplicates import DuplicateStep, left_out
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.hooks import PageHooks
 from levada.crawl.link_filter import LinkFilter
@@ -209,9 +209,7 @@ class Commits:
         again = list(pages)
         if result.proves:
             site, now = result.lease.page.site, self._ports.clock.now()
-            alike = await self._executor.run(
-                lambda: list(refused_alike(self._ports.frontier, site, result.proves, now))
-            )
+            alike = await self._executor.run(lambda: list(left_out(self._ports.frontier, site, result.proves, now)))
             again += alike
         if address is not None:
             there = await self._executor.run(self._ports.frontier.page, address)

@@ -8,8 +8,8 @@ same batch waits for the next one: then its original is stored, or not. Workers 
 kept apart by the store (`VisitResult.is_original`).
 
 Where very many pages of a URL pattern have brought nothing new, hardly any more of them are fetched
-(`pages_of_traps`). One that brings something proves the others worth a visit: then those that were refused are
-visited after all.
+(`pages_of_traps`). One that brings something proves the others worth a visit: then those that were left out are
+visited after all. If that is lost with a process, they wait for their next turn.
 
 Duplicates are those of one site: a page of another site may show the same text for good reasons, or to push the
 original out. Of a page of which a rule selects or ignores parts, equal parts do not make a duplicate.
@@ -100,10 +100,10 @@ class DuplicateStep:
         if version is None or not version.sketch or shows_part(result.text_digest):
             return result
         url = result.lease.page.url
-        was_trap = runs.is_trap(url)
+        was_hopeless = runs.is_hopeless(url)
         reason = runs.observe(url, version.sketch, version.gist)
         decided = self._rules.in_near_run(result) if reason else result
-        proves = path_pattern(url) if was_trap and not runs.is_trap(url) else ""
+        proves = path_pattern(url) if was_hopeless and not runs.is_hopeless(url) else ""
         return replace(decided, near_runs=runs.packed(), proves=proves)
 
 
@@ -126,13 +126,13 @@ def pages_of_traps(frontier: Frontier, leases: Sequence[Lease], settings: CrawlS
     return {page.id for page in doubtful if page.site in runs and runs[page.site].is_hopeless(page.url)}
 
 
-def refused_alike(frontier: Frontier, site: str, pattern: str, now: float) -> Iterator[PageRecord]:
-    """The pages of a URL pattern that were refused as near-duplicates and wait for their next turn."""
+def left_out(frontier: Frontier, site: str, pattern: str, now: float) -> Iterator[PageRecord]:
+    """The pages of a URL pattern that were not fetched, because it was hopeless."""
     after = 0
     while pages := frontier.planned(PlanSelection(site, later_than=now, failing=True), after, _WALKED_AT_ONCE):
         after = pages[-1].id
         for page in pages:
-            if page.reason is Reason.NEAR_DUPLICATES and path_pattern(page.url) == pattern:
+            if page.reason is Reason.TRAP and path_pattern(page.url) == pattern:
                 yield page
 
 
@@ -140,7 +140,7 @@ def _may_be_of_trap(page: PageRecord) -> bool:
     if page.version or page.kind is not PageKind.PAGE or page.how is DiscoveredBy.SEED or not may_run_on(page.url):
         return False
     is_probe = crc32(f"{page.visits} {page.url}".encode("utf-8", "replace")) % _PROBED == 0
-    return not is_probe and (not page.visits or page.reason is Reason.NEAR_DUPLICATES)
+    return not is_probe and (not page.visits or page.reason in (Reason.TRAP, Reason.NEAR_DUPLICATES))
 
 
 def _is_new(result: VisitResult) -> bool:

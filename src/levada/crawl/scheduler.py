@@ -305,7 +305,7 @@ class Scheduler:
             if self.rules and page_kept_out(self.rules, page):
                 await self._transport.refuse(lease, Reason.RULE)
             elif page.id in of_traps:
-                await self._transport.refuse(lease, Reason.NEAR_DUPLICATES)
+                await self._transport.refuse(lease, Reason.TRAP)
             else:
                 put(lease)
 

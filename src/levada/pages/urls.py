@@ -246,6 +246,7 @@ class UrlRun(msgspec.Struct, array_like=True):
     barren: int = 0  # of them without anything new, less those with something new
     gists: bytes = b""  # of different pages, four bytes each, the latest last
     trap_at: int = 0  # the `run` by which the pattern is a trap; 0: it is none
+    is_hopeless: bool = False
 
     def is_trap(self, limits: TrapLimits) -> bool:
         return self.trap_at >= limits.run
@@ -253,7 +254,7 @@ class UrlRun(msgspec.Struct, array_like=True):
     def observe(self, sketch: bytes, gist: int, limits: TrapLimits) -> Reason | None:
         """Count a page; a reason if it brings nothing."""
         if not self.length or not are_alike(self.sketch, sketch, limits.alike):
-            self.length, self.barren, self.gists, self.trap_at = 0, 0, b"", 0
+            self.length, self.barren, self.gists, self.trap_at, self.is_hopeless = 0, 0, b"", 0, False
         mark = (gist & 0xFFFF_FFFF).to_bytes(4)
         known = [self.gists[at : at + 4] for at in range(0, len(self.gists), 4)]
         is_news = mark not in known
@@ -264,8 +265,9 @@ class UrlRun(msgspec.Struct, array_like=True):
         too_many = self.length >= limits.varied * limits.run
         if self.barren >= limits.run or too_many:
             self.trap_at = limits.run
+            self.is_hopeless |= too_many or self.barren >= limits.hopeless * limits.run
         elif self.barren == 1:
-            self.trap_at = 0
+            self.trap_at, self.is_hopeless = 0, False
         return Reason.NEAR_DUPLICATES if too_many or (self.is_trap(limits) and not is_news) else None
 
 
@@ -314,8 +316,8 @@ class NearDuplicateRuns:
 
     def is_hopeless(self, url: str) -> bool:
         """Whether so many of them have brought nothing that no more need be fetched."""
-        limits, run = self._limits, self._find(url)
-        return run is not None and run.is_trap(limits) and run.barren >= limits.hopeless * limits.run
+        run = self._find(url)
+        return run is not None and run.is_hopeless and run.is_trap(self._limits)
 
     def _find(self, url: str) -> UrlRun | None:
         has_traps = any(run.trap_at for run in self._runs.values())
