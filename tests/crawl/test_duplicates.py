@@ -273,8 +273,8 @@ def test_of_a_calendar_without_end_few_pages_are_fetched_however_many_links_its_
 
 
 def test_pages_that_were_taken_for_those_of_a_trap_are_visited_once_one_of_them_brings_something() -> None:
-    same = {f"{HOME}item/{n}": near(n) for n in range(60)}
-    other = {
+    same: Web = {f"{HOME}item/{n}": near(n) for n in range(60)}
+    other: Web = {
         f"{HOME}item/{n}": page(f"item {n}", words=text(f"item {'abcdefghij'[n % 10]} {n}")) for n in range(60, 200)
     }
     web: Web = {HOME: home(*(f"item/{n}" for n in range(200)))} | same | other
