@@ -52,7 +52,19 @@ _FORGETTING_STEPS = {
     "traces": ("pages",),
     "last-traces": ("departed", "outbox", "examples", "sites"),
 }
-_BETWEEN_STEPS = ("begun", "buried", "erased", "deleted", "traced", "traces", "sessions", "files", "counts", "index", "compacted")
+_BETWEEN_STEPS = (
+    "begun",
+    "buried",
+    "erased",
+    "deleted",
+    "traced",
+    "traces",
+    "sessions",
+    "files",
+    "counts",
+    "index",
+    "compacted",
+)
 FORGET_POINTS = (
     *_points(_FORGETTING_STEPS),
     *(f"forgetting.{step}" for step in _BETWEEN_STEPS),

@@ -83,6 +83,14 @@ def test_pages_of_other_sites_and_short_pages_are_no_copies() -> None:
     assert world.stored() == set(web)
 
 
+def test_large_pages_of_which_a_few_words_are_the_same_are_no_copies() -> None:
+    large = f"<style>{'.x{color:red}' * 1_000}</style>"
+    web: Web = {HOME: home("a", "b")} | {HOME + name: page(name, words=text("same"), head=large) for name in "ab"}
+    world = World(web)
+    world.crawl(HOME)
+    assert world.stored() == set(web)
+
+
 def test_a_page_that_nobody_can_find_has_no_copies() -> None:
     web: Web = {HOME: home("a", "b", "c"), HOME + "a": page("x", words=text("same"), head=NOINDEX)}
     web |= {HOME + name: page(name, words=text("same")) for name in "bc"}

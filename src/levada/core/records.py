@@ -324,6 +324,7 @@ class ParsedPage(msgspec.Struct, frozen=True, array_like=True):
     told: bool = True  # False: the rule has triggers, and none of them is met
     data: bytes = b""  # structured data, packed (`levada.core.structured`)
     gist: int = 0  # of a page never stored: a checksum of its words without those with digits
+    is_thin: bool = False  # its main text is so little of it that different pages may have the same one
 
 
 class NewVersion(msgspec.Struct, frozen=True):
@@ -342,7 +343,8 @@ class NewVersion(msgspec.Struct, frozen=True):
     searchable: bool = True  # False: noindex
     facts: DocumentFacts | None = None  # of a document that is no web page
     data: bytes = b""  # structured data, packed (`levada.core.structured`)
-    gist: int = 0  # as in `ParsedPage`; not stored
+    gist: int = 0  # as in `ParsedPage`, and not stored, as the next
+    is_thin: bool = False
 
 
 class VisitResult(msgspec.Struct, frozen=True):

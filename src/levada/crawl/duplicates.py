@@ -12,7 +12,8 @@ Where very many pages of a URL pattern have brought nothing new, hardly any more
 visited after all. If that is lost with a process, they wait for their next turn.
 
 Duplicates are those of one site: a page of another site may show the same text for good reasons, or to push the
-original out. Of a page of which a rule selects or ignores parts, equal parts do not make a duplicate.
+original out. Of a page of which a rule selects or ignores parts, equal parts do not make a duplicate; nor do equal
+main texts that are a few words of a large page, because the pages may differ in the rest.
 """
 
 from __future__ import annotations
@@ -155,6 +156,6 @@ def _compared_text(result: VisitResult) -> PageText | None:
     """The text by which a new page may be a copy of another."""
     if not _is_new(result) or result.version is None or result.version.words < _FEW_WORDS:
         return None
-    if compares_part(result.text_digest):
+    if result.version.is_thin or compares_part(result.text_digest):
         return None
     return PageText(result.lease.page.site, text_part(result.text_digest))

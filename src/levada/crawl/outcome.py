@@ -487,4 +487,5 @@ def _version(response: Response, parsed: ParsedPage, similarity: float) -> NewVe
         facts=parsed.facts,
         data=parsed.data,
         gist=parsed.gist,
+        is_thin=parsed.is_thin,
     )

@@ -124,6 +124,7 @@ def _may_be_wide(start: bytes, content_type: str) -> bool:
 
 
 _UNREAD = UNREAD.encode()
+_THIN_WORDS, _THIN_SHARE = 100, 20  # a main text of fewer words, and of less than a 20th of the page's bytes
 NOWHERE = "http://invalid/"  # the base of a page whose own URL is invalid
 
 
@@ -364,6 +365,7 @@ def _describe(
         reason=Reason.NO_MATCH if found_nothing else nothing,
         told=told,
         gist=gist_of(text) if is_in_run else 0,
+        is_thin=profile.words < _THIN_WORDS and len(text) * _THIN_SHARE < len(page.body),
     )
 
 
