@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.core.reasons import Reason
+from levada.pages.language import gist_of
 from levada.pages.urls import NearDuplicateRuns, TrapLimits, canonical, may_run_on, newest_runs, path_pattern, trap
 from tests.pages.test_sketch import sketch
 
@@ -144,3 +145,11 @@ def test_the_patterns_of_a_site_are_bounded_and_a_run_outlives_single_pages() ->
     assert len(runs.packed()) < 10 * 180
     assert runs.observe("http://a.org/month/2", words(2), gist=1) is None
     assert runs.observe("http://a.org/month/3", words(3), gist=1) is Reason.NEAR_DUPLICATES
+
+
+def test_a_gist_leaves_numbers_out_and_keeps_signs() -> None:
+    march, april = (f"{name} 2026: no events, 1.234,50 \u0663\u0664".encode() for name in ("March", "April"))
+    assert gist_of(march) == gist_of(march.replace(b"2026", b"2031").replace(b"1.234,50", b"7"))
+    assert gist_of(march) != gist_of(april)
+    assert gist_of(b"operator + of a") != gist_of(b"operator - of a")
+    assert gist_of(b"b a b") == gist_of(b"a b")
