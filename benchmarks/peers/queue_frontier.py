@@ -28,7 +28,9 @@ class QueueFrontier:
         self._leased = 0
         self._token = 0
 
-    def add(self, found: Sequence[FoundUrl], refused: Sequence[Refusal], now: float) -> int:
+    def add(
+        self, found: Sequence[FoundUrl], refused: Sequence[Refusal], now: float, *, found_on: int | None = None
+    ) -> int:
         before = len(self._seen)
         for item in found:
             if item.url in self._seen:

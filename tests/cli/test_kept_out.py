@@ -8,9 +8,9 @@ import pytest
 
 from levada.core.folder import DataFolder
 from levada.core.reasons import Reason
-from levada.core.records import Refusal
+from levada.core.records import Outcome, PageState, Refusal, Visit, VisitResult
 from levada.store.sqlite import SqliteStore
-from tests.cli.collection import NOW, PLAIN, build, command, drop
+from tests.cli.collection import FRONT, NOW, PLAIN, build, command, drop
 
 why = command("why")
 diff = command("diff")
@@ -45,3 +45,23 @@ def test_an_address_that_is_kept_out_says_by_what(refusing: Path, url: str, told
         answer = ask(url, "--data", refusing)
         assert answer.code == 3
         assert told in answer.said
+
+
+def test_a_page_with_more_links_than_are_taken_says_so_and_so_does_a_page_that_may_be_among_them(
+    tmp_path: Path,
+) -> None:
+    path = build(tmp_path / "levada-data")
+    store = SqliteStore(DataFolder(path).database)
+    try:
+        lease = store.lease_url(FRONT, NOW, 60.0, out_of_turn=True)
+        assert lease is not None
+        cut = Refusal("https://example.org/entry/9", "example.org", Reason.LINKS, 1_200)
+        visit = Visit(NOW, Outcome.UNCHANGED)
+        result = VisitResult(lease, visit, PageState.LIVE, 60.0, NOW + 60.0, reason=Reason.LINKS, refused=(cut,))
+        assert store.commit([result]) == [True]
+    finally:
+        store.close()
+    assert "it has more links than are taken of one page" in why(FRONT, "--data", path).out
+    told = why("https://example.org/entry/77", "--data", path)
+    assert told.code == 3
+    assert "it may be one of the 1,200 that were left out (links)" in told.said

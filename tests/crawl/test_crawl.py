@@ -64,9 +64,13 @@ class FullStore(MemoryStore):
         self._reach("save")
         super().save(record)
 
-    def add(self, found: Sequence[FoundUrl], refused: object, now: float) -> int:
+    def add(self, found: Sequence[FoundUrl], refused: object, now: float, *, found_on: int | None = None) -> int:
         self._reach("add")
-        return super().add(found, [], now)
+        return super().add(found, [], now, found_on=found_on)
+
+    def has_room(self) -> None:
+        """From now on."""
+        self._operation = ""
 
 
 @pytest.mark.parametrize(("operation", "after"), [("settle", 0), ("settle", 3), ("lease", 0), ("lease", 2), ("add", 1)])
@@ -369,3 +373,20 @@ def test_failures_that_were_under_way_together_count_as_one_reason_to_rest() -> 
     record = world.store.site("a.test")
     assert record is not None
     assert record.rest_until - world.clock.now() <= 300.0
+
+
+def test_all_links_of_an_index_are_found_and_name_the_page_that_has_them() -> None:
+    world = World({HOME: page("home", *(f"/page/{n}" for n in range(4_500)))})
+    world.crawl(HOME, max_pages=1)
+    assert {world.page(f"{HOME}page/{n}").found_on for n in range(4_500)} == {world.page(HOME).id}
+
+
+def test_an_index_whose_links_could_not_all_be_stored_is_visited_again() -> None:
+    store = FullStore("add", 3, StoreFull("the disk is full"))  # after start, sitemaps, and 2,000 links
+    world = World({HOME: page("home", *(f"/page/{n}" for n in range(6_500)))}, store=store)
+    with pytest.raises(StoreFull):
+        world.crawl(HOME, max_pages=1)
+    assert (world.page(HOME).visits, store.stats(0.0).unvisited) == (0, 2 + 2_000)
+    store.has_room()
+    world.crawl(HOME, max_pages=1)
+    assert (world.page(HOME).visits, store.stats(0.0).unvisited) == (1, 1 + 6_500)

@@ -83,6 +83,15 @@ def test_pages_of_other_sites_and_short_pages_are_no_copies() -> None:
     assert world.stored() == set(web)
 
 
+def test_large_pages_of_which_a_few_words_are_the_same_are_no_copies() -> None:
+    large = f"<style>{'.x{color:red}' * 1_000}</style>"
+    web: Web = {HOME + name: page(name, words=text("same"), head=large) for name in "ab"}
+    web[HOME] = home("a", "b")
+    world = World(web)
+    world.crawl(HOME)
+    assert world.stored() == set(web)
+
+
 def test_a_page_that_nobody_can_find_has_no_copies() -> None:
     web: Web = {HOME: home("a", "b", "c"), HOME + "a": page("x", words=text("same"), head=NOINDEX)}
     web |= {HOME + name: page(name, words=text("same")) for name in "bc"}
@@ -242,3 +251,56 @@ def test_the_step_asks_nothing_about_pages_that_are_known() -> None:
     world.crawl()
     assert world.page(HOME).version == 2
     assert store.asked == before  # type: ignore[attr-defined]
+
+
+# Traps: URL patterns whose pages bring nothing new.
+
+
+def month(n: int, *links: str) -> Answer:
+    return page(f"month {n}", *links, words=f"{text('calendar', 100)} nothing in month {n}")
+
+
+def wide_calendar(months: int, days: int) -> Web:
+    """Every month links to the next and to all of its days."""
+    web: Web = {HOME: home("month/0")}
+    for n in range(months):
+        names = [f"/day/{n}/{day}" for day in range(days)]
+        web[f"{HOME}month/{n}"] = month(n, f"/month/{n + 1}", *names)
+        web |= {f"{HOME}day/{n}/{day}": month(100 * n + day, f"/day/{n + 1}/{day}") for day in range(days)}
+    return web
+
+
+def test_of_a_calendar_without_end_few_pages_are_fetched_however_many_links_its_pages_have() -> None:
+    world = World(wide_calendar(200, 100), "[fetch]\nslots = 4\n[crawl]\nnear_duplicate_run = 4\nmax_depth = 1000")
+    world.crawl(HOME)
+    assert len(world.asked(f"{HOME}month/")) < 30
+    days = world.asked(f"{HOME}day/")
+    assert len(days) < 120
+    assert {world.page(f"{HOME}day/2/{n}").reason for n in range(100)} <= {Reason.TRAP, Reason.NEAR_DUPLICATES}
+    known = sum(site.pages for site in world.store.sites())
+    assert known > 3 * len(days), "many were found and not fetched"
+
+
+def test_pages_that_were_taken_for_those_of_a_trap_are_visited_once_one_of_them_brings_something() -> None:
+    same: Web = {f"{HOME}item/{n}": near(n) for n in range(60)}
+    other: Web = {
+        f"{HOME}item/{n}": page(f"item {n}", words=text(f"item {'abcdefghij'[n % 10]} {n}")) for n in range(60, 200)
+    }
+    web: Web = {HOME: home(*(f"item/{n}" for n in range(200)))} | same | other
+    world = World(web, "[fetch]\nslots = 1\n[store]\nbatch = 1\n[crawl]\nnear_duplicate_run = 4")
+    world.crawl(HOME, max_pages=1 + 60)
+    world.crawl()
+    assert other.keys() <= world.stored()
+    assert len(world.asked(f"{HOME}item/")) < 200 + 10
+    assert world.page(f"{HOME}item/10").reason is Reason.NEAR_DUPLICATES
+
+
+def test_pages_that_differ_in_a_few_words_are_all_stored() -> None:
+    names = [f"{first}{second}" for first in "abcde" for second in "klmnop"]
+    web: Web = {
+        f"{HOME}function/{n}": page(f"{n}", words=f"{text('a struct template', 100)} {name}_of")
+        for n, name in enumerate(names)
+    }
+    world = World({HOME: home(*(f"function/{n}" for n in range(len(names))))} | web, ONE_AT_A_TIME.format(batch=50))
+    world.crawl(HOME)
+    assert web.keys() <= world.stored()

@@ -157,14 +157,14 @@ def test_a_link_is_taken_once_and_again_if_the_visit_that_named_it_was_refused()
     link_filter = LinkFilter(CrawlSettings(scope="any"), [])
     link = "http://b.test/deep"
     for _ in range(2):
-        found, _ = link_filter.select(PAGE, [link], [], 0.0, nofollow=False)
+        found, _ = link_filter.select(PAGE, [link], [], nofollow=False)
         assert [each.url for each in found] == ["http://b.test/", "http://b.test/deep"]
-        assert link_filter.select(PAGE, [link], [], 0.0, nofollow=False) == ([], [])
+        assert link_filter.select(PAGE, [link], [], nofollow=False) == ([], [])
         link_filter.withdraw(found)
-    found, _ = link_filter.select(PAGE, [link], [], 0.0, nofollow=False)
+    found, _ = link_filter.select(PAGE, [link], [], nofollow=False)
     link_filter.stored(found)
-    assert link_filter.select(PAGE, [link], [], 0.0, nofollow=False) == ([], [])
-    found, _ = link_filter.select(PAGE, ["http://b.test/other"], [], 0.0, nofollow=False)
+    assert link_filter.select(PAGE, [link], [], nofollow=False) == ([], [])
+    found, _ = link_filter.select(PAGE, ["http://b.test/other"], [], nofollow=False)
     assert [each.url for each in found] == ["http://b.test/other"]
 
 
@@ -172,24 +172,24 @@ def test_of_plain_and_of_marked_links_only_the_new_ones_are_taken() -> None:
     link_filter = LinkFilter(CrawlSettings(), ["a.test"])
     pages = [f"http://a.test/{n}" for n in range(4)]
     feeds = [Link(f"http://a.test/feed{n}", kind=PageKind.FEED) for n in range(2)]
-    link_filter.select(PAGE, pages[:2], feeds[:1], 0.0, nofollow=False)
-    assert link_filter.select(PAGE, pages[:2], feeds[:1], 0.0, nofollow=False) == ([], [])
+    link_filter.select(PAGE, pages[:2], feeds[:1], nofollow=False)
+    assert link_filter.select(PAGE, pages[:2], feeds[:1], nofollow=False) == ([], [])
     ad = Link("http://a.test/ad", nofollow=True)
-    found, refused = link_filter.select(PAGE, pages, [*feeds, ad], 0.0, nofollow=False)
+    found, refused = link_filter.select(PAGE, pages, [*feeds, ad], nofollow=False)
     assert [(each.url, each.kind) for each in found] == [
         ("http://a.test/feed1", PageKind.FEED),
         ("http://a.test/2", PageKind.PAGE),
         ("http://a.test/3", PageKind.PAGE),
     ]
     assert refused == [Refusal("http://a.test/ad", PAGE.site, Reason.NOFOLLOW)]
-    found, _ = link_filter.select(PAGE, [ad.url], [], 0.0, nofollow=False)
+    found, _ = link_filter.select(PAGE, [ad.url], [], nofollow=False)
     assert [each.url for each in found] == [ad.url]  # another page vouches for it
 
 
 def test_a_page_that_asks_for_it_has_none_of_its_links_followed() -> None:
     link_filter = LinkFilter(CrawlSettings(), ["a.test"])
     feed = Link("http://a.test/feed", kind=PageKind.FEED)
-    found, refused = link_filter.select(PAGE, ["http://a.test/1"], [feed], 0.0, nofollow=True)
+    found, refused = link_filter.select(PAGE, ["http://a.test/1"], [feed], nofollow=True)
     assert (found, {each.reason for each in refused}) == ([], {Reason.NOFOLLOW})
     assert {each.url for each in refused} == {"http://a.test/1", "http://a.test/feed"}
 
@@ -209,9 +209,9 @@ def test_an_address_is_refused_each_time_and_told_once(reason: Reason) -> None:
     urls = [f"http://{site}/{n}" for n in range(10)]
     links, marked = ([], [Link(url, nofollow=True) for url in urls]) if reason is Reason.NOFOLLOW else (urls, [])
     page = replace(PAGE, depth=1) if reason is Reason.DEPTH else PAGE
-    found, refused = link_filter.select(page, links, marked, 0.0, nofollow=False)
+    found, refused = link_filter.select(page, links, marked, nofollow=False)
     assert (found, [each.reason for each in refused]) == ([], [reason] * 10)
-    assert link_filter.select(page, links, marked, 0.0, nofollow=False) == ([], [])
+    assert link_filter.select(page, links, marked, nofollow=False) == ([], [])
 
 
 @pytest.mark.parametrize("kept", [1, 10])

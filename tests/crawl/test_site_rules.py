@@ -148,10 +148,10 @@ def test_catalog_workers_take_up_a_changed_rule() -> None:
     assert page is not None
     worker._link_filter.admitted.add("a.example")
     link = f"{SITE}/new?sid=1"
-    found, _ = worker._link_filter.select(page, [link], [], 0.0, nofollow=False)
+    found, _ = worker._link_filter.select(page, [link], [], nofollow=False)
     assert [each.url for each in found] == [link]
     worker.settings_changed(world.settings.replace({"site.a.example.drop_query": ["sid"], "crawl.scope": "any"}))
-    found, _ = worker._link_filter.select(page, [f"{SITE}/other?sid=1"], [], 0.0, nofollow=False)
+    found, _ = worker._link_filter.select(page, [f"{SITE}/other?sid=1"], [], nofollow=False)
     assert [each.url for each in found] == [f"{SITE}/other"]
 
 

@@ -8,14 +8,17 @@ import pytest
 
 from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, Link, PageKind
-from levada.pages.links import LinkCollector
+from levada.pages.links import RECORD_BYTES, LinkCollector
+
+SHORT = len("http://example.org/1") + RECORD_BYTES
+MUCH = 10_000
 
 
-def collector(max_links: int = 10, max_refused: int = 5, max_length: int = 300) -> LinkCollector:
+def collector(max_bytes: int = MUCH, max_refused: int = 5, max_length: int = 300) -> LinkCollector:
     return LinkCollector(
         "http://example.org/a/",
         "example.org",
-        max_links=max_links,
+        max_bytes=max_bytes,
         max_refused=max_refused,
         max_length=max_length,
     )
@@ -31,7 +34,7 @@ def test_links_are_kept_once_in_order() -> None:
 def test_an_href_that_other_pages_wrote_too_is_read_by_the_page_that_it_stands_on() -> None:
     found = {}
     for base in ("http://example.org/a/x", "http://example.org/a/y", "http://example.org/b/", "https://b.org/a/"):
-        links = LinkCollector(base, "", max_links=10, max_refused=5, max_length=300)
+        links = LinkCollector(base, "", max_bytes=MUCH, max_refused=5, max_length=300)
         for href in ("page", "/top", "?q=1", "http://c.org/", "//d.org/"):
             links.add(href)
         found[base] = list(links.links())
@@ -68,7 +71,7 @@ def test_an_href_that_other_pages_wrote_too_is_read_by_the_page_that_it_stands_o
 def test_what_depends_on_a_page_alone_means_another_page_beside_it() -> None:
     found = []
     for base in ("http://index.example/a/", "http://index.example/a/x"):  # the first is its own directory
-        links = LinkCollector(base, "", max_links=10, max_refused=5, max_length=300)
+        links = LinkCollector(base, "", max_bytes=MUCH, max_refused=5, max_length=300)
         links.add_all(("", "?q=1", "#top"))
         found.append(list(links.links()))
     assert found == [
@@ -91,12 +94,11 @@ def test_many_links_at_once_are_taken_like_one_by_one() -> None:
         "ftp://example.org/late",
     ]
     for most in (2, 4, 10):
-        one_by_one, at_once = collector(max_links=most), collector(max_links=most)
+        one_by_one, at_once = collector(most * SHORT), collector(most * SHORT)
         for links in (one_by_one, at_once):
             links.add("/c", nofollow=True)
         for href in hrefs:
-            if not one_by_one.full:
-                one_by_one.add(href)
+            one_by_one.add(href)
         at_once.add_all(hrefs)
         assert (at_once.links(), at_once.marked()) == (one_by_one.links(), one_by_one.marked())
         assert at_once.refused() == one_by_one.refused()
@@ -176,20 +178,30 @@ def test_what_is_no_page_is_no_link_and_the_rest_has_a_reason() -> None:
 
 
 def test_numbers_are_bounded() -> None:
-    links = collector(max_links=3, max_refused=2)
-    for number in range(50):
+    links = collector(3 * SHORT, max_refused=2)
+    for number in range(10, 60):
         links.add(f"/{number}")
         links.add(f"ftp://example.org/{number}")
     assert len(links.links()) == 3
-    assert len(links.refused()) == 2
-    assert links.full
+    assert [(each.url, each.reason, each.count) for each in links.refused()] == [
+        ("ftp://example.org/10", Reason.SCHEME, 49),
+        ("ftp://example.org/11", Reason.SCHEME, 1),
+        ("http://example.org/13", Reason.LINKS, 47),
+    ]
+    assert links.are_cut
+
+
+def test_links_that_were_taken_before_are_not_refused_for_want_of_room() -> None:
+    links = collector(2 * SHORT)
+    links.add_all(["/1", "/2", "/1#x", "mailto:a@b.c", "/2"])
+    assert (links.refused(), links.are_cut) == ((), False)
 
 
 def test_plain_and_marked_links_share_the_room() -> None:
-    links = collector(max_links=3)
+    links = collector(2 * SHORT + 8)
     links.add("/ad", nofollow=True)
     links.add("/feed", kind=PageKind.FEED)
-    links.add_all(["/ad", "/1", "/2"])  # the first takes no room
+    links.add_all(["/ad", "/1", "/2"])
     links.add("/late", nofollow=True)
     assert links.links() == ("http://example.org/ad", "http://example.org/1")
     assert links.marked() == (Link("http://example.org/feed", kind=PageKind.FEED),)

@@ -225,10 +225,32 @@ def test_a_page_that_names_nothing_but_a_feed_is_not_empty() -> None:
     assert page.marked == (Link("http://example.org/feed", kind=PageKind.FEED),)
 
 
-def test_links_are_bounded_in_number_and_length() -> None:
-    body = "".join(f'<a href="/{n}">x</a>' for n in range(3000)) + f'<a href="/{"y" * 3000}">x</a>'
-    assert len(parse(body).links) == 2000
-    assert parse(body, max_links=3001).refused[0].reason is Reason.URL_LENGTH
+def test_all_links_of_an_index_are_taken_and_what_is_beyond_the_limit_is_counted() -> None:
+    body = "".join(f'<a href="/{n}">x</a>' for n in range(30_000)) + f'<a href="/{"y" * 3000}">x</a>'
+    page = parse(body)
+    assert len(page.links) == 30_000
+    assert [(each.reason, each.count) for each in page.refused] == [(Reason.URL_LENGTH, 1)]
+    assert page.reason is None
+    cut = parse(body, max_link_bytes=1_000_000)
+    kept = len(cut.links)
+    assert 5_000 < kept < 10_000
+    assert cut.reason is Reason.LINKS
+    assert sum(each.count for each in cut.refused if each.reason is Reason.LINKS) == 30_000 - kept
+
+
+def test_a_sitemap_with_more_entries_than_the_protocol_allows_says_so() -> None:
+    body = f"<urlset>{''.join(f'<url><loc>http://example.org/{n}</loc></url>' for n in range(9))}</urlset>"
+    cut, whole = (parse(body, "text/xml", PageKind.SITEMAP, max_entries=most) for most in (8, 9))
+    assert (len(cut.marked), cut.reason, cut.refused[0].reason) == (8, Reason.LINKS, Reason.LINKS)
+    assert (len(whole.marked), whole.reason, whole.refused) == (9, None, ())
+
+
+def test_thousands_of_shapes_in_a_drawing_are_not_nested_and_elements_of_html_are() -> None:
+    drawing = f"<svg><title>A map</title><metadata><x:y/></metadata>{'<path d=M0/>' * 100}</svg>"
+    assert parse(f"<p>{ARTICLE}</p>{drawing}", max_nesting=40).reason is None
+    for deep in ("<div/>", "<svg></svg><x/>", "<svg><title><x/>", "<svg><p></p><path/>", "<svg><g>"):
+        start, _, repeated = deep.rpartition("<")
+        assert parse(start + f"<{repeated}" * 100, max_nesting=40).reason is Reason.NESTING, deep
 
 
 @pytest.mark.parametrize("tag", ["div", "b", "p><div", "table><tr><td", "ul><li"])

@@ -78,3 +78,22 @@ def test_any_text_is_read(text: str, url: str) -> None:
 )
 def test_a_header_asks_what_a_meta_element_would(value: str, asked: set[str]) -> None:
     assert header_directives([("x-robots-tag", value), ("content-type", "noindex")], "levada/1.0") == asked
+
+
+@pytest.mark.parametrize(
+    "between", ["Foo: bar", "a line of prose", "Sitemap: http://x/s.xml", "Crawl-delay: 3", "# x", ""]
+)
+def test_only_a_rule_ends_the_names_of_a_group(between: str) -> None:
+    """As RFC 9309 has it: other records, known or not, must not interfere."""
+    rules = RobotsRules(f"User-agent: levada\n{between}\nUser-agent: other\nDisallow: /private\n")
+    for agent in ("levada", "other"):
+        assert not rules.allows("http://example.org/private/x", agent)
+    ended = RobotsRules(f"User-agent: levada\nAllow: /x\n{between}\nUser-agent: other\nDisallow: /private\n")
+    assert ended.allows("http://example.org/private/x", "levada")
+
+
+def test_a_delay_is_that_of_the_agents_above_it() -> None:
+    rules = RobotsRules("User-agent: levada\nCrawl-delay: 3\nUser-agent: other\nDisallow: /private\nCrawl-delay: 5\n")
+    assert (rules.delay("levada"), rules.delay("other")) == (5.0, 5.0)
+    rules = RobotsRules("User-agent: levada\nCrawl-delay: 3\nUser-agent: other\nDisallow: /private\n")
+    assert (rules.delay("levada"), rules.delay("other")) == (3.0, None)

@@ -42,7 +42,7 @@ def fill(store: Store) -> None:
     store.add([FoundUrl(url, url.split("/")[2], admit=True) for url in urls], [], 0.0)
     store.add([], [Refusal("http://blog.example/deep", "blog.example", Reason.DEPTH)], 0.0)
     runs = NearDuplicateRuns()
-    runs.observe(GOING[0], b"s" * 128)
+    runs.observe(GOING[0], b"s" * 128, 0)
     for step, result in enumerate((first, changed, changed)):
         visited: set[str] = set()
         for now in range(100 + step * 1_000, 900 + step * 1_000, 10):

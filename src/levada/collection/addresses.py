@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from levada.core.durations import duration, moment, relative
 from levada.core.errors import BadUrl, NotFound
+from levada.core.reasons import Reason
 from levada.core.records import PageRecord, SiteRecord
 from levada.core.site_rules.pace import SitePaces
 from levada.core.site_rules.rules import SiteRules
@@ -118,6 +119,10 @@ def site_notes(collection: OpenedCollection, page: PageRecord, now: float) -> li
         notes.append(f"{page.site} asks for {duration(site.delay)} between two requests")
     if verdict := _robots_verdict(collection, page, site):
         notes.append(verdict)
+    if page.reason is Reason.LINKS:
+        notes.append(
+            "it has more links than are taken of one page: those beyond were left out, and are counted (links)"
+        )
     return notes
 
 
@@ -141,7 +146,9 @@ def refusal_words(collection: OpenedCollection, addresses: list[str]) -> str | N
         for reason, _, example in site.refused if site else ():
             if example == url[:EXAMPLE_LENGTH]:
                 return f"it was refused when it was found: {reason}"
-    return next((words for url in addresses if (words := _ruled_out(collection, url))), None)
+    return next(
+        (words for url in addresses if (words := _ruled_out(collection, url) or _cut_off(collection, url))), None
+    )
 
 
 def _ruled_out(collection: OpenedCollection, url: str) -> str | None:
@@ -158,8 +165,17 @@ def _ruled_out(collection: OpenedCollection, url: str) -> str | None:
     if site and _closed_by_robots(site, url, collection.settings.politeness.agent):
         return f"robots.txt of {site.site} does not allow it"
     limits = TrapLimits(max_length=crawl.max_url_length, max_depth=crawl.max_depth)
-    reason = trap(url, collection.clock.now(), limits=limits)
+    reason = trap(url, limits=limits)
     return f"an address like this is not followed ({reason})" if reason else None
+
+
+def _cut_off(collection: OpenedCollection, url: str) -> str | None:
+    site = collection.store.site(site_of(url))
+    left_out = sum(n for reason, n, _ in site.refused if reason is Reason.LINKS) if site else 0
+    if not left_out:
+        return None
+    where = f"pages of {site_of(url)} have more links than are taken"
+    return f"{where}, and it may be one of the {left_out:,} that were left out (links)"
 
 
 def _closed_by_robots(site: SiteRecord, url: str, agent: str) -> bool:

@@ -56,8 +56,13 @@ class Clock(Protocol):
 class Frontier(Protocol):
     """All known URLs, and the leases to visit them."""
 
-    def add(self, found: Sequence[FoundUrl], refused: Sequence[Refusal], now: float) -> int:
-        """Add URLs; returns how many were new. URLs over a site's page limit are refused and counted."""
+    def add(
+        self, found: Sequence[FoundUrl], refused: Sequence[Refusal], now: float, *, found_on: int | None = None
+    ) -> int:
+        """Add URLs; returns how many were new. URLs over a site's page limit are refused and counted.
+
+        Of the links of a page, `found_on` is its id: then those that were forgotten stay so.
+        """
         ...
 
     def lease(self, now: float, limit: int, seconds: float, due: float | None = None) -> list[Lease]:

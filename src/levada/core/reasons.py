@@ -70,10 +70,12 @@ class Reason(StrEnum):
     RULE = "rule"  # a rule of the site keeps it out
     DEPTH = "depth"
     SITE_FULL = "site-full"
+    LINKS = "links"  # a page has more links than are taken
     REPEATING_PATH = "repeating-path"
-    CALENDAR = "calendar"
+    CALENDAR = "calendar"  # counted by versions that judged such addresses by their year
     PARAMETERS = "parameters"  # more in one address than a person would make
     NEAR_DUPLICATES = "near-duplicates"
+    TRAP = "trap"  # not fetched: very many pages with such URLs brought nothing new
     DUPLICATE = "duplicate"
     REDIRECTED = "redirected"
     FORGOTTEN = "forgotten"  # deleted by `levada forget`, until it is named as a start again

@@ -134,6 +134,7 @@ class Refusal(msgspec.Struct, frozen=True, array_like=True):
     url: str
     site: str
     reason: Reason
+    count: int = 1  # how many the page has of this reason, this one and those that are not named
 
 
 class PageRecord(msgspec.Struct, frozen=True):
@@ -322,6 +323,8 @@ class ParsedPage(msgspec.Struct, frozen=True, array_like=True):
     facts: DocumentFacts | None = None  # of a document that is no web page
     told: bool = True  # False: the rule has triggers, and none of them is met
     data: bytes = b""  # structured data, packed (`levada.core.structured`)
+    gist: int = 0  # of a page never stored: a checksum of its words without those with digits
+    is_thin: bool = False  # its main text is so little of it that different pages may have the same one
 
 
 class NewVersion(msgspec.Struct, frozen=True):
@@ -340,6 +343,8 @@ class NewVersion(msgspec.Struct, frozen=True):
     searchable: bool = True  # False: noindex
     facts: DocumentFacts | None = None  # of a document that is no web page
     data: bytes = b""  # structured data, packed (`levada.core.structured`)
+    gist: int = 0  # as in `ParsedPage`, and not stored, as the next
+    is_thin: bool = False
 
 
 class VisitResult(msgspec.Struct, frozen=True):
@@ -360,11 +365,14 @@ class VisitResult(msgspec.Struct, frozen=True):
     text_digest: bytes | None = None
     version: NewVersion | None = None  # None: keep the stored version (GONE removes it from search)
     found: tuple[FoundUrl, ...] = ()
+    more: tuple[str, ...] = ()  # links of a page with very many: added before this result is committed
+    nofollow: bool = False  # of `more`
     elsewhere: tuple[FoundUrl, ...] = ()  # found URLs of other shards: kept in the outbox (`OutboxLink`)
     refused: tuple[Refusal, ...] = ()
     memory: bytes = b""
     is_original: bool = False  # not committed if another page of the site has the text of its version by now
     near_runs: bytes = b""  # near-duplicate runs of the site from now on; b"": as they are
+    proves: str = ""  # not committed: the URL pattern that was hopeless and brings something new
     hints: tuple[ChangeHint, ...] = ()  # not committed: the next reading of the sitemap repeats them
     told: bool = True  # False: a new version is stored without an entry in the change log
 

@@ -27,14 +27,14 @@ from levada.core.protocols import (
     Sites,
 )
 from levada.core.reasons import Reason
-from levada.core.records import ChangeHint, PageRecord, PageState, Signals, VisitResult
+from levada.core.records import PageRecord, PageState, Signals, VisitResult
 from levada.core.settings import Settings
 from levada.crawl.change_hints import ChangeHintStep
-from levada.crawl.duplicates import DuplicateStep
+from levada.crawl.duplicates import DuplicateStep, left_out
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.hooks import PageHooks
 from levada.crawl.link_filter import LinkFilter
-from levada.crawl.outcome import OutcomeRules
+from levada.crawl.outcome import MOST_LINKS, OutcomeRules
 from levada.crawl.visits import Visited
 
 log = logging.getLogger(__name__)
@@ -157,6 +157,9 @@ class Commits:
 
     async def _commit(self, decided: Sequence[VisitResult]) -> None:
         batch, deferred = await self._without_duplicates(decided)
+        for result in batch:
+            if result.more:
+                await self._add_links(result)
         if deferred:
             self._gathered.extendleft(reversed(deferred))
             self._news.set()
@@ -170,6 +173,18 @@ class Commits:
             self._hooks.put([result for result, is_stored in zip(batch, accepted, strict=True) if is_stored])
         self._on_committed(batch, accepted)
 
+    async def _add_links(self, result: VisitResult) -> None:
+        """Add the links of a page that has very many, some at a time.
+
+        They are stored before their page is: a crawl that is killed in between visits the page again.
+        """
+        page, at = result.lease.page, result.visit.at
+        for start in range(0, len(result.more), MOST_LINKS):
+            links = result.more[start : start + MOST_LINKS]
+            found, refused = self._link_filter.select(page, links, (), result.nofollow)
+            await self._executor.run(self._ports.frontier.add, found, refused, at, found_on=page.id)
+            self._link_filter.stored(found)
+
     def follow_up(self, result: VisitResult, at: float) -> FollowUp | None:
         """The work that a committed visit causes for other pages, whose rechecks are due at `at`.
 
@@ -181,19 +196,21 @@ class Commits:
         pages = self._outcome_rules.canonicals.after(result)
         moved = was.version > 0 and was.state is PageState.LIVE
         address = result.leads_to if moved else None
-        if result.hints or pages or address:
-            return partial(self._follow, result.hints, pages, address, at)
+        if result.hints or pages or address or result.proves:
+            return partial(self._follow, result, pages, address, at)
         return None
 
-    async def _follow(
-        self, hints: Sequence[ChangeHint], pages: Sequence[PageRecord], address: str | None, at: float
-    ) -> bool:
-        """Recheck the pages that were set aside for a canonical page without content.
+    async def _follow(self, result: VisitResult, pages: Sequence[PageRecord], address: str | None, at: float) -> bool:
+        """Recheck the pages that were set aside for a canonical page without content, or like one that is worth it.
 
         If a stored page now leads to `address`, recheck that one too if it has no content: it may have moved there.
         """
-        outdated = await self._take_hints(hints)
+        outdated = await self._take_hints(result.hints)
         again = list(pages)
+        if result.proves:
+            site, now = result.lease.page.site, self._ports.clock.now()
+            alike = await self._executor.run(lambda: list(left_out(self._ports.frontier, site, result.proves, now)))
+            again += alike
         if address is not None:
             there = await self._executor.run(self._ports.frontier.page, address)
             if there is not None and there.state in _HOLDS_NOTHING:

@@ -7,25 +7,42 @@ worker, decides as one that never stopped. One batch is decided after another, a
 same batch waits for the next one: then its original is stored, or not. Workers that commit at the same moment are
 kept apart by the store (`VisitResult.is_original`).
 
+Where very many pages of a URL pattern have brought nothing new, hardly any more of them are fetched
+(`pages_of_traps`). One that brings something proves the others worth a visit: then those that were left out are
+visited after all. If that is lost with a process, they wait for their next turn.
+
 Duplicates are those of one site: a page of another site may show the same text for good reasons, or to push the
-original out. Of a page of which a rule selects or ignores parts, equal parts do not make a duplicate.
+original out. Of a page of which a rule selects or ignores parts, equal parts do not make a duplicate; nor do equal
+main texts that are a few words of a large page, because the pages may differ in the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from zlib import crc32
 
 from msgspec.structs import replace
 
 from levada.core.protocols import Frontier
-from levada.core.records import PageKind, PageText, VisitResult
+from levada.core.reasons import Reason
+from levada.core.records import (
+    DiscoveredBy,
+    Lease,
+    PageKind,
+    PageRecord,
+    PageText,
+    PlanSelection,
+    VisitResult,
+)
 from levada.core.settings import CrawlSettings
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.outcome import OutcomeRules
 from levada.pages.change import compares_part, is_noindex, shows_part, text_part
-from levada.pages.urls import NearDuplicateRuns, TrapLimits
+from levada.pages.urls import NearDuplicateRuns, TrapLimits, may_run_on, path_pattern
 
 _FEW_WORDS = 20  # pages with fewer words are alike by nature
+_PROBED = 16  # of as many pages of a trap one is fetched
+_WALKED_AT_ONCE = 200
 
 
 class DuplicateStep:
@@ -40,7 +57,7 @@ class DuplicateStep:
         self.settings_changed(settings)
 
     def settings_changed(self, settings: CrawlSettings) -> None:
-        self._limits = TrapLimits(run=settings.near_duplicate_run)
+        self._limits = trap_limits(settings)
 
     async def __call__(self, batch: Sequence[VisitResult]) -> tuple[list[VisitResult], list[VisitResult]]:
         """What to commit now, and what to decide again after that."""
@@ -83,9 +100,48 @@ class DuplicateStep:
         version = result.version
         if version is None or not version.sketch or shows_part(result.text_digest):
             return result
-        reason = runs.observe(result.lease.page.url, version.sketch)
+        url = result.lease.page.url
+        was_hopeless = runs.is_hopeless(url)
+        reason = runs.observe(url, version.sketch, version.gist)
         decided = self._rules.in_near_run(result) if reason else result
-        return replace(decided, near_runs=runs.packed())
+        proves = path_pattern(url) if was_hopeless and not runs.is_hopeless(url) else ""
+        return replace(decided, near_runs=runs.packed(), proves=proves)
+
+
+def trap_limits(settings: CrawlSettings) -> TrapLimits:
+    return TrapLimits(max_length=settings.max_url_length, max_depth=settings.max_depth, run=settings.near_duplicate_run)
+
+
+def pages_of_traps(frontier: Frontier, leases: Sequence[Lease], settings: CrawlSettings) -> set[int]:
+    """The ids of those leased pages that need no visit, because so many with such URLs have brought nothing new.
+
+    A few are visited nevertheless, another few at their next turn: they tell whether that has changed. Which ones are
+    left out depends on when they are leased.
+    """
+    doubtful = [lease.page for lease in leases if _may_be_of_trap(lease.page)]
+    if not doubtful:
+        return set()
+    packed = frontier.near_runs(sorted({page.site for page in doubtful}))
+    limits = trap_limits(settings)
+    runs = {site: NearDuplicateRuns(each, limits) for site, each in packed.items()}
+    return {page.id for page in doubtful if page.site in runs and runs[page.site].is_hopeless(page.url)}
+
+
+def left_out(frontier: Frontier, site: str, pattern: str, now: float) -> Iterator[PageRecord]:
+    """The pages of a URL pattern that were not fetched, because it was hopeless."""
+    after = 0
+    while pages := frontier.planned(PlanSelection(site, later_than=now, failing=True), after, _WALKED_AT_ONCE):
+        after = pages[-1].id
+        for page in pages:
+            if page.reason is Reason.TRAP and path_pattern(page.url) == pattern:
+                yield page
+
+
+def _may_be_of_trap(page: PageRecord) -> bool:
+    if page.version or page.kind is not PageKind.PAGE or page.how is DiscoveredBy.SEED or not may_run_on(page.url):
+        return False
+    is_probe = crc32(f"{page.visits} {page.url}".encode("utf-8", "replace")) % _PROBED == 0
+    return not is_probe and (not page.visits or page.reason in (Reason.TRAP, Reason.NEAR_DUPLICATES))
 
 
 def _is_new(result: VisitResult) -> bool:
@@ -100,6 +156,6 @@ def _compared_text(result: VisitResult) -> PageText | None:
     """The text by which a new page may be a copy of another."""
     if not _is_new(result) or result.version is None or result.version.words < _FEW_WORDS:
         return None
-    if compares_part(result.text_digest):
+    if result.version.is_thin or compares_part(result.text_digest):
         return None
     return PageText(result.lease.page.site, text_part(result.text_digest))

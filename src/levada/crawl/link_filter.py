@@ -74,7 +74,7 @@ class LinkFilter:
         self._limits = TrapLimits(max_length=settings.max_url_length, max_depth=settings.max_depth)
 
     def select(
-        self, page: PageRecord, links: Iterable[str], marked: Iterable[Link], now: float, nofollow: bool
+        self, page: PageRecord, links: Iterable[str], marked: Iterable[Link], nofollow: bool
     ) -> tuple[list[FoundUrl], list[Refusal]]:
         """The new URLs and the refusals; a repeated refusal is reported once.
 
@@ -90,7 +90,7 @@ class LinkFilter:
         if self.rules:
             new = self._tidied(new)
         for link in new:
-            reason = self._refuses(link, page, now, nofollow)
+            reason = self._refuses(link, page, nofollow)
             if reason is None:
                 known.add(link.url)
                 found.extend(self._hold(link, page))
@@ -108,9 +108,9 @@ class LinkFilter:
             elif url not in self._known:
                 yield replace(link, url=url)
 
-    def accepts(self, page: PageRecord, link: Link, now: float) -> bool:
+    def accepts(self, page: PageRecord, link: Link) -> bool:
         """Whether this link is known or would be kept."""
-        return link.url in self._known or self._refuses(link, page, now, nofollow=False) is None
+        return link.url in self._known or self._refuses(link, page, nofollow=False) is None
 
     def goes_to(self, site: str) -> bool:
         return self._settings.scope == "any" or site in self.admitted
@@ -126,7 +126,7 @@ class LinkFilter:
         """Forget these, which were not committed: the next page that links to them adds them."""
         self._known.difference_update(item.url for item in found)
 
-    def _refuses(self, link: Link, page: PageRecord, now: float, nofollow: bool) -> Reason | None:
+    def _refuses(self, link: Link, page: PageRecord, nofollow: bool) -> Reason | None:
         if nofollow or link.nofollow:
             return Reason.NOFOLLOW
         if not self._in_scope(link, page):
@@ -137,7 +137,7 @@ class LinkFilter:
             return Reason.REDIRECTS
         if self._closes(link.url):  # saves a place in the frontier and a turn of the site
             return Reason.ROBOTS
-        return trap(link.url, now, self._depth(link, page), self._limits)
+        return trap(link.url, self._depth(link, page), self._limits)
 
     def _in_scope(self, link: Link, page: PageRecord) -> bool:
         if self.goes_to(site_of(link.url)):

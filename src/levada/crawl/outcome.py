@@ -42,6 +42,9 @@ from levada.pages.change import is_noindex, judge, shows_the_same, with_mark_pen
 from levada.pages.compression import with_picture
 from levada.pages.urls import canonical
 
+MOST_LINKS = 2_000
+"""As many links of a page are judged and stored at once: of a page with more, the others in parts."""
+
 
 class _Aside(msgspec.Struct):
     page: PageRecord  # as it is after the visit that set it aside
@@ -115,6 +118,7 @@ PASSING = (
 )
 _OUT_OF_SEARCH = frozenset({PageState.GONE, PageState.ELSEWHERE})
 _MAY_STAND_FOR_OTHERS = frozenset({PageState.NEW, PageState.LIVE})
+_OF_BYTES = (Reason.NO_MATCH, Reason.LINKS)  # the same bytes have no more of what is selected, and no fewer links
 _SOONEST = 1.0  # seconds between two visits of a page
 
 
@@ -291,7 +295,7 @@ class OutcomeRules:
         `named`: how the answer names the target, if it does.
         """
         page = lease.page
-        found, refused = self._link_filter.select(page, (), [Link(target, named)] if named else [], at, nofollow=False)
+        found, refused = self._link_filter.select(page, (), [Link(target, named)] if named else [], nofollow=False)
         revisit = self._revisit(page)
         outcome = Outcome.FIRST if page.interval is None else Outcome.UNCHANGED
         interval = min(max(2 * page.interval if page.interval else revisit.first, revisit.floor), revisit.ceiling)
@@ -346,7 +350,7 @@ class OutcomeRules:
             return None  # a stored page stays until the other is stored; no page waits twice, or for one that waits
         if rival is not None:  # if it leads back here, fails or is gone, this page is kept
             return target if rival.state in _MAY_STAND_FOR_OTHERS else None
-        return target if self._link_filter.accepts(page, Link(target, DiscoveredBy.CANONICAL), at) else None
+        return target if self._link_filter.accepts(page, Link(target, DiscoveredBy.CANONICAL)) else None
 
     def _unchanged(
         self, lease: Lease, at: float, response: Response, digest: bytes, etag: str | None, modified: str | None
@@ -355,14 +359,14 @@ class OutcomeRules:
         visit = Visit(at, Outcome.UNCHANGED, said=signals_of(page, response, at))
         result = self._planned(lease, visit, etag, modified, digest, _modified_at(response) or http_date(modified))
         reason = Reason.NOINDEX if is_noindex(page.text_digest) else None
-        if page.reason is Reason.NO_MATCH:  # the same bytes have no more of what is selected
-            reason = Reason.NO_MATCH
+        if page.reason in _OF_BYTES:
+            reason = page.reason
         return replace(result, kind=page.kind, reason=reason, text_digest=page.text_digest)
 
     def _unmatched(self, lease: Lease, at: float, response: Response, parsed: ParsedPage, digest: bytes) -> VisitResult:
         """Nothing of what the rule selects is on the page: its links are followed, and the stored version stays."""
         page = lease.page
-        found, refused = self._link_filter.select(page, parsed.links, parsed.marked, at, parsed.nofollow)
+        found, refused = self._link_filter.select(page, parsed.links[:MOST_LINKS], parsed.marked, parsed.nofollow)
         outcome = Outcome.UNCHANGED if page.text_digest else Outcome.FIRST
         visit = Visit(at, outcome, 1.0 if page.text_digest else 0.0, signals_of(page, response, at))
         etag, modified = _validators(response)
@@ -372,13 +376,15 @@ class OutcomeRules:
             reason=Reason.NO_MATCH,
             text_digest=with_mark_pending(page.text_digest, parsed.text_digest),
             found=tuple(found),
+            more=parsed.links[MOST_LINKS:],
+            nofollow=parsed.nofollow,
             refused=(*parsed.refused, *refused, Refusal(page.url, page.site, Reason.NO_MATCH)),
         )
 
     def _read(self, lease: Lease, at: float, response: Response, parsed: ParsedPage, digest: bytes) -> VisitResult:
         page = lease.page
         outcome, similarity = judge(page, response.status, digest, parsed)
-        found, refused = self._link_filter.select(page, parsed.links, parsed.marked, at, parsed.nofollow)
+        found, refused = self._link_filter.select(page, parsed.links[:MOST_LINKS], parsed.marked, parsed.nofollow)
         visit = Visit(at, outcome, similarity, signals_of(page, response, at))
         etag, modified = _validators(response)
         is_new = outcome is not Outcome.UNCHANGED or not shows_the_same(parsed.text_digest, page.text_digest)
@@ -390,6 +396,8 @@ class OutcomeRules:
             text_digest=parsed.text_digest,
             version=_version(response, parsed, similarity) if is_new and parsed.content_zstd else None,
             found=tuple(found),
+            more=parsed.links[MOST_LINKS:],
+            nofollow=parsed.nofollow,
             refused=(*parsed.refused, *refused),
             told=parsed.told,
         )
@@ -478,4 +486,6 @@ def _version(response: Response, parsed: ParsedPage, similarity: float) -> NewVe
         searchable=not parsed.noindex,
         facts=parsed.facts,
         data=parsed.data,
+        gist=parsed.gist,
+        is_thin=parsed.is_thin,
     )

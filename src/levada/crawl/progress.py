@@ -42,7 +42,7 @@ class CrawlProgress:
         if visit.outcome is Outcome.FAILED and result.reason:
             self.failed[result.reason] += 1
         for refusal in result.refused:
-            self.refused[refusal.reason] += 1
+            self.refused[refusal.reason] += refusal.count
         what = result.reason or visit.outcome.name.lower()
         self.recent.append((visit.at, what, page.url))
 

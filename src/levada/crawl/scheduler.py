@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Container, Coroutine, Iterable, Sequence
 from contextlib import suppress
 
 from levada.core.clock import first_of
@@ -25,6 +25,7 @@ from levada.core.site_rules.rules import SiteRules
 from levada.crawl.checks import CheckStep
 from levada.crawl.commands import CommandStep
 from levada.crawl.commits import CrawlPorts
+from levada.crawl.duplicates import pages_of_traps
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.in_flight import InFlightLeases
 from levada.crawl.link_filter import LinkFilter, page_kept_out
@@ -264,7 +265,8 @@ class Scheduler:
                 continue
             leases = await self._lease(room)
             self._more_there = bool(leases)
-            await self._take(leases, self.politeness_queue.put)
+            of_traps = await self._pages_of_traps(leases) if leases else ()
+            await self._take(leases, self.politeness_queue.put, of_traps)
             self.pump()
             if leases:
                 continue
@@ -291,14 +293,19 @@ class Scheduler:
             self.stop("limit")
         return []
 
-    async def _take(self, leases: Iterable[Lease], put: Callable[[Lease], None]) -> None:
-        """Take up leased pages: those that a rule keeps out now are not asked for."""
+    async def _pages_of_traps(self, leases: Sequence[Lease]) -> set[int]:
+        return await self.executor.run(pages_of_traps, self.ports.frontier, leases, self.settings.crawl)
+
+    async def _take(self, leases: Iterable[Lease], put: Callable[[Lease], None], of_traps: Container[int] = ()) -> None:
+        """Take up leased pages: those that a rule keeps out now are not asked for, nor those of traps."""
         for lease in leases:
             if not self.open.take(lease):
                 continue
             page = lease.page
             if self.rules and page_kept_out(self.rules, page):
                 await self._transport.refuse(lease, Reason.RULE)
+            elif page.id in of_traps:
+                await self._transport.refuse(lease, Reason.TRAP)
             else:
                 put(lease)
 

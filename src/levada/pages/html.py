@@ -19,21 +19,37 @@ _FLAT = frozenset(
     b"area base br col embed hr img input link meta source track wbr p li dt dd tr td th thead tbody tfoot option "
     b"optgroup colgroup param script style".split()
 )
-_TAG = re.compile(rb"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
+_TAG = re.compile(rb"<(/?)([a-zA-Z][a-zA-Z0-9\-]*)([^<>]*)")
+_DRAWINGS = frozenset((b"svg", b"math"))
+_HTML_IN_DRAWINGS = frozenset((b"title", b"desc", b"foreignobject"))
+_ENDS_DRAWING = frozenset(
+    b"b big blockquote body center code dd div dl dt em h1 h2 h3 h4 h5 h6 head i li menu nobr ol p pre ruby s small "
+    b"span strike strong sub sup table tt u ul var".split()
+)
 
 
 def too_deep(html: bytes, limit: int) -> bool:
     """Whether more than `limit` elements seem to be open at once.
 
-    An estimate from the bytes, because building the tree of such a page is what takes the time and memory.
+    An estimate from the bytes, because building the tree of such a page is what takes the time and memory. A slash
+    closes an element only in a drawing: elsewhere browsers ignore it.
     """
     if len(html) <= TAG_BYTES * limit or html.count(b"<") <= limit:
         return False
     depth = 0
+    in_drawing, within = False, b""  # within: the element of a drawing that holds HTML again
     for found in _TAG.finditer(html):
-        if found[2].lower() in _FLAT:
+        closing, name, rest = found[1], found[2].lower(), found[3]
+        if name in _DRAWINGS:
+            in_drawing, within = not closing, b""
+        elif within:
+            within = b"" if closing and name == within else within
+        elif in_drawing and not closing:
+            within = name if name in _HTML_IN_DRAWINGS else b""
+            in_drawing = name not in _ENDS_DRAWING
+        if name in _FLAT or (in_drawing and not within and rest.endswith(b"/")):
             continue
-        depth = max(depth - 1, 0) if found[1] else depth + 1
+        depth = max(depth - 1, 0) if closing else depth + 1
         if depth > limit:
             return True
     return False
@@ -146,8 +162,6 @@ def follow_links(tree: LexborHTMLParser, head: Head, links: LinkCollector) -> No
         if rel and not NO_VOTE.isdisjoint(rel.lower().split()):
             links.add_all(hrefs)
             hrefs.clear()
-            if links.full:
-                break
             links.add(attributes["href"] or "", nofollow=True)
         else:
             hrefs[attributes["href"] or ""] = None

@@ -11,9 +11,11 @@ is where it is short or where two languages are close to each other.
 from __future__ import annotations
 
 import re
+from itertools import filterfalse
 from operator import add
 from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
+from zlib import crc32
 
 from levada.pages.change import sketch_of
 from levada.pages.folding import WideReplacement
@@ -23,6 +25,8 @@ UNSPACED = 16  # characters per word on average: a script without spaces between
 MAX_UNSPACED = 200_000  # characters of such a text that are read
 _MARKS = bytes(code for code in range(128) if not chr(code).isalnum())
 _PLAIN = bytes.maketrans(_MARKS + ascii_uppercase.encode(), b" " * len(_MARKS) + ascii_lowercase.encode())
+# ASCII, Arabic-Indic, Persian and Devanagari digits, in UTF-8.
+_HAS_DIGIT = re.compile(rb"[0-9]|\xd9[\xa0-\xa9]|\xdb[\xb0-\xb9]|\xe0\xa5[\xa6-\xaf]").search
 _without_wide_marks = WideReplacement(dict.fromkeys("“”‘’«»„…–—·•،؛؟。、，！？：；（）「」『』", b" "))
 
 
@@ -43,6 +47,17 @@ def profile_of(text: bytes) -> Profile:
         words = _pairs_if_unspaced(text.decode("utf-8", "replace"), words)
     vocabulary = set(words)
     return Profile(len(words), len(vocabulary), sketch_of(vocabulary))
+
+
+def gist_of(text: bytes) -> int:
+    """A checksum of what stands in a text between its white space, without what has a digit in it, in any order.
+
+    So it is the same for an offer at another price and an empty month of another year. What is not a word counts:
+    the manual of one operator may differ from that of another by nothing else.
+    """
+    words = set(text.split())
+    numbered = filter(_HAS_DIGIT, filterfalse(bytes.isalpha, words))  # most are plain letters, and soon told
+    return (sum(map(crc32, words)) - sum(map(crc32, numbered))) & 0xFFFF_FFFF
 
 
 def _pairs_if_unspaced(text: str, words: list[bytes]) -> list[bytes]:

@@ -1,11 +1,12 @@
 """Links of a page: resolved, canonical, each once.
 
 An href that is not meant as a page (mail, script) is ignored. An href that may not be fetched is refused with a
-reason.
+reason, and so are those beyond a number of bytes, which the index of a real site hardly reaches.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -21,25 +22,30 @@ CACHED_LINKS = 500  # of a site, or of one of its directories
 CACHED_SITES = CACHED_DIRECTORIES = 64
 CACHED_LENGTH = 160  # longer hrefs are rarely repeated, and could fill the memory
 SHOWN = 300  # characters kept of a refused URL
+RECORD_BYTES = 100  # what a link takes beside its address
 _NO_PAGES = "javascript mailto tel sms fax callto skype whatsapp viber tg geo maps market intent about"
 SILENT = frozenset(_NO_PAGES.split())
 
 
 class LinkCollector:
-    """The links of one page, each once, in document order, in bounded number.
+    """The links of one page, each once, in document order, in bounded memory.
 
-    Most are plain: only a URL, without a `Link` record. The others are marked. No URL is both.
+    Most are plain: only a URL, without a `Link` record. The others are marked. No URL is both. Beyond `max_bytes` of
+    addresses and records, links are refused. Of refused links every one is counted, and `max_refused` are named; one
+    that is not named counts as often as it is on the page.
     """
 
-    def __init__(self, base: str, site: str, *, max_links: int, max_refused: int, max_length: int) -> None:
+    def __init__(self, base: str, site: str, *, max_bytes: int, max_refused: int, max_length: int) -> None:
         self._site = site
-        self._max_links = max_links
+        self._room = max_bytes
         self._max_refused = max_refused
         self._max_length = max_length
         self._use_base(Resolver(base))
         self._plain: dict[str, None] = {}  # in order, each once
         self._marked: dict[str, Link] = {}
         self._refused: dict[tuple[str, Reason], Refusal] = {}
+        self._unnamed: Counter[Reason] = Counter()
+        self._named: set[Reason] = set()
         self.are_garbled = False  # a URL had letters that could not be decoded
 
     def rebase(self, href: str) -> None:
@@ -51,18 +57,15 @@ class LinkCollector:
             self.add(href)
 
     def add_all(self, hrefs: Iterable[str]) -> None:
-        """Take hrefs in order, until the limit is reached."""
+        """Take hrefs in order, as long as there is room."""
         plain, marked, met_on_site, met_nearby = self._plain, self._marked, self._on_site.get, self._nearby.get
-        room = self._max_links - len(marked)
         for href in hrefs:
-            if len(plain) >= room:
-                break
             url = met_on_site(href) or met_nearby(href)
-            if url is not None and url not in marked:
+            if url is None or url in marked or self._room <= 0:
+                self.add(href)
+            elif url not in plain:
                 plain[url] = None
-            elif (url := self._find_or_refuse(href)) is not None:
-                self._take(url, None)
-                room = self._max_links - len(marked)  # a marked one may have become plain
+                self._room -= len(url) + RECORD_BYTES
 
     def add(
         self,
@@ -79,10 +82,6 @@ class LinkCollector:
             plain = how is DiscoveredBy.LINK and not nofollow and lastmod is None and kind is PageKind.PAGE
             self._take(url, None if plain else Link(url, how, nofollow, lastmod, kind))
 
-    @property
-    def full(self) -> bool:
-        return len(self._plain) + len(self._marked) >= self._max_links
-
     def links(self) -> tuple[str, ...]:
         """The plain links."""
         return tuple(self._plain)
@@ -92,7 +91,16 @@ class LinkCollector:
         return tuple(self._marked.values())
 
     def refused(self) -> tuple[Refusal, ...]:
-        return tuple(self._refused.values())
+        unnamed = Counter(self._unnamed)
+        return tuple(
+            Refusal(each.url, each.site, each.reason, 1 + unnamed.pop(each.reason, 0))
+            for each in self._refused.values()
+        )
+
+    @property
+    def are_cut(self) -> bool:
+        """Whether the page has more links than were taken."""
+        return self._room <= 0 and any(each.reason is Reason.LINKS for each in self._refused.values())
 
     def address(self, href: str) -> str | None:
         """The http or https URL of `href`, if it is one."""
@@ -134,17 +142,27 @@ class LinkCollector:
         known = self._marked.get(url)
         if known is not None and known.nofollow and not (link and link.nofollow):
             del self._marked[url]  # one link without nofollow is enough
-        elif known is not None or url in self._plain or self.full:
+        elif known is not None or url in self._plain:
             return
+        elif self._room <= 0:
+            self._refuse(url, Reason.LINKS)
+            return
+        else:
+            self._room -= len(url) + RECORD_BYTES
         if link is None:
             self._plain[url] = None
         else:
             self._marked[url] = link
 
     def _refuse(self, url: str, reason: Reason) -> None:
-        if len(self._refused) < self._max_refused:
-            shown = url.strip()[:SHOWN].encode("utf-8", "replace").decode()
-            self._refused.setdefault((shown, reason), Refusal(shown, self._site, reason))
+        shown = url.strip()[:SHOWN].encode("utf-8", "replace").decode()
+        if (shown, reason) in self._refused:
+            return
+        if len(self._refused) < self._max_refused or reason not in self._named:
+            self._refused[shown, reason] = Refusal(shown, self._site, reason)
+            self._named.add(reason)
+        else:
+            self._unnamed[reason] += 1
 
 
 def _read(href: str, resolve: Resolver, max_length: int) -> str | Reason | None:

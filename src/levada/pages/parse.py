@@ -15,7 +15,7 @@ from selectolax.lexbor import LexborHTMLParser
 from levada.core.errors import BadUrl
 from levada.core.hashing import content_digest
 from levada.core.reasons import Reason
-from levada.core.records import DiscoveredBy, DocumentFacts, PageKind, ParsedPage, RawPage, ReadPage
+from levada.core.records import DiscoveredBy, DocumentFacts, PageKind, ParsedPage, RawPage, ReadPage, Refusal
 from levada.core.structured import StructuredData, pack_data
 from levada.pages.change import page_digest, trigger_states
 from levada.pages.charset import UNREAD, Decoded, decode, says_utf8
@@ -24,13 +24,13 @@ from levada.pages.documents.gathering import PAGE_BREAK, Unreadable, title_or_na
 from levada.pages.documents.recognition import JSON, XML, document_kind, is_locked, reader_of
 from levada.pages.feeds import Listing, parse_feed, parse_sitemap, pieces_of
 from levada.pages.html import MAX_TITLE, Head, anchors_of, follow_links, read_head, too_deep, tree_of
-from levada.pages.language import NO_WORDS, language_of, profile_of
+from levada.pages.language import NO_WORDS, gist_of, language_of, profile_of
 from levada.pages.links import LinkCollector
 from levada.pages.parts.rule import CompiledRule, compiled_rule
 from levada.pages.plugins import ReadingPlugins
 from levada.pages.structured.reading import offers_mark, read_data
 from levada.pages.text import READER, main_text, tidy_lines
-from levada.pages.urls import canonical, site_of
+from levada.pages.urls import canonical, may_run_on, site_of
 
 LOOK = 1024
 _ROOT = re.compile(rb"<(?![?!])(?:[A-Za-z_][\w.\-]{0,60}:)?([A-Za-z_][\w.\-]{0,60})")
@@ -124,13 +124,14 @@ def _may_be_wide(start: bytes, content_type: str) -> bool:
 
 
 _UNREAD = UNREAD.encode()
+_THIN_WORDS, _THIN_SHARE = 100, 20  # a main text of fewer words, and of less than a 20th of the page's bytes
 NOWHERE = "http://invalid/"  # the base of a page whose own URL is invalid
 
 
 class ParseLimits(msgspec.Struct, frozen=True):
     """How much of a page is read and kept, and for which agent."""
 
-    max_links: int = 2_000
+    max_link_bytes: int = 16_000_000  # of the addresses on a page, each with its record: see `LinkCollector`
     max_refused: int = 20
     max_url_length: int = 2_000
     max_nesting: int = 5_000
@@ -299,17 +300,21 @@ def _parse_listing(
 ) -> ParsedPage:
     """A sitemap or feed: its links are its content."""
     listing = read(page.body, page.content_type, max_entries=limits.max_entries, max_bytes=limits.max_unpacked_bytes)
-    links = _collector(page, limits, max_links=limits.max_entries)
+    links = _collector(page, limits)
     for href, lastmod, is_list in listing.entries:
         links.add(href, how, lastmod=lastmod, kind=PageKind.SITEMAP if is_list else PageKind.PAGE)
-    entries = links.marked()
+    entries, refused = links.marked(), links.refused()
+    is_cut = links.are_cut
+    if not listing.whole and len(listing.entries) >= limits.max_entries:  # how many more there are is not known
+        is_cut, refused = True, (*refused, Refusal(page.url, site_of(page.url), Reason.LINKS))
     nothing = Reason.EMPTY if listing.whole else Reason.CONTENT_TYPE
+    cut = Reason.LINKS if is_cut else None
     return ParsedPage(
         kind,
         text_digest=content_digest("\n".join(f"{link.url} {link.lastmod}" for link in entries).encode()),
         marked=entries,
-        refused=links.refused(),
-        reason=None if entries else nothing,
+        refused=refused,
+        reason=cut if entries else nothing,
     )
 
 
@@ -342,6 +347,9 @@ def _describe(
     profile = NO_WORDS if known else profile_of(text)  # the stored version has the same
     plain, marked = links.links(), links.marked()
     nothing = None if text or head.title or plain or marked else Reason.EMPTY
+    if links.are_cut:
+        nothing = Reason.LINKS
+    is_in_run = page.known_text is None and may_run_on(page.url)
     return ParsedPage(
         PageKind.PAGE,
         title=head.title,
@@ -361,10 +369,12 @@ def _describe(
         nofollow=head.nofollow,
         reason=Reason.NO_MATCH if found_nothing else nothing,
         told=told,
+        gist=gist_of(text) if is_in_run else 0,
+        is_thin=profile.words < _THIN_WORDS and len(text) * _THIN_SHARE < len(page.body),
     )
 
 
-def _collector(page: RawPage, limits: ParseLimits, max_links: int | None = None) -> LinkCollector:
+def _collector(page: RawPage, limits: ParseLimits) -> LinkCollector:
     try:
         base = canonical(page.url)
     except BadUrl:
@@ -372,7 +382,7 @@ def _collector(page: RawPage, limits: ParseLimits, max_links: int | None = None)
     return LinkCollector(
         base,
         site_of(base),
-        max_links=limits.max_links if max_links is None else max_links,
+        max_bytes=limits.max_link_bytes,
         max_refused=limits.max_refused,
         max_length=limits.max_url_length,
     )
@@ -397,7 +407,7 @@ class _BuiltinReader:
 
     def read(self, body: bytes, content_type: str, url: str) -> ReadPage:
         parsed = _BY_FORM[self._form](RawPage(url, body, content_type), _DEFAULT)
-        if parsed.reason not in (None, Reason.EMPTY):
+        if parsed.reason not in (None, Reason.EMPTY, Reason.LINKS):
             raise ValueError(f"the body cannot be read: {parsed.reason}")
         links = (*parsed.links, *(link.url for link in parsed.marked))
         text = unpack_text(parsed.content_zstd).decode() if parsed.content_zstd else "\n".join(links)

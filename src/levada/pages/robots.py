@@ -2,12 +2,16 @@
 
 The rules are parsed once per agent, and only the groups for it: in a file with thousands of agents above thousands
 of rules, the two would multiply.
+
+A group begins with its agent lines and ends with the first agent line after a rule (RFC 9309, 2.2). protego ends it
+too early, after any line that it does not know and after a delay; so it is not given the former, and gets the latter
+in groups of their own.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from protego import Protego
@@ -28,6 +32,8 @@ def product_of(agent: str) -> str:
 MAX_DELAY = 300.0
 MAX_SITEMAPS = 100
 _AGENT_LINE = re.compile(r"\s*user[- ]?agent(?:\s*:|\s)\s*([^#]*)", re.IGNORECASE)
+_RULE_LINE = re.compile(r"\s*(?:(?:dis|diss)?allow|diss?alow|diasllow|disallaw)(?:\s*:|\s)", re.IGNORECASE)
+_DELAY_LINE = re.compile(r"\s*(?:crawl[- ]?delay|request[- ]?rate)(?:\s*:|\s)", re.IGNORECASE)
 _SITEMAP_LINE = re.compile(r"\s*site-?maps?\s*:\s*(\S+)", re.IGNORECASE)
 _DATED = frozenset(("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"))
 
@@ -64,8 +70,7 @@ class RobotsRules:
     def _rules(self, product: str) -> Protego:
         rules = self._by_agent.get(product)
         if rules is None:
-            lines = (_addressed(line, product) for line in self._lines)
-            rules = self._by_agent[product] = Protego.parse("\n".join(lines))
+            rules = self._by_agent[product] = Protego.parse("\n".join(_grouped(self._lines, product)))
         return rules
 
 
@@ -84,12 +89,28 @@ def header_directives(headers: Iterable[tuple[str, str]], agent: str) -> frozens
     return frozenset(asked)
 
 
-def _addressed(line: str, product: str) -> str:
-    """The line; an agent line names `product` or everybody, or else `NOBODY` in place of another agent."""
-    found = _AGENT_LINE.match(line)
-    if found is None:
-        return line
-    name = found[1].strip()
-    if name == "*":
-        return "User-agent: *"
-    return f"User-agent: {product if product_of(name) == product else NOBODY}"
+def _grouped(lines: Iterable[str], product: str) -> Iterator[str]:
+    """The groups of a robots.txt as protego reads them, with `NOBODY` for every agent but `product` and "*"."""
+    delays: list[str] = []
+    agents: dict[str, None] = {}
+    has_rules = False
+    for line in lines:
+        found = _AGENT_LINE.match(line)
+        if found is not None:
+            if has_rules:
+                agents, has_rules = {}, False
+            agent = _addressed(found[1].strip(), product)
+            if agent not in agents:
+                agents[agent] = None
+                yield agent
+        elif _RULE_LINE.match(line):
+            has_rules = True
+            yield line
+        elif _DELAY_LINE.match(line):
+            delays += (*agents, line)
+    yield from delays
+
+
+def _addressed(name: str, product: str) -> str:
+    """An agent line for `product` or everybody, or else for `NOBODY`."""
+    return f"User-agent: {'*' if name == '*' else product if product_of(name) == product else NOBODY}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import pairwise
 
@@ -39,7 +38,6 @@ _PATH_SESSION = re.compile(rf";(?:(?:jsessionid|phpsessid)=[^/?;]*|sid={_SESSION
 _TO_TIDY = re.compile(r"[%?;#]|\.(?=[:/])")
 _AROUND = "".join(map(chr, range(33)))
 _INSIDE = str.maketrans("", "", "\t\n\r")
-_PACKED_RUNS = msgspec.msgpack.Decoder(tuple[int, list[tuple[bytes, int, bytes]]])
 _WRITE_IT = "write it like https://example.org"
 
 
@@ -199,12 +197,6 @@ def seed_address(typed: str) -> str:
 
 
 _DIGITS = re.compile(r"\d+")
-_YEAR = r"(?P<year>(?:19|20|21)\d\d)"
-_MONTH = r"(?:0?[1-9]|1[0-2])"
-_CALENDAR_PATH = re.compile(rf"/{_YEAR}[/\-_.]{_MONTH}(?:[/\-_.]\d{{1,2}})?(?:[/?]|$)")
-_CALENDAR_NAME = r"[\w\-\[\]%]*(?:date|year|day|month|week|cal|from|start)[\w\-\[\]%]*"
-_CALENDAR_QUERY = re.compile(rf"[?&]{_CALENDAR_NAME}={_YEAR}", re.IGNORECASE)
-_CALENDAR_WORD = re.compile(r"calend|takvim|kalend|event|etkinlik|agenda|termin|archive|schedule", re.IGNORECASE)
 
 
 class TrapLimits(msgspec.Struct, frozen=True):
@@ -215,14 +207,15 @@ class TrapLimits(msgspec.Struct, frozen=True):
     max_segments: int = 30
     max_repeats: int = 3  # of one path segment
     max_parameters: int = 12
-    years_ahead: float = 2.0
-    years_back: float = 15.0  # in calendars only: an article of 1999 is an article
-    run: int = 20  # near-identical pages in a row under one pattern
+    run: int = 20  # near-identical pages of one pattern in a row that bring nothing new
+    hopeless: int = 4  # times as many: then pages are not even fetched
+    varied: int = 10  # times as many in all, whatever they bring
     alike: float = 0.9
+    gists: int = 24  # remembered of a run
     patterns: int = 24  # remembered of each site
 
 
-def trap(url: str, now: float, depth: int = 0, limits: TrapLimits = TrapLimits()) -> Reason | None:  # noqa: B008 - frozen
+def trap(url: str, depth: int = 0, limits: TrapLimits = TrapLimits()) -> Reason | None:  # noqa: B008 - frozen
     """The reason not to follow a canonical URL, if there is one."""
     if len(url) > limits.max_length:
         return Reason.URL_LENGTH
@@ -234,9 +227,7 @@ def trap(url: str, now: float, depth: int = 0, limits: TrapLimits = TrapLimits()
         return Reason.DEPTH
     if _repeats(segments, limits.max_repeats):
         return Reason.REPEATING_PATH
-    if query.count("&") >= limits.max_parameters:
-        return Reason.PARAMETERS
-    return Reason.CALENDAR if _is_far_calendar(url, now, limits) else None
+    return Reason.PARAMETERS if query.count("&") >= limits.max_parameters else None
 
 
 def path_pattern(url: str) -> str:
@@ -246,34 +237,107 @@ def path_pattern(url: str) -> str:
     return _DIGITS.sub("0", "/".join(path.split("/")[3:])) + ("?" + "&".join(names) if names else "")
 
 
+class UrlRun(msgspec.Struct, array_like=True):
+    """A run of near-identical new pages of one URL pattern."""
+
+    pattern: bytes
+    sketch: bytes = b""  # of the newest page
+    length: int = 0  # pages
+    barren: int = 0  # of them without anything new, less those with something new
+    gists: bytes = b""  # of different pages, four bytes each, the latest last
+    trap_at: int = 0  # the `run` by which the pattern is a trap; 0: it is none
+    is_hopeless: bool = False
+
+    def is_trap(self, limits: TrapLimits) -> bool:
+        return self.trap_at >= limits.run
+
+    def observe(self, sketch: bytes, gist: int, limits: TrapLimits) -> Reason | None:
+        """Count a page; a reason if it brings nothing."""
+        if not self.length or not are_alike(self.sketch, sketch, limits.alike):
+            self.length, self.barren, self.gists, self.trap_at, self.is_hopeless = 0, 0, b"", 0, False
+        mark = (gist & 0xFFFF_FFFF).to_bytes(4)
+        known = [self.gists[at : at + 4] for at in range(0, len(self.gists), 4)]
+        is_news = mark not in known
+        self.gists = b"".join([*(each for each in known if each != mark), mark][-limits.gists :])
+        self.sketch = sketch
+        self.length += 1
+        self.barren = max(1, min(self.barren, limits.run) - 1) if is_news else self.barren + 1
+        too_many = self.length >= limits.varied * limits.run
+        if self.barren >= limits.run or too_many:
+            self.trap_at = limits.run
+            self.is_hopeless |= too_many or self.barren >= limits.hopeless * limits.run
+        elif self.barren == 1:
+            self.trap_at, self.is_hopeless = 0, False
+        return Reason.NEAR_DUPLICATES if too_many or (self.is_trap(limits) and not is_news) else None
+
+
+class _Observed(msgspec.Struct, array_like=True):
+    pages: int = 0
+    runs: list[UrlRun] = []
+
+
 class NearDuplicateRuns:
     """The near-duplicate runs of one site: near-identical new pages of one URL pattern in a row.
 
-    They are stored with the site (`packed`), so that a crawl that was restarted counts on. Of a few patterns only: a
-    pattern with a long run stays longer than one that a single page has.
+    An address does not say whether it is a trap, so its pages do. A page of a run brings something new if its gist,
+    a checksum of what it says without numbers, was not met in the run: the next month of an empty calendar has no
+    other words, the next function of a manual has. The pattern of a run is a trap while `run` more pages brought
+    nothing new than brought something, and until one differs, or as many bring something again. Beyond `varied` times
+    as many pages, what differs between them is taken for an ornament. A trap is hopeless once `hopeless` times as many
+    pages brought nothing.
+
+    The runs are stored with the site (`packed`), so that a crawl that was restarted counts on. Of a few patterns
+    only: a pattern with a long run stays longer than one that a single page has.
     """
 
     def __init__(self, packed: bytes = b"", limits: TrapLimits = TrapLimits()) -> None:  # noqa: B008 - frozen
         self._limits = limits
-        self._runs: dict[bytes, tuple[int, bytes]] = {}  # by pattern, the latest last: length, newest sketch
-        self.observed = 0
-        if packed:
-            self.observed, runs = _PACKED_RUNS.decode(packed)
-            self._runs = {pattern: (length, sketch) for pattern, length, sketch in runs}
+        try:
+            observed = _UNPACK_RUNS.decode(packed) if packed else _Observed()
+        except msgspec.ValidationError:  # as a version before gists stored them
+            observed = _Observed()
+        self.observed = observed.pages
+        self._runs = {run.pattern: run for run in observed.runs}  # the latest last
 
-    def observe(self, url: str, sketch: bytes) -> Reason | None:
-        """Count a new page by its sketch; NEAR_DUPLICATES from the page that completes a run."""
-        pattern = blake2b(path_pattern(url).encode("utf-8", "replace"), digest_size=8).digest()
-        length, last = self._runs.pop(pattern, (0, b""))
-        length = length + 1 if length and are_alike(last, sketch, self._limits.alike) else 1
+    def observe(self, url: str, sketch: bytes, gist: int) -> Reason | None:
+        """Count a new page; NEAR_DUPLICATES if its pattern is a trap, and it brings nothing new."""
+        pattern = _pattern_digest(url)
+        run = self._runs.pop(pattern, None) or UrlRun(pattern)
         if len(self._runs) >= self._limits.patterns:
-            del self._runs[min(self._runs, key=lambda each: self._runs[each][0])]
-        self._runs[pattern] = (length, sketch)
+            del self._runs[min(self._runs, key=lambda each: self._runs[each].length)]
+        self._runs[pattern] = run
         self.observed += 1
-        return Reason.NEAR_DUPLICATES if length >= self._limits.run else None
+        return run.observe(sketch, gist, self._limits)
+
+    def is_trap(self, url: str) -> bool:
+        """Whether the pages with such URLs bring nothing new."""
+        run = self._find(url)
+        return run is not None and run.is_trap(self._limits)
+
+    def is_hopeless(self, url: str) -> bool:
+        """Whether so many of them have brought nothing that no more need be fetched."""
+        run = self._find(url)
+        return run is not None and run.is_hopeless and run.is_trap(self._limits)
+
+    def _find(self, url: str) -> UrlRun | None:
+        has_traps = any(run.trap_at for run in self._runs.values())
+        return self._runs.get(_pattern_digest(url)) if has_traps else None
 
     def packed(self) -> bytes:
-        return msgspec.msgpack.encode((self.observed, [(pattern, *run) for pattern, run in self._runs.items()]))
+        return msgspec.msgpack.encode(_Observed(self.observed, list(self._runs.values())))
+
+
+_UNPACK_RUNS = msgspec.msgpack.Decoder(_Observed)
+
+
+def _pattern_digest(url: str) -> bytes:
+    return blake2b(path_pattern(url).encode("utf-8", "replace"), digest_size=8).digest()
+
+
+def may_run_on(url: str) -> bool:
+    """Whether other URLs have the pattern of this one."""
+    path = "/".join(url.split("/")[3:])
+    return "?" in path or _DIGITS.search(path) is not None
 
 
 def newest_runs(packed: Iterable[bytes]) -> bytes:
@@ -289,13 +353,3 @@ def _repeats(segments: list[str], most: int) -> bool:
         return True
     pairs = Counter(pairwise(segments))
     return any(count >= 2 and first != second for (first, second), count in pairs.items())
-
-
-def _is_far_calendar(url: str, now: float, limits: TrapLimits) -> bool:
-    found = _CALENDAR_QUERY.search(url) or _CALENDAR_PATH.search(url)
-    if found is None:
-        return False
-    years = int(found["year"]) - datetime.fromtimestamp(now, UTC).year
-    if years > limits.years_ahead:
-        return True
-    return years < -limits.years_back and _CALENDAR_WORD.search(url) is not None

@@ -143,9 +143,12 @@ class MemoryStore(MemoryForgetting):
     def check(self) -> None:
         """Do nothing: there is no disk that could be damaged."""
 
-    def add(self, found: Sequence[FoundUrl], refused: Sequence[Refusal], now: float) -> int:
-        warn_of_lifted(self.lift(found))
-        new = sum(self._hold(each, None, now) for each in found)
+    def add(
+        self, found: Sequence[FoundUrl], refused: Sequence[Refusal], now: float, *, found_on: int | None = None
+    ) -> int:
+        if found_on is None:
+            warn_of_lifted(self.lift(found))
+        new = sum(self._hold(each, found_on, now) for each in found)
         for refusal in refused:
             self._refuse(refusal)
         return new
@@ -400,7 +403,7 @@ class MemoryStore(MemoryForgetting):
         key = (refusal.site if refusal.site in self._sites else "", refusal.reason)
         first = "" if self._is_forgotten(refusal.url, site_of(refusal.url)) else example_of(refusal)
         n, example = self._refused.get(key, (0, first))
-        self._refused[key] = (n + 1, example)
+        self._refused[key] = (n + refusal.count, example)
 
     def _lapse(self, now: float) -> None:
         for id, lease in self._leases.items():

@@ -131,10 +131,13 @@ class ShardedStore(ShardedForgetting):
         with self._plan.steady() as plan:
             return deliver(plan, self._open(plan))
 
-    def add(self, found: Sequence[FoundUrl], refused: Sequence[Refusal], now: float) -> int:
+    def add(
+        self, found: Sequence[FoundUrl], refused: Sequence[Refusal], now: float, *, found_on: int | None = None
+    ) -> int:
         with self._plan.steady() as plan:
             shards = self._open(plan)
-            warn_of_lifted(self.lift(found))
+            if found_on is None:
+                warn_of_lifted(self.lift(found))
             pages: defaultdict[int, list[FoundUrl]] = defaultdict(list)
             refusals: defaultdict[int, list[Refusal]] = defaultdict(list)
             for each in found:
@@ -144,7 +147,7 @@ class ShardedStore(ShardedForgetting):
             for refusal in refused:
                 refusals[plan.shards_of_site(refusal.site)[0]].append(refusal)
             places = sorted({*pages, *refusals})
-            return sum(shards[number].add(pages[number], refusals[number], now) for number in places)
+            return sum(shards[number].add(pages[number], refusals[number], now, found_on=found_on) for number in places)
 
     def lease(self, now: float, limit: int, seconds: float, due: float | None = None) -> list[Lease]:
         return lease_from(self.shards, now, limit, lambda shard, count: shard.lease(now, count, seconds, due))

@@ -159,9 +159,9 @@ class Intake(Generic[WriteT]):
     def _count_refusal(self, site_id: int, refusal: Refusal) -> None:
         key = (site_id, refusal.reason)
         if key in self._refused:
-            self._refused[key][0] += 1  # type: ignore[operator]
+            self._refused[key][0] += refusal.count  # type: ignore[operator]
         else:
-            self._refused[key] = [1, "" if self.tombstones.cover(refusal.url) else example_of(refusal)]
+            self._refused[key] = [refusal.count, "" if self.tombstones.cover(refusal.url) else example_of(refusal)]
 
 
 @dataclass
@@ -220,10 +220,12 @@ class SqlFrontier(SqlReader[WriteT]):
         """Delete each page's versions up to the one named; return how many there were."""
         raise NotImplementedError
 
-    def add(self, found: Sequence[FoundUrl], refused: Sequence[Refusal], now: float) -> int:
+    def add(
+        self, found: Sequence[FoundUrl], refused: Sequence[Refusal], now: float, *, found_on: int | None = None
+    ) -> int:
         if not found and not refused:
             return 0
-        return self._take("add", [(each, None, now) for each in found], refused, lift=True)
+        return self._take("add", [(each, found_on, now) for each in found], refused, lift=found_on is None)
 
     def receive(self, links: Sequence[OutboxLink]) -> int:
         if not links:

@@ -93,7 +93,7 @@ def _runs(observed: int) -> bytes:
     """Packed runs that have observed so many pages."""
     runs = NearDuplicateRuns()
     for number in range(observed):
-        runs.observe(f"http://a/{number}", b"1234")
+        runs.observe(f"http://a/{number}", b"1234", 0)
     return runs.packed()
 
 

@@ -175,7 +175,7 @@ class ForgettingContract(StoreSuite):
     def test_no_shard_keeps_a_sketch_of_its_text_or_finds_a_page_by_it(self, forgetful: Forgetting) -> None:
         """A site has its near-duplicate runs on every shard where it has pages."""
         runs = NearDuplicateRuns()
-        runs.observe("http://a/0", b"s" * 128)
+        runs.observe("http://a/0", b"s" * 128, 0)
         texts = {}
         forgetful.add(links("a", 6), [], 0.0)
         for step in range(6):
