@@ -23,6 +23,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from levada.pages.noise import names_noise
+
 _TOKEN = re.compile(r'<([^>"]*(?:"[^"]*"[^>"]*)*)>([^<]*)')
 _NO_ELEMENT = re.compile(r"<!--.*?-->|<\?[^>]*>", re.DOTALL)
 _NAMED = re.compile(r' (?:class|id|role|itemprop)="([^"]*)"')
@@ -40,7 +42,7 @@ _LEAST_TITLE = 10
 _FOLDED_NAMES = "hidden collapse collapsed collapsible accordion tab tabs panel toggle expand expanded"
 _FOLDED = frozenset(_FOLDED_NAMES.split())
 
-_BREAKING, _VOID, _LINK, _BREAK, _CELL, _LISTING, _CONTAINER, _TITLE, _SUP = 1, 2, 4, 8, 16, 32, 64, 128, 256
+_BREAKING, _VOID, _LINK, _BREAK, _CELL, _LISTING, _CONTAINER, _TITLE, _SUP, _NOISE = (1 << bit for bit in range(10))
 _INLINE_TAGS = """
     a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rp rt ruby s samp small
     span strike strong sub sup time tt u var wbr img picture source button input td th
@@ -114,11 +116,12 @@ class Weights(msgspec.Struct, frozen=True):
 class Container:
     """An element that is more than formatting, with the text of the lines that begin in it."""
 
-    __slots__ = ("around", "lines", "linked", "size", "tag")
+    __slots__ = ("around", "lines", "linked", "noise", "size", "tag")
 
-    def __init__(self, tag: int, around: Container | None) -> None:
+    def __init__(self, tag: int, around: Container | None, is_noise: int = 0) -> None:
         self.tag = tag
         self.around = around
+        self.noise: Container | None = self if is_noise else around and around.noise  # the innermost so named
         self.size = self.linked = self.lines = 0
 
 
@@ -192,6 +195,7 @@ class BlockModel:
             weights = (self._name if len(name) < _LONGEST_TAG else self._read_name)(name)
             inner += weights[0]
             outer += weights[1]
+            kind |= weights[2]
         return kind, number, inner, outer
 
     def _read_tag(self, tag: str) -> tuple[int, int, float, float]:
@@ -202,9 +206,10 @@ class BlockModel:
         name = "<" + tag
         return kind, _TAGS.get(tag, 0), self._weights.inner.get(name, 0.0), self._weights.outer.get(name, 0.0)
 
-    def _read_name(self, name: str) -> tuple[float, float]:
+    def _read_name(self, name: str) -> tuple[float, float, int]:
         words, inner, outer = _words_in(name), self._weights.inner, self._weights.outer
-        return sum(inner.get(word, 0.0) for word in words), sum(outer.get(word, 0.0) for word in words)
+        noise = _NOISE if names_noise(name) else 0
+        return sum(inner.get(word, 0.0) for word in words), sum(outer.get(word, 0.0) for word in words), noise
 
     def page(self, html: str, *, keeps_paths: bool = False) -> Page:
         """The lines of an element as lexbor writes it, without scripts and the like."""
@@ -257,7 +262,7 @@ class BlockModel:
                     around = stack[-1]
                     container = around[4]
                     if kind & _CONTAINER:
-                        container = Container(tag, container)
+                        container = Container(tag, container, kind & _NOISE)
                         containers.append(container)
                     stack.append((written, kind, inner, around[3] + outer, container, number))
             if text:

@@ -29,7 +29,7 @@ from levada.pages.links import LinkCollector
 from levada.pages.parts.rule import CompiledRule, compiled_rule
 from levada.pages.plugins import ReadingPlugins
 from levada.pages.structured.reading import offers_mark, read_data
-from levada.pages.text import READER, main_text, tidy_lines
+from levada.pages.text import READER, read_main_text, tidy_lines
 from levada.pages.urls import canonical, site_of
 
 LOOK = 1024
@@ -226,8 +226,7 @@ def _parse_html(page: RawPage, limits: ParseLimits) -> ParsedPage:
     if html is None:
         return ParsedPage(PageKind.PAGE, charset=decoded.charset, reason=Reason.NESTING)
     parts = (html.head, html.text, html.links, limits)
-    nothing, reader = html.found_nothing, html.reader
-    return _describe(page, decoded.charset, *parts, data=html.data, found_nothing=nothing, reader=reader)
+    return _describe(page, decoded.charset, *parts, html)
 
 
 class _Html(NamedTuple):
@@ -235,6 +234,7 @@ class _Html(NamedTuple):
     text: bytes
     links: LinkCollector
     data: StructuredData
+    compared: bytes = b""  # the text without the noise in it; b"": the same
     found_nothing: bool = False  # nothing of what the rule selects is on the page
     reader: int = 0  # the version of the reader that found the text, if that was the built-in one
 
@@ -261,7 +261,10 @@ def _read_html(page: RawPage, html: bytes, limits: ParseLimits) -> _Html | None:
 
 def _with_main_text(page: RawPage, tree: LexborHTMLParser, html: bytes, whole: _Html, limits: ParseLimits) -> _Html:
     text = b"" if limits.plugins is None else limits.plugins.main_text(html, page.url)
-    return whole._replace(text=text) if text else whole._replace(text=main_text(tree, html), reader=READER)
+    if text:
+        return whole._replace(text=text)
+    read = read_main_text(tree, html, whole.head.title)
+    return whole._replace(text=read.text, compared=read.compared, reader=READER)
 
 
 def _read_parts(
@@ -316,12 +319,15 @@ def _describe(
     text: bytes,
     links: LinkCollector,
     limits: ParseLimits,
+    html: _Html | None = None,
     *,
-    data: StructuredData = _NO_DATA,
     found_nothing: bool = False,
-    reader: int = 0,
 ) -> ParsedPage:
-    compared, title = text if limits.plugins is None else limits.plugins.compared_text(text, page.url), head.title
+    data, reader, compared, title = _NO_DATA, 0, text, head.title
+    if html is not None:
+        data, reader, compared, found_nothing = html.data, html.reader, html.compared or text, html.found_nothing
+    if limits.plugins is not None:
+        compared = limits.plugins.compared_text(compared, page.url)
     if b"\f" in compared:  # where the pages of a document end is no part of what it says
         compared = compared.replace(b"\f", b"\n")
     told, states = True, b""

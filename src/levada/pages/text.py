@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import cache
 from itertools import islice
 from typing import NamedTuple
@@ -19,10 +19,11 @@ from typing import NamedTuple
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from levada.core.errors import MissingExtra
-from levada.pages.blocks import BlockModel, Line, Page, block_model
+from levada.pages.blocks import BlockModel, Container, Line, Page, block_model
 from levada.pages.boilerplate import SHORT, begins_title, drop_boilerplate, has_own_text, is_index, plain_size
 from levada.pages.folding import WideReplacement
 from levada.pages.html import tree_of
+from levada.pages.noise import LONGEST_LABEL, compared_lines, is_advert_label, is_related_label
 
 
 class BuiltinExtractor:
@@ -47,7 +48,7 @@ class TrafilaturaExtractor:
         return self._extract(html, include_comments=False) or ""
 
 
-READER = 1  # version: a page that is read differently by another one has not changed
+READER = 2  # version: a page that is read differently by another one has not changed
 ENOUGH = 200  # characters: as much must stand elsewhere to be preferred to a short text
 _BYTES = 4  # per character at most
 MENU_WORDS = 4  # a link of more words is a headline
@@ -77,6 +78,10 @@ _SILENT_TAGS = "img input link meta noembed noframes plaintext source xmp"
 _SILENT = sorted((_NO_TEXT - {"button", "dialog"}).union(_SILENT_TAGS.split()))
 _UNWRITTEN = sorted({*_SILENT} - {"img", "input", "math"})  # the same for Markdown, which writes these
 LEAST_SCORE = 0.4  # log-odds: a line with more belongs to the main text
+_LEAST_COMPARED = 0.0  # of a line without links
+_RELATED_LINKED = 0.5  # share of a line that leads to another page
+_NOISE_SHARE = 0.2  # of the text: an element with more is no noise, whatever its name
+_BOX_LINES, _BOX_SIZE = 4, 300  # of an element with a label that says that it is an advertisement
 _FORMULAS = frozenset(("math",))  # which Markdown can write
 _NEVER_READ = frozenset(("script", "style", "noscript", "template"))
 _FRAME = _NO_TEXT | frozenset(("nav", "aside", "menu", "footer"))
@@ -114,14 +119,92 @@ class Reading(NamedTuple):
     with_menus: bool = False
 
 
+class MainText(NamedTuple):
+    """The main text in UTF-8, one paragraph per line."""
+
+    text: bytes
+    compared: bytes  # without the noise in it
+
+
 def main_text(tree: LexborHTMLParser, html: bytes) -> bytes:
     """The main text in UTF-8, one paragraph per line. `tree`, of `html`, is modified."""
+    return read_main_text(tree, html).text
+
+
+def read_main_text(tree: LexborHTMLParser, html: bytes, title: str = "") -> MainText:
+    """The main text of a page with this title, and what of it counts when versions are compared."""
     likely = _likely_lines(tree, _SILENT)
     text = tidy_lines("\n".join(line.text for line in likely.kept).encode("utf-8", "replace"))
-    if _is_long(text):
-        return text
-    ruled = ruled_text(tree, html)
-    return text if _is_preferred(text, ruled) else ruled
+    if not _is_long(text):
+        ruled = ruled_text(tree, html)
+        if not _is_preferred(text, ruled):
+            return MainText(ruled, _joined(compared_lines(ruled.decode().split("\n"), title)))
+    return MainText(text, _joined(compared_lines(_steady_lines(likely), title)))
+
+
+def _joined(lines: Sequence[str]) -> bytes:
+    return tidy_lines("\n".join(lines).encode("utf-8", "replace"))
+
+
+def _steady_lines(likely: _Likely) -> list[str]:
+    """The lines outside of advertisements and of links to other pages, told by the names of elements or by a label.
+
+    Some lines that are nearly kept are among them, so that a figure in a line of its own is compared in any case. Of a
+    list of links either all are or none is.
+    """
+    lines, scores = likely
+    boxes: set[Container] = set()
+    torn: set[Container] = set()
+    steady: list[Line] = []
+    size = 0
+    before = -1  # the last line that is no link
+    for at, (line, score) in enumerate(zip(lines, scores, strict=True)):
+        text = line.text
+        is_linked = _is_link(line)
+        if not is_linked:
+            before = at
+            if len(text) < LONGEST_LABEL and is_advert_label(text):
+                boxes |= _boxes_around(line)
+        elif score <= LEAST_SCORE:
+            torn.add(_list_of(line))
+        elif is_related_label(text) or (before >= 0 and is_related_label(lines[before].text)):
+            continue
+        if score > (LEAST_SCORE if line.linked else _LEAST_COMPARED):
+            size += len(text)
+            steady.append(line)
+    most = _NOISE_SHARE * size
+    return [
+        line.text
+        for line in steady
+        if not _is_in_noise(line.container, most, boxes) and not (torn and _is_link(line) and _list_of(line) in torn)
+    ]
+
+
+def _is_link(line: Line) -> bool:
+    return line.linked > _RELATED_LINKED * len(line.text)
+
+
+def _list_of(line: Line) -> Container:
+    """The element whose lines are the neighbours of this one."""
+    container = line.container
+    return container.around if container.lines == 1 and container.around is not None else container
+
+
+def _boxes_around(label: Line) -> set[Container]:
+    """The small element with this label, if there is one."""
+    box = _list_of(label)
+    return {box} if box.lines <= _BOX_LINES and box.size <= _BOX_SIZE else set()
+
+
+def _is_in_noise(container: Container, most: float, boxes: Set[Container]) -> bool:
+    if boxes and (container in boxes or container.around in boxes):
+        return True
+    noise = container.noise
+    if noise is None:
+        return False
+    while (outer := noise.around and noise.around.noise) is not None:
+        noise = outer
+    return noise.size <= most
 
 
 def _is_preferred(text: bytes, ruled: bytes) -> bool:
@@ -135,8 +218,16 @@ def ruled_text(tree: LexborHTMLParser, html: bytes) -> bytes:
 
 
 class _Likely(NamedTuple):
-    kept: list[Line]
-    others: list[Line]
+    lines: list[Line]
+    scores: list[float]
+
+    @property
+    def kept(self) -> list[Line]:
+        return [line for line, score in zip(*self, strict=True) if score > LEAST_SCORE]
+
+    @property
+    def others(self) -> list[Line]:
+        return [line for line, score in zip(*self, strict=True) if score <= LEAST_SCORE]
 
 
 def page_lines(
@@ -156,11 +247,7 @@ def _likely_lines(tree: LexborHTMLParser, unread: Sequence[str]) -> _Likely:
     """The lines that the model takes for the main text, and the others."""
     model = block_model()
     found = page_lines(tree, model, unread=unread)
-    likely = _Likely([], [])
-    if found is not None:
-        for line, score in zip(found[0].lines, model.scores(*found), strict=True):
-            (likely.kept if score > LEAST_SCORE else likely.others).append(line)
-    return likely
+    return _Likely([], []) if found is None else _Likely(found[0].lines, model.scores(*found))
 
 
 def content_element(html: bytes) -> tuple[LexborNode, Reading] | None:
