@@ -128,7 +128,8 @@ _RELATED = re.compile(
     r"przeczytaj|polecamy|najczęściej czytane|関連|あわせて読みたい|相关|관련",
     re.IGNORECASE,
 )
-_ELEMENTS = _words(
+# Classes and ids, without what is no letter, of elements that hold noise: `ad-slot`, `relatedPosts`.
+NOISE_NAMES = _words(
     "ad ads advert adverts advertisement advertisements advertising adcontainer adwrapper adwrap adslot adunit adbox adbanner",
     "adblock adlabel adplaceholder banner bannerad inlinead articlead textad nativead inarticlead adsbygoogle googlead dfp",
     "sponsored sponsoredcontent sponsoredlinks sponsor promo promobox outbrain taboola obwidget teads revcontent mgid",
@@ -246,11 +247,6 @@ def is_advert_label(line: str) -> bool:
 def is_related_label(line: str) -> bool:
     """Whether the line begins as those do that lead to other pages: `Read also`."""
     return len(line) <= _LONGEST and _RELATED.match(line) is not None
-
-
-def names_noise(name: str) -> bool:
-    """Whether a class or an id says that its element holds noise: `ad-slot`, `relatedPosts`."""
-    return "".join(filter(str.isalpha, name)).lower() in _ELEMENTS
 
 
 def _is_weather(line: str) -> bool:

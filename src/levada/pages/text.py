@@ -199,12 +199,13 @@ def _boxes_around(label: Line) -> set[Container]:
 def _is_in_noise(container: Container, most: float, boxes: Set[Container]) -> bool:
     if boxes and (container in boxes or container.around in boxes):
         return True
-    noise = container.noise
-    if noise is None:
-        return False
-    while (outer := noise.around and noise.around.noise) is not None:
-        noise = outer
-    return noise.size <= most
+    outermost: Container | None = None
+    each: Container | None = container
+    while each is not None:
+        if each.is_noise:
+            outermost = each
+        each = each.around
+    return outermost is not None and outermost.size <= most
 
 
 def _is_preferred(text: bytes, ruled: bytes) -> bool:
