@@ -17,7 +17,7 @@ from levada.core.hashing import content_digest
 from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, DocumentFacts, PageKind, ParsedPage, RawPage, ReadPage
 from levada.core.structured import StructuredData, pack_data
-from levada.pages.change import page_digest, trigger_states
+from levada.pages.change import is_same_page, page_digest, trigger_states, watch_in, with_watch
 from levada.pages.charset import UNREAD, Decoded, decode, says_utf8
 from levada.pages.compression import pack_content, unpack_text
 from levada.pages.documents.gathering import PAGE_BREAK, Unreadable, title_or_name
@@ -30,6 +30,7 @@ from levada.pages.parts.rule import CompiledRule, compiled_rule
 from levada.pages.plugins import ReadingPlugins
 from levada.pages.structured.reading import offers_mark, read_data
 from levada.pages.text import READER, read_main_text, tidy_lines
+from levada.pages.unsteady import Watch
 from levada.pages.urls import canonical, site_of
 
 LOOK = 1024
@@ -336,10 +337,15 @@ def _describe(
         compared, title = rule.compared_text(compared), rule.compared_title(title)
         states = rule.triggers.states(compared)
         told = rule.triggers.are_met(states, trigger_states(page.known_text, page.rule, reader))
+    watch = b""
+    if page.rule is None and reader and (page.changes or watch_in(page.known_text)):
+        unsteady = Watch.unpacked(watch_in(page.known_text)).after(compared, page.changes)
+        compared, watch = unsteady.compared(compared), unsteady.packed()
     marks = {"states": states, "offers": offers_mark(data)}
     asked, on_page = page.noindex, head.noindex
     digest = page_digest(compared, title, asked=asked, on_page=on_page, rule=page.rule, reader=reader, **marks)
-    known = digest == page.known_text
+    digest = with_watch(digest, watch)
+    known = is_same_page(digest, page.known_text)
     profile = NO_WORDS if known else profile_of(text)  # the stored version has the same
     plain, marked = links.links(), links.marked()
     nothing = None if text or head.title or plain or marked else Reason.EMPTY
