@@ -34,9 +34,11 @@ class InjectionScore(msgspec.Struct, frozen=True):
     """What one reader made of one kind of noise, or of one kind of edit."""
 
     kind: str
+    is_edit: bool
     reader: str
+    version: str
     pages: int
-    wrong: int  # false versions of noise, missed edits
+    wrong: int  # false versions for noise, missed edits
 
 
 class _Chance(Random):
@@ -200,16 +202,7 @@ _NOISE: Mapping[str, tuple[str, Sequence[_Written]]] = {
         ),
     ),
 }  # fmt: skip
-KINDS = tuple(_NOISE)
-
-
-class _Article(NamedTuple):
-    name: str
-    html: str
-
-    def paragraphs(self, judged: Judged) -> tuple[LexborHTMLParser, list[LexborNode]]:
-        tree = LexborHTMLParser(self.html)
-        return tree, [node for node in tree.css("p") if _is_judged(node, judged)]
+NOISE_KINDS = tuple(_NOISE)
 
 
 def _is_judged(node: LexborNode, judged: Judged) -> bool:
@@ -225,7 +218,11 @@ class Article(NamedTuple):
     """A real page, and the paragraphs of it that are text."""
 
     judged: Judged
-    page: _Article
+    html: str
+
+    def paragraphs(self) -> tuple[LexborHTMLParser, list[LexborNode]]:
+        tree = LexborHTMLParser(self.html)
+        return tree, [node for node in tree.css("p") if _is_judged(node, self.judged)]
 
     def chance(self, *of: object) -> _Chance:
         return _Chance(" ".join(map(str, (self.judged.name, *of))))
@@ -235,7 +232,7 @@ class Article(NamedTuple):
         name, ways = _NOISE[kind]
         around = self.chance(kind)
         way = ways[(place + around.randrange(len(ways))) % len(ways)]
-        tree, nodes = self.page.paragraphs(self.judged)
+        tree, nodes = self.paragraphs()
         written = way(self.chance(kind, visit))
         if place % 3 == 0:
             written = f'<div class="{name}">{written}</div>'
@@ -250,7 +247,7 @@ class Article(NamedTuple):
         """The page before and after an edit."""
         pages: list[bytes] = []
         for is_after in (False, True):
-            tree, nodes = self.page.paragraphs(self.judged)
+            tree, nodes = self.paragraphs()
             _EDITS[edit](nodes, self.chance(edit, place), is_after)
             pages.append((tree.html or "").encode())
         return pages[0], pages[1]
@@ -270,10 +267,6 @@ def _replaced(node: LexborNode, text: str) -> None:
     for child in list(node.iter(include_text=True)):
         child.decompose(recursive=True)
     node.insert_child(text)
-
-
-def _sentence_of(price: str, word: str) -> tuple[str, str]:
-    return f"The {word} costs {price} at the door", word
 
 
 def _words(nodes: list[LexborNode], chance: _Chance, is_after: bool) -> None:
@@ -329,7 +322,7 @@ _EDITS: Mapping[str, _Edit] = {
     "a paragraph added": _added,
     "a paragraph removed": _removed,
     "an item of a list": _line(
-        lambda figure: f"<ul><li>200 g of flour and two eggs</li><li>{figure} g of sugar</li><li>a pinch of salt</li></ul>"
+        lambda figure: f"<ul><li>200 g of flour, two eggs</li><li>{figure} g of sugar</li><li>a pinch of salt</li></ul>"
     ),
     "two paragraphs swapped": _swapped,
 }
@@ -337,14 +330,14 @@ EDIT_KINDS = tuple(_EDITS)
 
 
 def articles_of(corpora: Sequence[Corpus], most: int = ARTICLES, half: str = "held back") -> list[Article]:
-    """So many articles with enough judged paragraphs, as many of each corpus as possible."""
+    """So many articles with enough judged paragraphs, in turn from each corpus."""
     found: list[list[Article]] = [[] for _ in corpora]
     for own, corpus in zip(found, corpora, strict=True):
         for judged in corpus.pages:
             if judged.half != half or len(own) >= most:
                 continue
-            article = Article(judged, _Article(judged.name, decode(judged.read(), "text/html").utf8.decode()))
-            if len(article.page.paragraphs(judged)[1]) >= _LEAST_PARAGRAPHS:
+            article = Article(judged, decode(judged.read(), "text/html").utf8.decode())
+            if len(article.paragraphs()[1]) >= _LEAST_PARAGRAPHS:
                 own.append(article)
     mixed = [own[at] for at in range(most) for own in found if at < len(own)]
     return mixed[:most]
@@ -367,28 +360,26 @@ def comparing_readers() -> dict[str, tuple[str, Compared]]:
     return readers
 
 
-def score_noise(articles: Sequence[Article], kind: str, name: str, compared: Compared) -> InjectionScore:
-    """How many of the articles seem changed, though only the noise is another."""
-    return InjectionScore(kind, name, len(articles), sum(1 for _ in false_versions(articles, kind, compared)))
-
-
-def false_versions(articles: Sequence[Article], kind: str, compared: Compared) -> Iterator[tuple[int, Article]]:
+def false_versions(articles: Sequence[Article], kind: str, compared: Compared) -> Iterator[Article]:
+    """The articles that seem changed, though only the noise is another."""
     for place, article in enumerate(articles):
         if compared(article.with_noise(kind, place, 1)) != compared(article.with_noise(kind, place, 2)):
-            yield place, article
+            yield article
 
 
-def score_edits(articles: Sequence[Article], edit: str, name: str, compared: Compared) -> InjectionScore:
-    """How many edits leave what is compared as it was."""
-    count = EDITS // len(_EDITS)
-    return InjectionScore(edit, name, count, sum(1 for _ in missed_edits(articles, edit, compared, count)))
-
-
-def missed_edits(
-    articles: Sequence[Article], edit: str, compared: Compared, count: int = EDITS // len(_EDITS)
-) -> Iterator[tuple[int, Article]]:
-    for place in range(count):
+def missed_edits(articles: Sequence[Article], edit: str, compared: Compared) -> Iterator[Article]:
+    """The articles that seem the same, though this edit was made."""
+    for place in range(EDITS // len(_EDITS)):
         article = articles[(place * len(_EDITS) + EDIT_KINDS.index(edit)) % len(articles)]
         before, after = article.edited(edit, place)
         if compared(before) == compared(after):
-            yield place, article
+            yield article
+
+
+def scores(articles: Sequence[Article], kind: str) -> Iterator[InjectionScore]:
+    """What each installed reader makes of a kind of noise or of edits."""
+    is_edit = kind in EDIT_KINDS
+    for name, (release, compared) in comparing_readers().items():
+        found = missed_edits(articles, kind, compared) if is_edit else false_versions(articles, kind, compared)
+        pages = EDITS // len(_EDITS) if is_edit else len(articles)
+        yield InjectionScore(kind, is_edit, name, release, pages, sum(1 for _ in found))

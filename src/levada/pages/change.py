@@ -128,6 +128,11 @@ def is_read_by(digest: bytes | None, rule: ReadingRule | None) -> bool:
     return (mark and bytes((mark[0] & ~_PENDING,)) + mark[1:]) == rule_mark(rule)
 
 
+def is_read_as_default(digest: bytes | None) -> bool:
+    """Whether the built-in reader found the main text, and no rule says what of it counts."""
+    return len(_mark_in(digest)) == 1
+
+
 def with_mark_pending(digest: bytes | None, read: bytes) -> bytes:
     """The digest of a stored page on which a new rule found nothing: what it finds there later is no change."""
     if not digest:

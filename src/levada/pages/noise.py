@@ -128,6 +128,16 @@ _RELATED = re.compile(
     r"przeczytaj|polecamy|najczęściej czytane|関連|あわせて読みたい|相关|관련",
     re.IGNORECASE,
 )
+_SLOGAN = re.compile(
+    r"only today|today only|special offer|(?:summer |winter |spring |flash )?sale\b|save (?:up to )?[\d$€£]|\d+ ?% off|up to \d+ ?%|"
+    r"(?:buy|shop|order|book|subscribe|join|sign up|try)\b.*\b(?:now|today|free)\b|limited (?:time|offer)|deal of|black friday|"
+    r"free (?:shipping|trial)|nur (?:heute|noch)|jetzt (?:kaufen|sichern|bestellen|sparen|testen|zugreifen)|(?:sonder)?angebot|"
+    r"rabatt|bis zu \d+ ?%|offre spéciale|promo|jusqu.à \d+ ?%|achetez|seulement aujourd|oferta|hasta \d+ ?%|compra|solo hoy|"
+    r"só hoje|offerta|solo oggi|sconto|aanbieding|korting|alleen vandaag|indirim|kampanya|fırsat|sadece bugün|только сегодня|"
+    r"скидк|распродажа|promocja|zniżk|tylko dziś",
+    re.IGNORECASE,
+)
+_PRICE = re.compile(r"\d[\d.,'’  ]*(?:[€$£¥₺₽₹]|(?:EUR|USD|GBP|CHF|TRY|TL|PLN|zł|SEK|NOK|DKK|kr|JPY|Kč)\b)|(?:[€$£¥₺₹]|\b(?:EUR|USD|GBP|CHF|TRY|Rs\.?)) ?\d")
 # Classes and ids, without what is no letter, of elements that hold noise: `ad-slot`, `relatedPosts`.
 NOISE_NAMES = _words(
     "ad ads advert adverts advertisement advertisements advertising adcontainer adwrapper adwrap adslot adunit adbox adbanner",
@@ -247,6 +257,15 @@ def is_advert_label(line: str) -> bool:
 def is_related_label(line: str) -> bool:
     """Whether the line begins as those do that lead to other pages: `Read also`."""
     return len(line) <= _LONGEST and _RELATED.match(line) is not None
+
+
+def is_slogan(line: str) -> bool:
+    """Whether a link begins as an offer does."""
+    return len(line) <= _LONGEST and _SLOGAN.match(line) is not None
+
+
+def has_price(line: str) -> bool:
+    return _PRICE.search(line) is not None
 
 
 def _is_weather(line: str) -> bool:

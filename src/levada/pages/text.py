@@ -23,7 +23,7 @@ from levada.pages.blocks import BlockModel, Container, Line, Page, block_model
 from levada.pages.boilerplate import SHORT, begins_title, drop_boilerplate, has_own_text, is_index, plain_size
 from levada.pages.folding import WideReplacement
 from levada.pages.html import tree_of
-from levada.pages.noise import LONGEST_LABEL, compared_lines, is_advert_label, is_related_label
+from levada.pages.noise import LONGEST_LABEL, compared_lines, has_price, is_advert_label, is_related_label, is_slogan
 
 
 class BuiltinExtractor:
@@ -78,7 +78,9 @@ _SILENT_TAGS = "img input link meta noembed noframes plaintext source xmp"
 _SILENT = sorted((_NO_TEXT - {"button", "dialog"}).union(_SILENT_TAGS.split()))
 _UNWRITTEN = sorted({*_SILENT} - {"img", "input", "math"})  # the same for Markdown, which writes these
 LEAST_SCORE = 0.4  # log-odds: a line with more belongs to the main text
-_LEAST_COMPARED = 0.0  # of a line without links
+_LEAST_COMPARED = 0.0  # log-odds of a line without links
+_LEAST_LEAD, _LEAD_LETTERS = -1.0, 60  # the same of a sentence between the title and the text
+_MOST_PRICES, _PRICE_LETTERS = 3, 120  # of lines with prices beside the text: more are a list of products
 _RELATED_LINKED = 0.5  # share of a line that leads to another page
 _NOISE_SHARE = 0.2  # of the text: an element with more is no noise, whatever its name
 _BOX_LINES, _BOX_SIZE = 4, 300  # of an element with a label that says that it is an advertisement
@@ -149,39 +151,51 @@ def _joined(lines: Sequence[str]) -> bytes:
 def _steady_lines(likely: _Likely) -> list[str]:
     """The lines outside of advertisements and of links to other pages, told by the names of elements or by a label.
 
-    Some lines that are nearly kept are among them, so that a figure in a line of its own is compared in any case. Of a
-    list of links either all are or none is.
+    Some lines beside the main text are among them: those that nearly belong to it, sentences between the title and it,
+    and a few prices, unless there are as many as in a list of products. Of a list of links either all are or none is.
     """
     lines, scores = likely
     boxes: set[Container] = set()
     torn: set[Container] = set()
     steady: list[Line] = []
+    prices: list[Line] = []
     size = 0
     before = -1  # the last line that is no link
+    is_lead = False
     for at, (line, score) in enumerate(zip(lines, scores, strict=True)):
         text = line.text
-        is_linked = _is_link(line)
-        if not is_linked:
-            before = at
-            if len(text) < LONGEST_LABEL and is_advert_label(text):
-                boxes |= _boxes_around(line)
-        elif score <= LEAST_SCORE:
-            torn.add(_list_of(line))
-        elif is_related_label(text) or (before >= 0 and is_related_label(lines[before].text)):
-            continue
-        if score > (LEAST_SCORE if line.linked else _LEAST_COMPARED):
+        if score > LEAST_SCORE:
+            is_lead = False
+            if line.linked > _RELATED_LINKED * len(text) and (
+                is_related_label(text) or is_slogan(text) or (before >= 0 and is_related_label(lines[before].text))
+            ):
+                continue
             size += len(text)
             steady.append(line)
+        elif line.linked:
+            if line.linked > _RELATED_LINKED * len(text):
+                torn.add(_list_of(line))
+                continue
+        elif score > _LEAST_COMPARED or (is_lead and score > _LEAST_LEAD and len(text) >= _LEAD_LETTERS):
+            steady.append(line)
+        elif len(text) < _PRICE_LETTERS and has_price(text):
+            prices.append(line)
+        if line.linked <= _RELATED_LINKED * len(text):
+            before = at
+            is_lead = is_lead or line.under_title
+            if len(text) < LONGEST_LABEL and is_advert_label(text):
+                boxes |= _boxes_around(line)
+    if prices and len(prices) <= _MOST_PRICES:
+        of_price = set(map(id, prices))
+        chosen = {id(line) for line in steady} | of_price
+        steady = [line for line in lines if id(line) in chosen]
     most = _NOISE_SHARE * size
     return [
         line.text
         for line in steady
-        if not _is_in_noise(line.container, most, boxes) and not (torn and _is_link(line) and _list_of(line) in torn)
+        if not _is_in_noise(line.container, most, boxes)
+        and not (torn and line.linked > _RELATED_LINKED * len(line.text) and _list_of(line) in torn)
     ]
-
-
-def _is_link(line: Line) -> bool:
-    return line.linked > _RELATED_LINKED * len(line.text)
 
 
 def _list_of(line: Line) -> Container:

@@ -21,6 +21,8 @@ from typing import NamedTuple
 from zlib import crc32
 
 from levada.core.records import Outcome, Visit
+from levada.pages.change import watch_in
+from levada.pages.noise import compared_lines
 
 LEARNT = 3  # visits at which a place was another, after the one that began to watch
 CLOSE = 20 * 3_600.0  # seconds between two visits
@@ -135,6 +137,15 @@ def changes_in_a_row(history: Sequence[Visit], at: float) -> int:
             break
         count, at = count + 1, visit.at
     return count
+
+
+def uncounted_lines(text: str, title: str, digest: bytes | None) -> list[str]:
+    """The lines of the stored text of a page with this digest that do not count: noise by its form, and learnt lines."""
+    lines = text.split("\n")
+    counted = compared_lines(lines, title)
+    learnt = {counted[at] for at in Watch.unpacked(watch_in(digest)).left_out([line.encode() for line in counted])}
+    kept = set(counted) - learnt
+    return [line for line in lines if line not in kept]
 
 
 def _hash(line: bytes) -> bytes:
