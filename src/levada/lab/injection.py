@@ -205,13 +205,16 @@ _NOISE: Mapping[str, tuple[str, Sequence[_Written]]] = {
 NOISE_KINDS = tuple(_NOISE)
 
 
-def _is_judged(node: LexborNode, judged: Judged) -> bool:
-    text = " ".join(node.text().split())
-    if len(text) < _LEAST_LETTERS:
-        return False
+def _judged(nodes: Sequence[LexborNode], judged: Judged) -> list[LexborNode]:
+    """The longer paragraphs that are in the text, or that are the only ones with a piece of it."""
+    texts = [" ".join(node.text().split()) for node in nodes]
     if judged.text:
-        return text in " ".join(judged.text.split())
-    return any(" ".join(piece.split()) in text for piece in judged.inside)
+        whole = " ".join(judged.text.split())
+        inside = {at for at, text in enumerate(texts) if text in whole}
+    else:
+        places = [[at for at, text in enumerate(texts) if " ".join(piece.split()) in text] for piece in judged.inside]
+        inside = {found[0] for found in places if len(found) == 1}
+    return [node for at, node in enumerate(nodes) if at in inside and len(texts[at]) >= _LEAST_LETTERS]
 
 
 class Article(NamedTuple):
@@ -222,7 +225,7 @@ class Article(NamedTuple):
 
     def paragraphs(self) -> tuple[LexborHTMLParser, list[LexborNode]]:
         tree = LexborHTMLParser(self.html)
-        return tree, [node for node in tree.css("p") if _is_judged(node, self.judged)]
+        return tree, _judged(tree.css("p"), self.judged)
 
     def chance(self, *of: object) -> _Chance:
         return _Chance(" ".join(map(str, (self.judged.name, *of))))

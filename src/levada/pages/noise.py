@@ -160,7 +160,7 @@ _NAME = re.compile(r"[^\W\d_]+")
 _PIECE_END = re.compile(r"\s*[·•|]\s*|\s+[–—]\s+")
 _COUNTED_BY_SIGN = re.compile("[👁💬🗨❤♥👍👎🔥]\ufe0f?[ ]?\\d[\\d.,]*[kKmM]?")
 _FIGURE = re.compile(r"\d")
-_COOKIE_STEM = re.compile("cookie|çerez|куки|クッキー|쿠키|ciastecz", re.IGNORECASE)
+_COOKIE_STEMS = ("cookie", "çerez", "куки", "クッキー", "쿠키", "ciastecz")
 _HAS_CLOCK = re.compile(r"(?:\b|t)\d{1,2}:\d{2}(?!\d)")
 _HAS_SECONDS = re.compile(r"(?:\b|t)\d{1,2}:\d{2}:\d{2}(?!\d)")
 _TOKEN_START = re.compile("[ :=#]+")
@@ -187,7 +187,9 @@ def without_noise(line: str) -> str:
     """A short line without those of its pieces between dots and bars that are noise: `By Ada · 5 minutes ago`."""
     if len(line) > _LONGEST or not _has_pieces(line):
         return line
-    return " · ".join(piece for piece in _PIECE_END.split(line) if not _is_noisy_piece(piece))
+    pieces = _PIECE_END.split(line)
+    kept = [piece for piece in pieces if not _is_noisy_piece(piece)]
+    return line if len(kept) == len(pieces) else " · ".join(kept)
 
 
 def _has_pieces(line: str) -> bool:
@@ -196,12 +198,23 @@ def _has_pieces(line: str) -> bool:
 
 def _is_noisy_piece(piece: str) -> bool:
     lower = piece.lower()
-    names = _names_in(lower)
+    known = _known_words()
+    names: set[str] = set()
+    for found in _NAME.finditer(lower):  # most lines end here at their first or second word
+        name = found[0]
+        if name not in known:
+            return bool(names) and _is_token(piece)
+        names.add(name)
     if not _FIGURE.search(piece):
-        return _is_without_figure(lower, names)
+        return not names or _is_without_figure(lower, names)
     if names <= _known_of_counters() and not names.isdisjoint(_COUNTED):
         return True
     return _is_time(lower, names) or _is_token(piece) or _COUNTED_BY_SIGN.fullmatch(piece.strip()) is not None
+
+
+@cache
+def _known_words() -> frozenset[str]:
+    return _known_around_time() | _known_of_counters() | _TOKENS | _TOKEN_FILL | _NONE | _NONE_YET
 
 
 def _is_without_figure(lower: str, names: set[str]) -> bool:
@@ -294,7 +307,7 @@ def _is_cookie_notice(line: str) -> bool:
 _WIDGETS: Sequence[tuple[Callable[[str], object], Callable[[str], bool]]] = (
     (lambda text: "°" in text, _is_weather),
     (re.compile(r"[▲▼△▽↑↓+−-] ?\d+[.,]\d").search, _is_quote),
-    (_COOKIE_STEM.search, _is_cookie_notice),
+    (lambda text: any(stem in text for stem in _COOKIE_STEMS), _is_cookie_notice),
 )
 
 
@@ -302,7 +315,7 @@ def compared_lines(lines: Sequence[str], title: str = "") -> list[str]:
     """The lines, and the pieces of lines, that count when two versions of a text are compared."""
     about = title.lower()
     kept = [without_noise(line) for line in lines if not is_noise(line, about)]
-    text = "\n".join(kept)
+    text = "\n".join(kept).lower()
     left_out: set[str] = set()
     for may_have, is_widget in _WIDGETS:
         if may_have(text):
