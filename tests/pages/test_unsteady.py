@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import count, pairwise
 
 import pytest
 from hypothesis import given
@@ -35,7 +35,7 @@ MOTTOS = [f"A thought for hour {number}" for number in range(20)]
 
 def test_a_line_that_is_another_at_each_visit_is_learnt_and_left_out() -> None:
     _, compared = visited([text(motto=motto) for motto in MOTTOS])
-    versions = [one != other for one, other in zip(compared, compared[1:], strict=False)]
+    versions = [one != other for one, other in pairwise(compared)]
     assert versions == [True] * (LEARNT + 1) + [False] * (len(MOTTOS) - LEARNT - 2)
     assert compared[-1] == text()
 
@@ -46,7 +46,9 @@ def test_an_edit_beside_a_learnt_line_is_seen(edited: bytes) -> None:
     assert watch.after(edited, 0).compared(edited) != compared[-1]
 
 
-@pytest.mark.parametrize("value", ["{},50 EUR", "{} EUR", "€{}", "{} to 2, or {}:2", "version 3.{}", "{}%", "2 May, {}:00"])
+@pytest.mark.parametrize(
+    "value", ["{},50 EUR", "{} EUR", "€{}", "{} to 2, or {}:2", "version 3.{}", "{}%", "2 May, {}:00"]
+)
 def test_prices_scores_and_releases_are_never_learnt(value: str) -> None:
     texts = [text(motto="Now: " + value.format(number, number)) for number in range(20)]
     assert visited(texts)[1] == texts
@@ -76,7 +78,10 @@ def test_a_new_line_beside_the_learnt_one_is_seen() -> None:
 
 
 def test_lists_that_grow_are_content() -> None:
-    texts = ["\n".join(["Results", *(f"Goal {goal}" for goal in range(visit, 0, -1)), *SENTENCES]).encode() for visit in range(12)]
+    texts = [
+        "\n".join(["Results", *(f"Goal {goal}" for goal in range(visit, 0, -1)), *SENTENCES]).encode()
+        for visit in range(12)
+    ]
     assert visited(texts)[1] == texts
 
 
@@ -103,7 +108,9 @@ def test_only_changes_that_follow_each_other_closely_count() -> None:
     assert changes_in_a_row((), 5) == 0
 
 
-@given(st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=12), max_size=12), st.lists(st.integers(0, 9), min_size=12))
+@given(
+    st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=12), max_size=12), st.lists(st.integers(0, 9), min_size=12)
+)
 def test_whatever_is_met_nothing_is_left_out_of_a_page_without_learnt_places(
     pages: list[list[str]], changes: list[int]
 ) -> None:

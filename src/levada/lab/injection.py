@@ -1,4 +1,4 @@
-"""Noise and edits put into real articles: how many versions are false, and how many edits are missed?
+"""Noise and edits put into real articles, to count false versions and missed edits.
 
 The articles are those of `levada.lab.reading`, from the held-back halves. Twelve kinds of noise are put between the
 paragraphs that people judged to be the text: each article is read twice, with another figure, advertisement or time
@@ -56,9 +56,10 @@ def _sign(chance: _Chance) -> str:
     return chance.choice("+-")
 
 
-_PRODUCTS = "lamps kettles tents bicycles sofas cameras drills rucksacks carpets speakers blenders clocks".split()
-_TOPICS = "harbour bridge council garden market library school museum ferry island signal village ocean forest".split()
-_WEATHER = ("sunny", "cloudy", "light rain", "clear", "partly cloudy", "snow showers")
+_PRODUCT_NAMES = "lamps kettles tents bicycles sofas cameras drills rucksacks carpets speakers blenders clocks"
+_TOPIC_NAMES = "harbour bridge council garden market library school museum ferry island signal village ocean forest"
+_PRODUCTS, _TOPICS = _PRODUCT_NAMES.split(), _TOPIC_NAMES.split()
+_SKY = ("sunny", "cloudy", "light rain", "clear", "partly cloudy", "snow showers")
 
 
 def _links(chance: _Chance, count: int) -> str:
@@ -179,14 +180,14 @@ _NOISE: Mapping[str, tuple[str, Sequence[_Written]]] = {
             lambda c: c.choice(("Bu site çerez kullanır. Kabul et veya ayarları değiştir.", "")),
         ),
     ),
-    "weather": (
+    "temperature": (
         "weather",
         (
-            lambda c: f"Weather: Berlin {c.randint(-5, 35)} °C, {c.choice(_WEATHER)}",
-            lambda c: f"London {c.randint(-5, 35)}°C {c.choice(_WEATHER)}",
+            lambda c: f"Weather: Berlin {c.randint(-5, 35)} °C, {c.choice(_SKY)}",
+            lambda c: f"London {c.randint(-5, 35)}°C {c.choice(_SKY)}",
             lambda c: f"Wetter: Köln {c.randint(-5, 35)} °C",
             lambda c: f"Météo : Paris {c.randint(-5, 35)} °C",
-            lambda c: f"{c.choice(_WEATHER).capitalize()}, {c.randint(20, 95)}°F in Boston",
+            lambda c: f"{c.choice(_SKY).capitalize()}, {c.randint(20, 95)}°F in Boston",
             lambda c: f"Hava durumu: İzmir {c.randint(-5, 35)}°",
         ),
     ),

@@ -159,7 +159,10 @@ class Page(NamedTuple):
 
 def names_of(written: str) -> list[str]:
     """The words of a start tag: `<div`, and those of class, id, role and itemprop, each once for a name."""
-    return ["<" + written.partition(" ")[0], *(word for name in _names_in(written) for word in _words_in(name))]
+    return [
+        "<" + written.partition(" ")[0],
+        *(word for name in _names_in(written) for word in _words_of_name(_NAME.findall(name))),
+    ]
 
 
 def _names_in(written: str) -> list[str]:
@@ -395,7 +398,9 @@ class _Facts:
         self._whole = max(page.containers[0].size, 1)
         codes = [_size_of(line) for line in lines]
         self._codes = [_NO_LINE, _NO_LINE, *codes, _NO_LINE, _NO_LINE]
-        is_paragraph = [code >= _PARAGRAPH_WORDS * _N_LINKED and code % _N_LINKED <= _PARAGRAPH_LINKED for code in codes]
+        is_paragraph = [
+            code >= _PARAGRAPH_WORDS * _N_LINKED and code % _N_LINKED <= _PARAGRAPH_LINKED for code in codes
+        ]
         self._below = _distances(is_paragraph[::-1])[::-1]
         self._above = _distances(is_paragraph)
         self._heading = next((at for at, line in enumerate(lines) if line.under_title), None)

@@ -3,8 +3,8 @@
 They are part of a page's text and stored with it, but do not count when two versions are compared. A line is noise only
 if every word of it is a word of noise ("1,204 people are reading this now") and it has a figure or a time; the pieces
 between dots and bars are judged one by one. A sentence, a price, a score, a date and a clock time without seconds are
-content. What is content elsewhere (weather, quotes of stocks, notices about cookies) is noise in a few lines beside a
-text: a page with many of them, or with little else, is about them.
+content. What is content elsewhere (temperatures of places, quotes of stocks, notices about
+cookies) is noise in a few lines beside a text: a page with many of them, or with little else, is about them.
 
 The words are a closed list in about twelve languages.
 """
@@ -29,132 +29,150 @@ def _words(*texts: str) -> frozenset[str]:
 
 
 _UNITS = _words(
-    "ms s sec secs second seconds m min mins minute minutes h hr hrs hour hours d day days w week weeks month months mo y yr",
-    "year years sekunde sekunden minuten std stunde stunden tag tage tagen woche wochen monat monate monaten jahr jahre",
-    "jahren seconde secondes heure heures jour jours semaine semaines mois an ans segundo segundos minuto minutos hora",
-    "horas día días dia dias semana semanas mes meses mês año años ano anos secondi minuti ora ore giorno giorni settimana",
-    "settimane mese mesi anno anni seconden uur dag dagen weken maand maanden jaar saniye dakika dk saat sa gün hafta ay yıl",
-    "сек секунд секунду секунды мин минут минуту минуты час часа часов день дня дней неделю недели недель месяц месяца",
-    "месяцев год года лет sekund sekundy minut minuty minutę godz godzin godziny godzinę dni dzień tydzień tygodnie tygodni",
-    "miesiąc miesiące miesięcy lat rok 秒 分 分钟 小时 小時 時間 天 周 週間 か月 个月 年 日 초 분 시간 일 주 개월 년",
+    "ms s sec secs second seconds m min mins minute minutes h hr hrs hour hours d day days w week weeks month",
+    "months mo y yr year years sekunde sekunden minuten std stunde stunden tag tage tagen woche wochen monat",
+    "monate monaten jahr jahre jahren seconde secondes heure heures jour jours semaine semaines mois an ans",
+    "segundo segundos minuto minutos hora horas día días dia dias semana semanas mes meses mês año años ano anos",
+    "secondi minuti ora ore giorno giorni settimana settimane mese mesi anno anni seconden uur dag dagen weken",
+    "maand maanden jaar saniye dakika dk saat sa gün hafta ay yıl сек секунд секунду секунды мин минут минуту",
+    "минуты час часа часов день дня дней неделю недели недель месяц месяца месяцев год года лет sekund sekundy",
+    "minut minuty minutę godz godzin godziny godzinę dni dzień tydzień tygodnie tygodni miesiąc miesiące",
+    "miesięcy lat rok 秒 分 分钟 小时 小時 時間 天 周 週間 か月 个月 年 日 초 분 시간 일 주 개월 년",
 )
 _AGO = _words(
-    "ends starts begins left remaining endet beginnt noch ago önce geleden назад temu fa atrás vor hace há il 前 分前 時間前 日前 秒前 週間前 か月前 年前 分钟前 小时前 天前 周前 个月前",
-    "전 분전 시간전 일전",
+    "ends starts begins left remaining endet beginnt noch ago önce geleden назад temu fa atrás vor hace há il 前",
+    "分前 時間前 日前 秒前 週間前 か月前 年前 分钟前 小时前 天前 周前 个月前 전 분전 시간전 일전",
 )
 _ONE = _words("a an one einer eine einem une un una uma um een bir")
 _NONE = _words("no keine aucun sin nessun geen sem нет brak yok")
 _NONE_YET = _words("yet be the first to noch be")
-_TODAY = _words("today yesterday heute gestern hier ayer hoy ieri oggi gisteren vandaag dün bugün вчера сегодня wczoraj dziś")
+_TODAY = _words(
+    "today yesterday heute gestern hier ayer hoy ieri oggi gisteren vandaag dün bugün вчера сегодня wczoraj dziś",
+)
 _JUST_NOW = ("just now", "right now", "gerade eben", "à l'instant", "ahora mismo", "az önce", "только что", "刚刚")
 _DONE = _words(
-    "updated update modified edited published posted written created refreshed asked answered commented replied as of",
-    "aktualisiert veröffentlicht geändert erstellt stand publié modifié mis jour publicado actualizado atualizado",
-    "aggiornato pubblicato bijgewerkt geplaatst güncellendi güncelleme yayınlandı обновлено опубликовано zaktualizowano",
-    "opublikowano aktualizacja 更新 公開 发布",
+    "updated update modified edited published posted written created refreshed asked answered commented replied",
+    "as of aktualisiert veröffentlicht geändert erstellt stand publié modifié mis jour publicado actualizado",
+    "atualizado aggiornato pubblicato bijgewerkt geplaatst güncellendi güncelleme yayınlandı обновлено",
+    "опубликовано zaktualizowano opublikowano aktualizacja 更新 公開 发布",
 )
 _COUNTED = _words(
-    "view views pageviews hits clicks visits visitor visitors comment comments replies likes shares retweets reactions",
-    "followers subscribers upvotes online reading viewing viewed watching aufruf aufrufe seitenaufrufe zugriffe besucher",
-    "reads visit counter",
-    "read reads visit counter count lu vu helpful klicks kommentar kommentare gelesen angesehen aufgerufen leser vue vues lectures visites visiteur visiteurs",
-    "commentaire commentaires partages lisent regardent consultent visto vista vistas lecturas visita visitas visitante",
-    "visitantes comentario comentarios compartidos leyendo viendo visualizações visualizaciones comentário comentários",
-    "curtidas leituras acessos lendo vendo visualizzazioni letture commento commenti visitatori condivisioni leggendo",
-    "guardando weergaven bekeken bezoekers reacties görüntülenme görüntüleme okunma okundu görüntülendi ziyaretçi ziyaret",
-    "yorum beğeni paylaşım okuyor bakıyor просмотр просмотра просмотров просмотры посетитель посетителей комментарий",
-    "комментария комментариев комментарии лайков читают смотрят просматривают wyświetleń wyświetlenia odsłon odwiedzin",
-    "komentarz komentarze komentarzy polubień udostępnień czyta ogląda 次浏览 次阅读 浏览 阅读 评论 条评论 回視聴 回閲覧 閲覧数",
-    "コメント 件のコメント 人正在阅读 인 조회수 조회 댓글",
+    "looking browsing",
+    "view views pageviews hits clicks visits visitor visitors comment comments replies likes shares retweets",
+    "reactions followers subscribers upvotes online reading viewing viewed watching aufruf aufrufe seitenaufrufe",
+    "zugriffe besucher reads visit counter read count lu vu helpful klicks kommentar kommentare gelesen",
+    "angesehen aufgerufen leser vue vues lectures visites visiteur visiteurs commentaire commentaires partages",
+    "lisent regardent consultent visto vista vistas lecturas visita visitas visitante visitantes comentario",
+    "comentarios compartidos leyendo viendo visualizações visualizaciones comentário comentários curtidas",
+    "leituras acessos lendo vendo visualizzazioni letture commento commenti visitatori condivisioni leggendo",
+    "guardando weergaven bekeken bezoekers reacties görüntülenme görüntüleme okunma okundu görüntülendi",
+    "ziyaretçi ziyaret yorum beğeni paylaşım okuyor bakıyor просмотр просмотра просмотров просмотры посетитель",
+    "посетителей комментарий комментария комментариев комментарии лайков читают смотрят просматривают wyświetleń",
+    "wyświetlenia odsłon odwiedzin komentarz komentarze komentarzy polubień udostępnień czyta ogląda 次浏览",
+    "次阅读 浏览 阅读 评论 条评论 回視聴 回閲覧 閲覧数 コメント 件のコメント 人正在阅读 인 조회수 조회 댓글",
 )
 _NOW = _words(
-    "now time clock uhrzeit ortszeit serverzeit jetzt heure hora ahora agora ora tijd saat время czas godzina 現在時刻",
-    "当前时间 时间 시각",
+    "now time clock uhrzeit ortszeit serverzeit jetzt heure hora ahora agora ora tijd saat время czas godzina",
+    "現在時刻 当前时间 时间 시각",
 )
-_ASKED_FOR = _words("local current server system now is es il lokal lokale aktuelle locale actuelle actual atual esatta yerel şu",
-                    "местное текущее lokalny 現在時刻 当前时间")  # fmt: skip
+_ASKED_FOR = _words(
+    "local current server system now is es il lokal lokale aktuelle locale actuelle actual atual esatta yerel şu",
+    "местное текущее lokalny 現在時刻 当前时间",
+)
 _CLOCK_NAMES = _words("uhrzeit ortszeit serverzeit")
 _MADE = _words("generated rendered loaded served executed generiert erstellt générée generada oluşturuldu")
 _DAYS = _words(
-    "today yesterday gestern hier ayer ieri gisteren dün вчера wczoraj monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun january",
-    "february march april may june july august september october november december jan feb mar apr jun jul aug sep sept oct",
-    "nov dec heute montag dienstag mittwoch donnerstag freitag samstag sonntag januar februar märz mai juni juli oktober",
-    "dezember aujourd lundi mardi mercredi jeudi vendredi samedi dimanche janvier février mars avril juin juillet août",
-    "septembre octobre novembre décembre hoy lunes martes miércoles jueves viernes sábado domingo enero febrero marzo abril",
-    "mayo junio julio agosto septiembre octubre noviembre diciembre oggi lunedì martedì mercoledì giovedì venerdì sabato",
-    "domenica gennaio febbraio aprile maggio giugno luglio settembre ottobre dicembre janeiro fevereiro março maio junho",
-    "julho setembro outubro novembro dezembro maandag dinsdag woensdag donderdag vrijdag zaterdag zondag maart mei augustus",
-    "bugün pazartesi salı çarşamba perşembe cuma cumartesi pazar ocak şubat mart nisan mayıs haziran temmuz ağustos eylül",
-    "ekim kasım aralık сегодня понедельник вторник среда четверг пятница суббота воскресенье января февраля марта апреля мая",
-    "июня июля августа сентября октября ноября декабря st nd rd th am pm a p t utc gmt cet cest est edt pst pdt bst uhr h z",
+    "today yesterday gestern hier ayer ieri gisteren dün вчера wczoraj monday tuesday wednesday thursday friday",
+    "saturday sunday mon tue tues wed thu thur thurs fri sat sun january february march april may june july",
+    "august september october november december jan feb mar apr jun jul aug sep sept oct nov dec heute montag",
+    "dienstag mittwoch donnerstag freitag samstag sonntag januar februar märz mai juni juli oktober dezember",
+    "aujourd lundi mardi mercredi jeudi vendredi samedi dimanche janvier février mars avril juin juillet août",
+    "septembre octobre novembre décembre hoy lunes martes miércoles jueves viernes sábado domingo enero febrero",
+    "marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre oggi lunedì martedì mercoledì",
+    "giovedì venerdì sabato domenica gennaio febbraio aprile maggio giugno luglio settembre ottobre dicembre",
+    "janeiro fevereiro março maio junho julho setembro outubro novembro dezembro maandag dinsdag woensdag",
+    "donderdag vrijdag zaterdag zondag maart mei augustus bugün pazartesi salı çarşamba perşembe cuma cumartesi",
+    "pazar ocak şubat mart nisan mayıs haziran temmuz ağustos eylül ekim kasım aralık сегодня понедельник",
+    "вторник среда четверг пятница суббота воскресенье января февраля марта апреля мая июня июля августа",
+    "сентября октября ноября декабря st nd rd th am pm a p t utc gmt cet cest est edt pst pdt bst uhr h z",
 )
 _FILL = _words(
-    "the this that our your you re are is it was were has have had been be by at on in of to and or for with from about last",
-    "page article post story product item video topic site people person user users reader readers others other customers",
-    "guests members unique total so far currently also times time number no nr today yesterday week month k mio mil queries",
-    "offer sale deal auction event angebot hit hits shared visited like now right live found st nd rd th einer eine einem een bir",
-    "der die das diese dieses diesen sie sind wurde bereits schon seit am um und mal personen leute nutzer gerade insgesamt",
-    "heute gestern seite artikel beitrag zuletzt gefällt mir le la les l ce cet cette de du des à en est été fois et y a",
-    "personnes lecteurs utilisateurs ligne aujourd hui au j aime il heure el los las este esta esto es eres ha han sido veces",
-    "vez un una personas lectores usuarios línea hoy están número me gusta o os as foi vezes pessoas leitores usuários estão",
-    "hoje questo questa stanno persone lettori utenti oggi volte mi piace dit deze keer mensen lezen bekijken vandaag bu",
-    "sayfa sayfayı yazı yazıyı haberi kez kişi okur bugün şu anda an toplam tarafından эту это статью страницу раз человек",
-    "человека читателей пользователей сегодня сейчас онлайн всего ten tę artykuł stronę osób osoby użytkowników dzisiaj dziś",
-    "teraz razy około circa ca etwa ungefähr environ unos cerca aproximadamente temps tiempo",
+    "the this that our your you re are is it was were has have had been be by at on in of to and or for with",
+    "from about last page article post story product item video topic site people person user users reader",
+    "readers others other customers guests members unique total so far currently also times time number no nr",
+    "today yesterday week month k mio mil queries offer sale deal auction event angebot hit hits shared visited",
+    "like now right live found st nd rd th einer eine einem een bir der die das diese dieses diesen sie sind",
+    "wurde bereits schon seit am um und mal personen leute nutzer gerade insgesamt heute gestern seite artikel",
+    "beitrag zuletzt gefällt mir le la les l ce cet cette de du des à en est été fois et y a personnes lecteurs",
+    "utilisateurs ligne aujourd hui au j aime il heure el los las este esta esto es eres ha han sido veces vez",
+    "un una personas lectores usuarios línea hoy están número me gusta o os as foi vezes pessoas leitores",
+    "usuários estão hoje questo questa stanno persone lettori utenti oggi volte mi piace dit deze keer mensen",
+    "lezen bekijken vandaag bu sayfa sayfayı yazı yazıyı haberi kez kişi okur bugün şu anda an toplam tarafından",
+    "эту это статью страницу раз человек человека читателей пользователей сегодня сейчас онлайн всего ten tę",
+    "artykuł stronę osób osoby użytkowników dzisiaj dziś teraz razy około circa ca etwa ungefähr environ unos",
+    "cerca aproximadamente temps tiempo",
 )
-_TOKENS = _words("session sessionid sid request ray trace correlation visitor token csrf nonce sitzung sesión oturum сессия")
+_TOKENS = _words(
+    "session sessionid sid request ray trace correlation visitor token csrf nonce sitzung sesión oturum сессия",
+)
 _TOKEN_FILL = _words("id sid your cloudflare the key no nr der die")
 _ADVERTS = _words(
-    "ad ads advertisement advertising advertorial sponsored promoted anzeige werbung gesponsert publicité sponsorisé publicidad",
-    "patrocinado publicidade pubblicità sponsorizzato advertentie gesponsord reklam sponsorlu реклама reklama sponsorowane",
-    "annons annonce 広告 广告 광고",
+    "ad ads advertisement advertising advertorial sponsored promoted anzeige werbung gesponsert publicité",
+    "sponsorisé publicidad patrocinado publicidade pubblicità sponsorizzato advertentie gesponsord reklam",
+    "sponsorlu реклама reklama sponsorowane annons annonce 広告 广告 광고",
 )
 _SKY = _words(
-    "sunny mostly partly cloudy overcast clear sky skies fair rain light heavy rainy showers snow snowy fog foggy mist windy",
-    "thunderstorm thunderstorms drizzle haze sonnig heiter bewölkt leicht wolkig klar regen leichter schnee nebel bedeckt",
-    "ensoleillé nuageux pluie neige soleado nublado despejado lluvia nieve soleggiato nuvoloso sereno pioggia zonnig bewolkt",
-    "güneşli bulutlu yağmurlu ясно облачно дождь снег пасмурно słonecznie pochmurno deszcz",
+    "sunny mostly partly cloudy overcast clear sky skies fair rain light heavy rainy showers snow snowy fog",
+    "foggy mist windy thunderstorm thunderstorms drizzle haze sonnig heiter bewölkt leicht wolkig klar regen",
+    "leichter schnee nebel bedeckt ensoleillé nuageux pluie neige soleado nublado despejado lluvia nieve",
+    "soleggiato nuvoloso sereno pioggia zonnig bewolkt güneşli bulutlu yağmurlu ясно облачно дождь снег пасмурно",
+    "słonecznie pochmurno deszcz",
 )
-_WEATHER = _words("weather wetter météo clima meteo weer hava погода pogoda 天気 天气 날씨")
-_WEATHER_FILL = _words("in today current s c f durumu feels like wind humidity now high low and")
+_FORECAST = _words("weather wetter météo clima meteo weer hava погода pogoda 天気 天气 날씨")
+_FORECAST_FILL = _words("in today current s c f durumu feels like wind humidity now high low and")
 _RELATED = re.compile(
-    r"related|more (?:on|from|about|stories|news|articles)|read (?:also|more|next|this)|also read|(?:you )?(?:may|might) also|"
-    r"see also|don.t miss|recommended|trending|most (?:read|popular|viewed)|popular|up next|what to read next|latest (?:news|stories)|"
-    r"lesen sie (?:auch|mehr)|mehr (?:zum thema|dazu|aus)|auch interessant|das könnte sie|weitere (?:artikel|themen)|meistgelesen|"
-    r"(?:à )?lire (?:aussi|également)|voir aussi|sur le même (?:sujet|thème)|à ne pas manquer|les plus lus|articles liés|"
-    r"lea? también|leer más|te puede interesar|ver también|más (?:noticias|sobre|leído)|relacionad|leia (?:também|mais)|veja também|"
-    r"leggi anche|potrebbe interessarti|i più letti|lees (?:ook|meer)|meest gelezen|"
-    r"ilgili|bunlar da|ayrıca oku|читайте также|по теме|популярное|czytaj (?:też|także|również|więcej)|zobacz (?:też|także|również)|"
-    r"przeczytaj|polecamy|najczęściej czytane|関連|あわせて読みたい|相关|관련",
+    r"related|more (?:on|from|about|stories|news|articles)|read (?:also|more|next|this)|also read|"
+    r"(?:you )?(?:may|might) also|see also|don.t miss|recommended|trending|most (?:read|popular|viewed)|"
+    r"popular|up next|what to read next|latest (?:news|stories)|lesen sie (?:auch|mehr)|mehr (?:zum thema|"
+    r"dazu|aus)|auch interessant|das könnte sie|weitere (?:artikel|themen)|meistgelesen|(?:à )?lire (?:aussi|"
+    r"également)|voir aussi|sur le même (?:sujet|thème)|à ne pas manquer|les plus lus|articles liés|"
+    r"lea? también|leer más|te puede interesar|ver también|más (?:noticias|sobre|leído)|relacionad|"
+    r"leia (?:também|mais)|veja também|leggi anche|potrebbe interessarti|i più letti|lees (?:ook|meer)|"
+    r"meest gelezen|ilgili|bunlar da|ayrıca oku|читайте также|по теме|популярное|czytaj (?:też|także|również|"
+    r"więcej)|zobacz (?:też|także|również)|przeczytaj|polecamy|najczęściej czytane|関連|あわせて読みたい|相关|"
+    r"관련",
     re.IGNORECASE,
 )
 _SLOGAN = re.compile(
-    r"only today|today only|special offer|(?:summer |winter |spring |flash )?sale\b|save (?:up to )?[\d$€£]|\d+ ?% off|up to \d+ ?%|"
-    r"(?:buy|shop|order|book|subscribe|join|sign up|try)\b.*\b(?:now|today|free)\b|limited (?:time|offer)|deal of|black friday|"
-    r"free (?:shipping|trial)|nur (?:heute|noch)|jetzt (?:kaufen|sichern|bestellen|sparen|testen|zugreifen)|(?:sonder)?angebot|"
-    r"rabatt|bis zu \d+ ?%|offre spéciale|promo|jusqu.à \d+ ?%|achetez|seulement aujourd|oferta|hasta \d+ ?%|compra|solo hoy|"
-    r"só hoje|offerta|solo oggi|sconto|aanbieding|korting|alleen vandaag|indirim|kampanya|fırsat|sadece bugün|только сегодня|"
-    r"скидк|распродажа|promocja|zniżk|tylko dziś",
+    r"only today|today only|special offer|(?:summer |winter |spring |flash )?sale\b|save (?:up to )?[\d$€£]|"
+    r"\d+ ?% off|up to \d+ ?%|(?:buy|shop|order|book|subscribe|join|sign up|try)\b.*\b(?:now|today|free)\b|"
+    r"limited (?:time|offer)|deal of|black friday|free (?:shipping|trial)|nur (?:heute|noch)|jetzt (?:kaufen|"
+    r"sichern|bestellen|sparen|testen|zugreifen)|(?:sonder)?angebot|rabatt|bis zu \d+ ?%|offre spéciale|promo|"
+    r"jusqu.à \d+ ?%|achetez|seulement aujourd|oferta|hasta \d+ ?%|compra|solo hoy|só hoje|offerta|solo oggi|"
+    r"sconto|aanbieding|korting|alleen vandaag|indirim|kampanya|fırsat|sadece bugün|только сегодня|скидк|"
+    r"распродажа|promocja|zniżk|tylko dziś",
     re.IGNORECASE,
 )
-_PRICE = re.compile(r"\d[\d.,'’  ]*(?:[€$£¥₺₽₹]|(?:EUR|USD|GBP|CHF|TRY|TL|PLN|zł|SEK|NOK|DKK|kr|JPY|Kč)\b)|(?:[€$£¥₺₹]|\b(?:EUR|USD|GBP|CHF|TRY|Rs\.?)) ?\d")
+_MONEY = "EUR|USD|GBP|CHF|TRY|TL|PLN|zł|SEK|NOK|DKK|kr|JPY|Kč"
+_PRICE = re.compile(rf"\d[\d.,'’ ]*(?:[€$£¥₺₽₹]|(?:{_MONEY})\b)|(?:[€$£¥₺₹]|\b(?:{_MONEY}|Rs\.?)) ?\d")
 # Classes and ids, without what is no letter, of elements that hold noise: `ad-slot`, `relatedPosts`.
 NOISE_NAMES = _words(
-    "ad ads advert adverts advertisement advertisements advertising adcontainer adwrapper adwrap adslot adunit adbox adbanner",
-    "adblock adlabel adplaceholder banner bannerad inlinead articlead textad nativead inarticlead adsbygoogle googlead dfp",
-    "sponsored sponsoredcontent sponsoredlinks sponsor promo promobox outbrain taboola obwidget teads revcontent mgid",
-    "related relatedposts relatedarticles relatedlinks relatedcontent relatedstories relatednews relateditems alsoread",
-    "readalso readmore recommended recommendations recommendedposts recommendedarticles mostread mostpopular popularposts",
-    "trending newsletter newslettersignup newsletterbox weather weatherwidget ticker stockticker tickertape marketdata",
-    "cookie cookies cookienotice cookiebanner cookieconsent cookiebar cookiemessage gdpr timeago relativetime viewcount",
-    "viewscount viewcounter visitorcounter visitcounter hitcounter pagecounter commentcount commentscount livereaders",
+    "ad ads advert adverts advertisement advertisements advertising adcontainer adwrapper adwrap adslot adunit",
+    "adbox adbanner adblock adlabel adplaceholder banner bannerad inlinead articlead textad nativead inarticlead",
+    "adsbygoogle googlead dfp sponsored sponsoredcontent sponsoredlinks sponsor promo promobox outbrain taboola",
+    "obwidget teads revcontent mgid related relatedposts relatedarticles relatedlinks relatedcontent",
+    "relatedstories relatednews relateditems alsoread readalso readmore recommended recommendations",
+    "recommendedposts recommendedarticles mostread mostpopular popularposts trending newsletter newslettersignup",
+    "newsletterbox weather weatherwidget ticker stockticker tickertape marketdata cookie cookies cookienotice",
+    "cookiebanner cookieconsent cookiebar cookiemessage gdpr timeago relativetime viewcount viewscount",
+    "viewcounter visitorcounter visitcounter hitcounter pagecounter commentcount commentscount livereaders",
 )
 _COOKIE = _words("cookie cookies çerez çerezler çerezleri cookieleri куки クッキー 쿠키 ciasteczka ciasteczek")
 _CONSENT = _words(
-    "use uses accept agree consent preferences settings policy verwenden verwendet nutzen setzen zustimmen akzeptieren",
-    "utilisons utilise accepter utilizamos usamos utiliza aceptar aceitar utilizziamo utilizza accettare accetta gebruiken",
-    "gebruikt accepteren kullanıyoruz kullanır kullanmaktadır kabul используем использует принять согласие używamy używa akceptuję",
-    "zgoda 使用 同意 동의",
+    "use uses accept agree consent preferences settings policy verwenden verwendet nutzen setzen zustimmen",
+    "akzeptieren utilisons utilise accepter utilizamos usamos utiliza aceptar aceitar utilizziamo utilizza",
+    "accettare accetta gebruiken gebruikt accepteren kullanıyoruz kullanır kullanmaktadır kabul используем",
+    "использует принять согласие używamy używa akceptuję zgoda 使用 同意 동의",
 )
 _NAME = re.compile(r"[^\W\d_]+")
 _PIECE_END = re.compile(r"\s*[·•|]\s*|\s+[–—]\s+")
@@ -281,14 +299,14 @@ def has_price(line: str) -> bool:
     return _PRICE.search(line) is not None
 
 
-def _is_weather(line: str) -> bool:
+def _is_temperature(line: str) -> bool:
     if "°" not in line or len(line) > _LONGEST:
         return False
     names = _names_in(line)
     lower = {name.lower() for name in names}
-    if lower.isdisjoint(_SKY) and lower.isdisjoint(_WEATHER):
+    if lower.isdisjoint(_SKY) and lower.isdisjoint(_FORECAST):
         return False
-    others = [name for name in names if name.lower() not in _SKY | _WEATHER | _WEATHER_FILL]
+    others = [name for name in names if name.lower() not in _SKY | _FORECAST | _FORECAST_FILL]
     return len(others) <= _MOST_NAMES and all(name[0].isupper() for name in others)
 
 
@@ -305,7 +323,7 @@ def _is_cookie_notice(line: str) -> bool:
 
 # By what a text must have for one of its lines to be such a widget.
 _WIDGETS: Sequence[tuple[Callable[[str], object], Callable[[str], bool]]] = (
-    (lambda text: "°" in text, _is_weather),
+    (lambda text: "°" in text, _is_temperature),
     (re.compile(r"[▲▼△▽↑↓+−-] ?\d+[.,]\d").search, _is_quote),
     (lambda text: any(stem in text for stem in _COOKIE_STEMS), _is_cookie_notice),
 )

@@ -33,7 +33,9 @@ _MOST_SHARE = 0.2  # of the lines of a page, in all places
 _CALM = 2  # visits with the same text, after which it counts again
 _HASH = 3  # bytes
 _PLACE = Struct(">3s3sBBB")
-_VALUE = re.compile(rb"\d\s?(?:[.,:-]|\xe2\x80[\x90-\x95])\s?\d|[%$\xa3\xa5]|\xe2\x82[\xa0-\xbf]|\b[A-Z]{2,3} ?\d|\d ?(?:[A-Z]{2,3}|kr)\b")
+_IN_PARTS = rb"\d\s?(?:[.,:-]|\xe2\x80[\x90-\x95])\s?\d"
+_OF_MONEY = rb"[%$\xa3\xa5]|\xe2\x82[\xa0-\xbf]|\b[A-Z]{2,3} ?\d|\d ?(?:[A-Z]{2,3}|kr)\b"
+_VALUE = re.compile(_IN_PARTS + b"|" + _OF_MONEY)
 
 
 class Place(NamedTuple):
@@ -66,7 +68,9 @@ class Watch(NamedTuple):
     def packed(self) -> bytes:
         if not self.lines:
             return b""
-        return bytes((len(self.places),)) + b"".join(_PLACE.pack(*place) for place in self.places) + b"".join(self.lines)
+        return (
+            bytes((len(self.places),)) + b"".join(_PLACE.pack(*place) for place in self.places) + b"".join(self.lines)
+        )
 
     def left_out(self, lines: Sequence[bytes]) -> list[int]:
         """Which lines stand in places that do not count."""
@@ -102,7 +106,7 @@ class Watch(NamedTuple):
         learnt = {after for after, place in known.items() if place.is_learnt}
         replaced = {after for after in new if after not in learnt and len(new[after]) == len(old.get(after, ()))}
         changed = sum(len(each) for after, each in new.items() if after not in learnt)
-        others = (new.keys() ^ old.keys()) - learnt | {after for after in new.keys() & old.keys() - learnt - replaced}
+        others = (new.keys() ^ old.keys()) - learnt | ((new.keys() & old.keys()) - learnt - replaced)
         is_apart = not others and changed <= max(1.0, _MOST_SHARE * len(lines))
         places: list[Place] = []
         for after, place in known.items():
@@ -140,7 +144,7 @@ def changes_in_a_row(history: Sequence[Visit], at: float) -> int:
 
 
 def uncounted_lines(text: str, title: str, digest: bytes | None) -> list[str]:
-    """The lines of the stored text of a page with this digest that do not count: noise by its form, and learnt lines."""
+    """The lines of a stored text that do not count: noise by its form, and learnt lines."""
     lines = text.split("\n")
     counted = compared_lines(lines, title)
     learnt = {counted[at] for at in Watch.unpacked(watch_in(digest)).left_out([line.encode() for line in counted])}

@@ -149,9 +149,10 @@ def _noise(why: Why) -> Iterable[str]:
     """What of the text does not count, and why: counters, ages and the like, and lines that are another each time."""
     if not why.noise:
         return
-    said = [f'"{line(each)[:_WIDTH - 10]}"' for each in why.noise[:_SHOWN_NOISE]]
+    said = [f'"{line(each)[: _WIDTH - 10]}"' for each in why.noise[:_SHOWN_NOISE]]
     count = len(why.noise)
-    yield f"{plural(count, 'line')} {'does' if count == 1 else 'do'} not count as a change: noise by form, or new at every visit"
+    does = "does" if count == 1 else "do"
+    yield f"{plural(count, 'line')} {does} not count as a change: noise by form, or new at every visit"
     yield from said
     if count > len(said):
         yield f"and {count - len(said)} more"
