@@ -6,6 +6,7 @@ import pytest
 
 from levada.core.records import Outcome, Response
 from levada.lab.noise import VISITS, NoisyPage, noisy_pages
+from levada.pages.unsteady import uncounted_lines
 from tests.crawl.simulated_crawl import DAY, HOUR, World
 
 PAGES = {page.name: page for page in noisy_pages()}
@@ -63,3 +64,8 @@ def test_a_line_that_is_another_at_each_visit_makes_no_more_versions_and_an_edit
     told, quiet = [Outcome.CHANGED] * 5, [Outcome.UNCHANGED] * 6
     assert outcomes == [Outcome.FIRST, *told, *quiet, Outcome.CHANGED, Outcome.UNCHANGED]
     assert world.page(URL).version == 7
+    stored = world.store.document(URL)
+    assert stored is not None
+    assert uncounted_lines(stored.text, stored.title, world.page(URL).text_digest) == [
+        f"Thought {'x' * 12} of the hour"
+    ]

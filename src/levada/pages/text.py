@@ -130,18 +130,25 @@ class MainText(NamedTuple):
 
 def main_text(tree: LexborHTMLParser, html: bytes) -> bytes:
     """The main text in UTF-8, one paragraph per line. `tree`, of `html`, is modified."""
-    return read_main_text(tree, html).text
+    return _text_and_lines(tree, html)[0]
 
 
 def read_main_text(tree: LexborHTMLParser, html: bytes, title: str = "") -> MainText:
     """The main text of a page with this title, and what of it counts when versions are compared."""
+    text, likely = _text_and_lines(tree, html)
+    lines = text.decode().split("\n") if likely is None else _steady_lines(likely)
+    return MainText(text, _joined(compared_lines(lines, title)))
+
+
+def _text_and_lines(tree: LexborHTMLParser, html: bytes) -> tuple[bytes, _Likely | None]:
+    """The main text, and the lines that it was chosen from; None if rules found it."""
     likely = _likely_lines(tree, _SILENT)
     text = tidy_lines("\n".join(line.text for line in likely.kept).encode("utf-8", "replace"))
     if not _is_long(text):
         ruled = ruled_text(tree, html)
         if not _is_preferred(text, ruled):
-            return MainText(ruled, _joined(compared_lines(ruled.decode().split("\n"), title)))
-    return MainText(text, _joined(compared_lines(_steady_lines(likely), title)))
+            return ruled, None
+    return text, likely
 
 
 def _joined(lines: Sequence[str]) -> bytes:
