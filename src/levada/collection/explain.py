@@ -31,6 +31,8 @@ from levada.crawl.outcome import PASSING, longest_pause
 from levada.freshness import LearnedRevisit
 from levada.freshness.explain import BudgetPoint, RateEstimate, freshness_at_budgets, paper_interval
 from levada.freshness.signals import SignalSource
+from levada.pages.change import is_read_as_default
+from levada.pages.unsteady import uncounted_lines
 from levada.store.reading import OpenedCollection
 
 LEAST_POWER, _MOST_POWER = -3, 3  # of two: from an eighth of the present budget to eight times it
@@ -148,6 +150,7 @@ class Why(msgspec.Struct, frozen=True):
     title: str  # of the newest
     site: SiteRecord | None
     site_notes: tuple[str, ...]
+    noise: tuple[str, ...] = ()  # lines of the newest version that do not count when it is compared
 
     def __str__(self) -> str:
         return sentence(list(self.because))
@@ -174,6 +177,7 @@ class Why(msgspec.Struct, frozen=True):
             "next_visit_in": None if page.next_visit is None else page.next_visit - now,
             **_estimate_facts(page, self.estimate, learned=self.policy == "learned"),
             "versions": self.versions,
+            "noise": self.noise,
             "site_dropped": site is not None and site.dropped,
             "site_rests_until": iso(site.rest_until) if site and site.rest_until > now else None,
             "site_notes": self.site_notes,
@@ -200,7 +204,14 @@ def why(collection: OpenedCollection, page: PageRecord) -> Why:
         title=kept[0].title if kept else "",
         site=site,
         site_notes=tuple(site_notes(collection, page, now)),
+        noise=_noise_of(collection, page) if kept else (),
     )
+
+
+def _noise_of(collection: OpenedCollection, page: PageRecord) -> tuple[str, ...]:
+    """The noise in the text of a page. Other readers than the built-in one, and a rule, say themselves what counts."""
+    stored = collection.store.document(page.url) if is_read_as_default(page.text_digest) else None
+    return () if stored is None else tuple(uncounted_lines(stored.text, stored.title, page.text_digest))
 
 
 def _revisit_of(collection: OpenedCollection, page: PageRecord) -> RevisitSettings:

@@ -257,6 +257,7 @@ class RawPage(msgspec.Struct, frozen=True, array_like=True):
     known_text: bytes | None = None  # text digest of the stored version: if it is the same, nothing is compressed
     noindex: bool = False  # the headers of the answer ask for it
     rule: ReadingRule | None = None  # what the rules of the site say
+    changes: int = 0  # visits up to now that met a change, each soon after the one before
 
 
 class ReadPage(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from levada.core.records import Lease, PageKind, PageRecord, ParsedPage, RawPage
 from levada.core.site_rules.visit import NO_RULE, ReadingRule, RenderRule, RequestRule, VisitRule
 from levada.pages.change import answer_mark, is_read_by, was_noindex
 from levada.pages.robots import header_directives
+from levada.pages.unsteady import changes_in_a_row
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,8 @@ async def parse_if_new(fetched: Fetched, parser: Parser, agent: str, rule: Readi
     if digest == page.body_digest and not may_ask_anew:
         return Visited(fetched, digest)
     kind = response.header("content-type") or ""
-    raw = RawPage(page.url, response.body, kind, page.kind, page.text_digest, noindex, rule)
+    changes = changes_in_a_row(page.history, fetched.at)
+    raw = RawPage(page.url, response.body, kind, page.kind, page.text_digest, noindex, rule, changes)
     try:
         parsed = await parser.parse(raw)
     except ParserDied as death:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from html import unescape
 from importlib.resources import files
@@ -23,6 +23,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from levada.pages.noise import NOISE_NAMES
+
 _TOKEN = re.compile(r'<([^>"]*(?:"[^"]*"[^>"]*)*)>([^<]*)')
 _NO_ELEMENT = re.compile(r"<!--.*?-->|<\?[^>]*>", re.DOTALL)
 _NAMED = re.compile(r' (?:class|id|role|itemprop)="([^"]*)"')
@@ -30,6 +32,7 @@ _NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _WORD = re.compile(r"\w+")
 _MOST_NAMES = 24  # of an element
 _LONGEST_TOKEN = 400  # characters of a tag with its attributes; one with more is not remembered
+_MOST_REMEMBERED = 20_000  # tags with their attributes, and short lines
 _LONGEST_TAG = 60  # nor is a name with more
 _TOO_LONG_WORD = 15  # characters: a script without spaces
 _LETTERS_PER_WORD = 3  # of such a script
@@ -40,7 +43,7 @@ _LEAST_TITLE = 10
 _FOLDED_NAMES = "hidden collapse collapsed collapsible accordion tab tabs panel toggle expand expanded"
 _FOLDED = frozenset(_FOLDED_NAMES.split())
 
-_BREAKING, _VOID, _LINK, _BREAK, _CELL, _LISTING, _CONTAINER, _TITLE, _SUP = 1, 2, 4, 8, 16, 32, 64, 128, 256
+_BREAKING, _VOID, _LINK, _BREAK, _CELL, _LISTING, _CONTAINER, _TITLE, _SUP, _NOISE = (1 << bit for bit in range(10))
 _INLINE_TAGS = """
     a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rp rt ruby s samp small
     span strike strong sub sup time tt u var wbr img picture source button input td th
@@ -73,6 +76,7 @@ _SIZE = _N_WORDS * _N_LINKED  # of a code for length and links of a line
 _NO_LINE = _SIZE
 _PARAGRAPH_WORDS, _PARAGRAPH_LINKED = 6, 1  # bins: 13 words or more, and less than a fifth in links
 _SHORT_WORDS, _SHORT_LETTERS = 12, 120  # the words of a line with as many at most are facts
+_HOPELESS = -3.0  # log-odds by the elements around: no line with less belonged to the text in 42,000
 _SLOTS = list(
     accumulate(
         (
@@ -114,11 +118,12 @@ class Weights(msgspec.Struct, frozen=True):
 class Container:
     """An element that is more than formatting, with the text of the lines that begin in it."""
 
-    __slots__ = ("around", "lines", "linked", "size", "tag")
+    __slots__ = ("around", "is_noise", "lines", "linked", "size", "tag")
 
-    def __init__(self, tag: int, around: Container | None) -> None:
+    def __init__(self, tag: int, around: Container | None, is_noise: int = 0) -> None:
         self.tag = tag
         self.around = around
+        self.is_noise = is_noise  # by its name
         self.size = self.linked = self.lines = 0
 
 
@@ -143,6 +148,10 @@ class Line:
         self.path = tuple(each[0] for each in stack) if keeps_path else ()
 
 
+class _SignInAttribute(Exception):
+    """There is a sign of a tag in an attribute, so that `<` and `>` alone do not say where a tag ends."""
+
+
 class Page(NamedTuple):
     lines: list[Line]
     containers: list[Container]
@@ -150,15 +159,18 @@ class Page(NamedTuple):
 
 def names_of(written: str) -> list[str]:
     """The words of a start tag: `<div`, and those of class, id, role and itemprop, each once for a name."""
-    return ["<" + written.partition(" ")[0], *(word for name in _names_in(written) for word in _words_in(name))]
+    return [
+        "<" + written.partition(" ")[0],
+        *(word for name in _names_in(written) for word in _words_of_name(_NAME.findall(name))),
+    ]
 
 
 def _names_in(written: str) -> list[str]:
     return " ".join(_NAMED.findall(written)).split()[:_MOST_NAMES] if " " in written else []
 
 
-def _words_in(name: str) -> set[str]:
-    return {word for each in _NAME.findall(name) if len(each) > 1 and (word := each.lower()) not in _FOLDED}
+def _words_of_name(parts: Iterable[str]) -> set[str]:
+    return {word for each in parts if len(each) > 1 and (word := each.lower()) not in _FOLDED}
 
 
 def first_word(text: str) -> str:
@@ -181,9 +193,20 @@ class BlockModel:
 
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
-        self._element = lru_cache(maxsize=20_000)(self._read_element)
+        self._elements: dict[str, tuple[int, int, float, float]] = {}
+        self._short_lines: dict[str, float] = {}
         self._tag = cache(self._read_tag)
         self._name = lru_cache(maxsize=20_000)(self._read_name)
+
+    def _element(self, written: str) -> tuple[int, int, float, float]:
+        if written.count('"') & 1:
+            raise _SignInAttribute
+        read = self._read_element(written)
+        if len(written) < _LONGEST_TOKEN:
+            if len(self._elements) >= _MOST_REMEMBERED:
+                self._elements.clear()
+            self._elements[written] = read
+        return read
 
     def _read_element(self, written: str) -> tuple[int, int, float, float]:
         tag = written.partition(" ")[0]
@@ -192,6 +215,7 @@ class BlockModel:
             weights = (self._name if len(name) < _LONGEST_TAG else self._read_name)(name)
             inner += weights[0]
             outer += weights[1]
+            kind |= weights[2]
         return kind, number, inner, outer
 
     def _read_tag(self, tag: str) -> tuple[int, int, float, float]:
@@ -202,15 +226,28 @@ class BlockModel:
         name = "<" + tag
         return kind, _TAGS.get(tag, 0), self._weights.inner.get(name, 0.0), self._weights.outer.get(name, 0.0)
 
-    def _read_name(self, name: str) -> tuple[float, float]:
-        words, inner, outer = _words_in(name), self._weights.inner, self._weights.outer
-        return sum(inner.get(word, 0.0) for word in words), sum(outer.get(word, 0.0) for word in words)
+    def _read_name(self, name: str) -> tuple[float, float, int]:
+        parts = _NAME.findall(name)
+        inner, outer = self._weights.inner.get, self._weights.outer.get
+        own = around = 0.0
+        for word in _words_of_name(parts):
+            own += inner(word, 0.0)
+            around += outer(word, 0.0)
+        return own, around, _NOISE if "".join(parts).lower() in NOISE_NAMES else 0
 
     def page(self, html: str, *, keeps_paths: bool = False) -> Page:
         """The lines of an element as lexbor writes it, without scripts and the like."""
         if "<!--" in html or "<?" in html:
             html = _NO_ELEMENT.sub("", html)
-        element = self._element
+        try:
+            return self._page(html.split("<"), keeps_paths)
+        except _SignInAttribute:
+            tags = (tag.replace("<", "").replace(">", "") + ">" + text for tag, text in _TOKEN.findall(html))
+            return self._page(["", *tags], keeps_paths)
+
+    def _page(self, pieces: list[str], keeps_paths: bool) -> Page:
+        """The lines by what is between one `<` and the next. `_SignInAttribute` if that is no end of a tag."""
+        pieces[:2] = ["br>" + piece.partition(">")[2] for piece in pieces[1:2]]  # the element itself
         root = Container(_TAGS["body"], None)
         containers = [root]
         stack: list[_Open] = [("", _CONTAINER, 0.0, 0.0, root, 0)]
@@ -219,9 +256,9 @@ class BlockModel:
         line: Line | None = None
         links = listings = titles = 0
         number = -1
-        tokens = _TOKEN.findall(html)
-        tokens[:1] = [("br", text) for _, text in tokens[:1]]  # the element itself
-        for written, text in tokens:
+        known = self._elements
+        for piece in pieces:
+            written, _, text = piece.partition(">")
             if written[:1] == "/":
                 if len(stack) < 2:
                     continue
@@ -230,7 +267,6 @@ class BlockModel:
                     if line is not None:
                         _end(line, parts, lines, listings)
                         line = None
-                    parts.clear()
                     listings -= kind & _LISTING
                     titles -= kind & _TITLE
                 elif kind & _LINK:
@@ -239,14 +275,15 @@ class BlockModel:
                     parts.append(" ")
             else:
                 if written[:2] == "a ":
+                    if written.count('"') & 1:
+                        raise _SignInAttribute
                     written = "a"
-                kind, tag, inner, outer = (element if len(written) < _LONGEST_TOKEN else self._read_element)(written)
+                kind, tag, inner, outer = known.get(written) or self._element(written)
                 number += 1
                 if kind & (_BREAKING | _BREAK):
                     if line is not None:
                         _end(line, parts, lines, listings)
                         line = None
-                    parts.clear()
                     listings += kind & _LISTING
                     titles += kind & _TITLE
                 elif kind & (_CELL | _LINK):
@@ -257,16 +294,18 @@ class BlockModel:
                     around = stack[-1]
                     container = around[4]
                     if kind & _CONTAINER:
-                        container = Container(tag, container)
+                        container = Container(tag, container, kind & _NOISE)
                         containers.append(container)
                     stack.append((written, kind, inner, around[3] + outer, container, number))
             if text:
+                if line is None:
+                    if text.isspace():
+                        continue
+                    line = Line(stack, titles > 0, keeps_paths)
+                    parts.clear()
                 parts.append(text)
-                if not text.isspace():
-                    if line is None:
-                        line = Line(stack, titles > 0, keeps_paths)
-                    if links:
-                        line.linked += len(" ".join(text.split()))
+                if links:
+                    line.linked += len(" ".join(text.split()))
         if line is not None:
             _end(line, parts, lines, listings)
         for container in reversed(containers):
@@ -280,8 +319,9 @@ class BlockModel:
         """The log-odds of each line."""
         slots = self._weights.slots
         weigh, whole = slots.__getitem__, max(page.containers[0].size, 1)
-        bias, first, words = self._weights.bias, self._weights.first.get, self._weights.words.get
+        bias, first = self._weights.bias, self._weights.first.get
         known: list[dict[Container, float]] = [{} for _ in range(_LEVELS)]
+        short_lines = self._short_lines
 
         def weight_in(container: Container | None, level: int) -> float:
             if container is None or level == _LEVELS:
@@ -292,15 +332,30 @@ class BlockModel:
                 known[level][container] = weight
             return weight
 
+        facts = _Facts(page, title)
         scores: list[float] = []
-        for line, facts in zip(page.lines, facts_of(page, title), strict=True):
-            text = line.text
-            score = bias + line.inner + line.outer + sum(map(weigh, facts)) + weight_in(line.container, 0)
-            score += first(first_word(text), 0.0)
-            if is_short(text):
-                score += sum(words(word, 0.0) for word in words_of(text))
+        for at, line in enumerate(page.lines):
+            text, container = line.text, line.container
+            score = bias + line.inner + line.outer
+            score += known[0][container] if container in known[0] else weight_in(container, 0)
+            if score > _HOPELESS:
+                score += sum(map(weigh, facts.of(at)))
+                if len(text) < _SHORT_LETTERS and is_short(text):
+                    weight = short_lines.get(text)
+                    score += self._weight_of(text) if weight is None else weight
+                else:
+                    score += first(first_word(text), 0.0)
             scores.append(score)
         return scores
+
+    def _weight_of(self, text: str) -> float:
+        """The weight of the words of a short line."""
+        words = self._weights.words.get
+        weight = self._weights.first.get(first_word(text), 0.0) + sum(words(word, 0.0) for word in words_of(text))
+        if len(self._short_lines) >= _MOST_REMEMBERED:
+            self._short_lines.clear()
+        self._short_lines[text] = weight
+        return weight
 
 
 def _end(line: Line, parts: list[str], lines: list[Line], listings: int) -> None:
@@ -331,49 +386,57 @@ def _size_of(line: Line) -> int:
 
 def facts_of(page: Page, title: str) -> list[list[int]]:
     """The slots of each line, without those of its containers."""
-    lines = page.lines
-    count = len(lines)
-    whole = max(page.containers[0].size, 1)
-    codes = [_size_of(line) for line in lines]
-    around = [_NO_LINE, _NO_LINE, *codes, _NO_LINE, _NO_LINE]
-    is_paragraph = [code >= _PARAGRAPH_WORDS * _N_LINKED and code % _N_LINKED <= _PARAGRAPH_LINKED for code in codes]
-    below = _distances(is_paragraph[::-1])[::-1]
-    above = _distances(is_paragraph)
-    heading = next((at for at, line in enumerate(lines) if line.under_title), None)
-    title = title.lower()
-    facts: list[list[int]] = []
-    before = 0
-    for at, line in enumerate(lines):
-        text, container = line.text, line.container
-        code = codes[at]
+    facts = _Facts(page, title)
+    return [facts.of(at) for at in range(len(page.lines))]
+
+
+class _Facts:
+    """The facts of the lines of a page with this title."""
+
+    def __init__(self, page: Page, title: str) -> None:
+        self._lines = lines = page.lines
+        self._whole = max(page.containers[0].size, 1)
+        codes = [_size_of(line) for line in lines]
+        self._codes = [_NO_LINE, _NO_LINE, *codes, _NO_LINE, _NO_LINE]
+        is_paragraph = [
+            code >= _PARAGRAPH_WORDS * _N_LINKED and code % _N_LINKED <= _PARAGRAPH_LINKED for code in codes
+        ]
+        self._below = _distances(is_paragraph[::-1])[::-1]
+        self._above = _distances(is_paragraph)
+        self._heading = next((at for at, line in enumerate(lines) if line.under_title), None)
+        self._title = title.lower()
+        self._before = list(accumulate((len(line.text) for line in lines), initial=0))
+
+    def of(self, at: int) -> list[int]:
+        line, heading, codes = self._lines[at], self._heading, self._codes
+        text = line.text
+        code = codes[at + 2]
         words, linked = divmod(code, _N_LINKED)
         last = text[-1]
         end = 0 if last.isalnum() else 1 if last in _SENTENCE_ENDS else 2
-        lower = text[:_TITLE_LETTERS].lower()
-        is_title = (
-            len(text) >= _LEAST_TITLE and lower in title and (len(text) <= _TITLE_LETTERS or text.lower() in title)
-        )
-        slots = [
+        return [
             _LL + code,
-            _TL + container.tag * _N_WORDS + words,
-            _TS + container.tag * _N_LINKED + linked,
+            _TL + line.container.tag * _N_WORDS + words,
+            _TS + line.container.tag * _N_LINKED + linked,
             _END + end * _N_WORDS + words,
             _DIGIT + text[0].isdigit() * _N_WORDS + words,
             _CAPITAL + (words < 7 and text.isupper()),
-            _P1 + around[at + 1],
-            _P2 + around[at],
-            _X1 + around[at + 3],
-            _X2 + around[at + 4],
-            _PLACE + 10 * at // count,
-            _PART + min(9, 10 * before // whole),
+            _P1 + codes[at + 1],
+            _P2 + codes[at],
+            _X1 + codes[at + 3],
+            _X2 + codes[at + 4],
+            _PLACE + 10 * at // len(self._lines),
+            _PART + min(9, 10 * self._before[at] // self._whole),
             _HEAD + (0 if heading is None else 1 if at < heading else 2 + bisect_right(_BELOW, at - heading)),
-            _IS + is_title,
-            _NEAR + (above[at] * (len(_AWAY) + 1) + below[at]) * _N_WORDS + words,
+            _IS + self._is_title(text),
+            _NEAR + (self._above[at] * (len(_AWAY) + 1) + self._below[at]) * _N_WORDS + words,
             _DEPTH + min(_DEEPEST, line.depth),
         ]
-        before += len(text)
-        facts.append(slots)
-    return facts
+
+    def _is_title(self, text: str) -> bool:
+        if len(text) < _LEAST_TITLE or text[:_TITLE_LETTERS].lower() not in self._title:
+            return False
+        return len(text) <= _TITLE_LETTERS or text.lower() in self._title
 
 
 def facts_in(container: Container, level: int, whole: int) -> tuple[int, int, int]:

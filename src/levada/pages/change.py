@@ -128,6 +128,11 @@ def is_read_by(digest: bytes | None, rule: ReadingRule | None) -> bool:
     return (mark and bytes((mark[0] & ~_PENDING,)) + mark[1:]) == rule_mark(rule)
 
 
+def is_read_as_default(digest: bytes | None) -> bool:
+    """Whether the built-in reader found the main text, and no rule says what of it counts."""
+    return len(_mark_in(digest)) == 1
+
+
 def with_mark_pending(digest: bytes | None, read: bytes) -> bytes:
     """The digest of a stored page on which a new rule found nothing: what it finds there later is no change."""
     if not digest:
@@ -150,11 +155,34 @@ def trigger_states(digest: bytes | None, rule: ReadingRule, reader: int = 0) -> 
 
 def states_in(digest: bytes | None) -> bytes:
     """The states of the triggers of the rule by which a page was read."""
-    return (digest or b"")[_STATES:]
+    return (digest or b"")[_STATES:] if _has_rule(digest) else b""
+
+
+def with_watch(digest: bytes, watch: bytes) -> bytes:
+    """The digest of a page without a rule, and what is known of its unsteady lines (`levada.pages.unsteady`)."""
+    return digest.ljust(_STATES, b"\0") + watch if watch else digest
+
+
+def watch_in(digest: bytes | None) -> bytes:
+    """What is known of the unsteady lines of a page; b"" of one with a rule, which says itself what does not count."""
+    return b"" if _has_rule(digest) else (digest or b"")[_STATES:]
+
+
+def is_same_page(one: bytes, other: bytes | None) -> bool:
+    """Whether all that is stored of a page is the same, whatever is known of its unsteady lines."""
+    return other is not None and _without_watch(one) == _without_watch(other)
+
+
+def _without_watch(digest: bytes) -> bytes:
+    return digest if _has_rule(digest) else digest[: _MARK + 1]
+
+
+def _has_rule(digest: bytes | None) -> bool:
+    return any((digest or b"")[_MARK + 1 : _STATES])
 
 
 def _mark_in(digest: bytes | None) -> bytes:
-    return (digest or b"")[_MARK:_STATES]
+    return (digest or b"")[_MARK : _STATES if _has_rule(digest) else _MARK + 1]
 
 
 def _rule_in(digest: bytes | None) -> bytes:
@@ -198,7 +226,7 @@ def shows_the_same(one: bytes, other: bytes | None) -> bool:
 
 
 def _shown(digest: bytes) -> tuple[bytes, bytes, bool]:
-    return digest[:_TEXT], digest[_TEXT + 1 :], is_noindex(digest)
+    return digest[:_TEXT], _without_watch(digest)[_TEXT + 1 :], is_noindex(digest)
 
 
 def same_bytes(page: PageRecord, status: int, body_digest: bytes | None) -> bool:

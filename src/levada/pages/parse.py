@@ -17,7 +17,7 @@ from levada.core.hashing import content_digest
 from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, DocumentFacts, PageKind, ParsedPage, RawPage, ReadPage, Refusal
 from levada.core.structured import StructuredData, pack_data
-from levada.pages.change import page_digest, trigger_states
+from levada.pages.change import is_same_page, page_digest, trigger_states, watch_in, with_watch
 from levada.pages.charset import UNREAD, Decoded, decode, says_utf8
 from levada.pages.compression import pack_content, unpack_text
 from levada.pages.documents.gathering import PAGE_BREAK, Unreadable, title_or_name
@@ -29,7 +29,8 @@ from levada.pages.links import LinkCollector
 from levada.pages.parts.rule import CompiledRule, compiled_rule
 from levada.pages.plugins import ReadingPlugins
 from levada.pages.structured.reading import offers_mark, read_data
-from levada.pages.text import READER, main_text, tidy_lines
+from levada.pages.text import READER, read_main_text, tidy_lines
+from levada.pages.unsteady import Watch
 from levada.pages.urls import canonical, may_run_on, site_of
 
 LOOK = 1024
@@ -227,10 +228,7 @@ def _parse_html(page: RawPage, limits: ParseLimits) -> ParsedPage:
     if html is None:
         return ParsedPage(PageKind.PAGE, charset=decoded.charset, reason=Reason.NESTING)
     parts = (html.head, html.text, html.links, limits)
-    nothing, reader = html.found_nothing, html.reader
-    return _describe(
-        page, decoded.charset, *parts, data=html.data, found_nothing=nothing, reader=reader, anchors=html.anchors
-    )
+    return _describe(page, decoded.charset, *parts, html)
 
 
 class _Html(NamedTuple):
@@ -238,6 +236,7 @@ class _Html(NamedTuple):
     text: bytes
     links: LinkCollector
     data: StructuredData
+    compared: bytes = b""  # the text without the noise in it; b"": the same
     found_nothing: bool = False  # nothing of what the rule selects is on the page
     reader: int = 0  # the version of the reader that found the text, if that was the built-in one
     anchors: Callable[[], bytes] = bytes  # what the page calls others, where a version is stored
@@ -266,7 +265,10 @@ def _read_html(page: RawPage, html: bytes, limits: ParseLimits) -> _Html | None:
 
 def _with_main_text(page: RawPage, tree: LexborHTMLParser, html: bytes, whole: _Html, limits: ParseLimits) -> _Html:
     text = b"" if limits.plugins is None else limits.plugins.main_text(html, page.url)
-    return whole._replace(text=text) if text else whole._replace(text=main_text(tree, html), reader=READER)
+    if text:
+        return whole._replace(text=text)
+    read = read_main_text(tree, html, whole.head.title)
+    return whole._replace(text=read.text, compared=read.compared, reader=READER)
 
 
 def _read_parts(
@@ -325,13 +327,15 @@ def _describe(
     text: bytes,
     links: LinkCollector,
     limits: ParseLimits,
+    html: _Html | None = None,
     *,
-    data: StructuredData = _NO_DATA,
     found_nothing: bool = False,
-    reader: int = 0,
-    anchors: Callable[[], bytes] = bytes,
 ) -> ParsedPage:
-    compared, title = text if limits.plugins is None else limits.plugins.compared_text(text, page.url), head.title
+    data, reader, compared, title = _NO_DATA, 0, text, head.title
+    if html is not None:
+        data, reader, compared, found_nothing = html.data, html.reader, html.compared or text, html.found_nothing
+    if limits.plugins is not None:
+        compared = limits.plugins.compared_text(compared, page.url)
     if b"\f" in compared:  # where the pages of a document end is no part of what it says
         compared = compared.replace(b"\f", b"\n")
     told, states = True, b""
@@ -340,23 +344,29 @@ def _describe(
         compared, title = rule.compared_text(compared), rule.compared_title(title)
         states = rule.triggers.states(compared)
         told = rule.triggers.are_met(states, trigger_states(page.known_text, page.rule, reader))
+    watch = b""
+    if page.rule is None and reader and (page.changes or watch_in(page.known_text)):
+        unsteady = Watch.unpacked(watch_in(page.known_text)).after(compared, page.changes)
+        compared, watch = unsteady.compared(compared), unsteady.packed()
     marks = {"states": states, "offers": offers_mark(data)}
     asked, on_page = page.noindex, head.noindex
     digest = page_digest(compared, title, asked=asked, on_page=on_page, rule=page.rule, reader=reader, **marks)
-    known = digest == page.known_text
+    digest = with_watch(digest, watch)
+    known = is_same_page(digest, page.known_text)
     profile = NO_WORDS if known else profile_of(text)  # the stored version has the same
     plain, marked = links.links(), links.marked()
     nothing = None if text or head.title or plain or marked else Reason.EMPTY
     if links.are_cut:
         nothing = Reason.LINKS
     is_in_run = page.known_text is None and may_run_on(page.url)
+    anchors = b"" if known or found_nothing or html is None else html.anchors()
     return ParsedPage(
         PageKind.PAGE,
         title=head.title,
         language=language_of(head.language, b"" if known else text),
         charset=charset,
         text_digest=digest,
-        content_zstd=b"" if known or found_nothing else pack_content(text, page.body, limits.zstd_level, anchors()),
+        content_zstd=b"" if known or found_nothing else pack_content(text, page.body, limits.zstd_level, anchors),
         data=b"" if known or found_nothing else pack_data(data),
         sketch=profile.sketch,
         words=profile.words,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import cache
 from itertools import islice
 from typing import NamedTuple
@@ -19,10 +19,11 @@ from typing import NamedTuple
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from levada.core.errors import MissingExtra
-from levada.pages.blocks import BlockModel, Line, Page, block_model
+from levada.pages.blocks import BlockModel, Container, Line, Page, block_model
 from levada.pages.boilerplate import SHORT, begins_title, drop_boilerplate, has_own_text, is_index, plain_size
 from levada.pages.folding import WideReplacement
 from levada.pages.html import tree_of
+from levada.pages.noise import LONGEST_LABEL, compared_lines, has_price, is_advert_label, is_related_label, is_slogan
 
 
 class BuiltinExtractor:
@@ -47,7 +48,7 @@ class TrafilaturaExtractor:
         return self._extract(html, include_comments=False) or ""
 
 
-READER = 1  # version: a page that is read differently by another one has not changed
+READER = 2  # version: a page that is read differently by another one has not changed
 ENOUGH = 200  # characters: as much must stand elsewhere to be preferred to a short text
 _BYTES = 4  # per character at most
 MENU_WORDS = 4  # a link of more words is a headline
@@ -77,6 +78,12 @@ _SILENT_TAGS = "img input link meta noembed noframes plaintext source xmp"
 _SILENT = sorted((_NO_TEXT - {"button", "dialog"}).union(_SILENT_TAGS.split()))
 _UNWRITTEN = sorted({*_SILENT} - {"img", "input", "math"})  # the same for Markdown, which writes these
 LEAST_SCORE = 0.4  # log-odds: a line with more belongs to the main text
+_LEAST_COMPARED = 0.0  # log-odds of a line without links
+_LEAST_LEAD, _LEAD_LETTERS = -1.0, 60  # the same of a sentence between the title and the text
+_MOST_PRICES, _PRICE_LETTERS = 3, 120  # of lines with prices beside the text: more are a list of products
+_RELATED_LINKED = 0.5  # share of a line that leads to another page
+_NOISE_SHARE = 0.2  # of the text: an element with more is no noise, whatever its name
+_BOX_LINES, _BOX_SIZE = 4, 300  # of an element with a label that says that it is an advertisement
 _FORMULAS = frozenset(("math",))  # which Markdown can write
 _NEVER_READ = frozenset(("script", "style", "noscript", "template"))
 _FRAME = _NO_TEXT | frozenset(("nav", "aside", "menu", "footer"))
@@ -114,14 +121,112 @@ class Reading(NamedTuple):
     with_menus: bool = False
 
 
+class MainText(NamedTuple):
+    """The main text in UTF-8, one paragraph per line."""
+
+    text: bytes
+    compared: bytes  # without the noise in it
+
+
 def main_text(tree: LexborHTMLParser, html: bytes) -> bytes:
     """The main text in UTF-8, one paragraph per line. `tree`, of `html`, is modified."""
+    return _text_and_lines(tree, html)[0]
+
+
+def read_main_text(tree: LexborHTMLParser, html: bytes, title: str = "") -> MainText:
+    """The main text of a page with this title, and what of it counts when versions are compared."""
+    text, likely = _text_and_lines(tree, html)
+    lines = text.decode().split("\n") if likely is None else _steady_lines(likely)
+    return MainText(text, _joined(compared_lines(lines, title)))
+
+
+def _text_and_lines(tree: LexborHTMLParser, html: bytes) -> tuple[bytes, _Likely | None]:
+    """The main text, and the lines that it was chosen from; None if rules found it."""
     likely = _likely_lines(tree, _SILENT)
     text = tidy_lines("\n".join(line.text for line in likely.kept).encode("utf-8", "replace"))
-    if _is_long(text):
-        return text
-    ruled = ruled_text(tree, html)
-    return text if _is_preferred(text, ruled) else ruled
+    if not _is_long(text):
+        ruled = ruled_text(tree, html)
+        if not _is_preferred(text, ruled):
+            return ruled, None
+    return text, likely
+
+
+def _joined(lines: Sequence[str]) -> bytes:
+    return tidy_lines("\n".join(lines).encode("utf-8", "replace"))
+
+
+def _steady_lines(likely: _Likely) -> list[str]:
+    """The lines outside of advertisements and of links to other pages, told by the names of elements or by a label.
+
+    Some lines beside the main text are among them: those that nearly belong to it, sentences between the title and it,
+    and a few prices, unless there are as many as in a list of products. Of a list of links either all are or none is.
+    """
+    lines, scores = likely
+    boxes: set[Container] = set()
+    torn: set[Container] = set()
+    steady: list[Line] = []
+    prices: list[Line] = []
+    size = 0
+    before = -1  # the last line that is no link
+    is_lead = False
+    for at, (line, score) in enumerate(zip(lines, scores, strict=True)):
+        text = line.text
+        if score > LEAST_SCORE:
+            is_lead = False
+            if line.linked > _RELATED_LINKED * len(text) and (
+                is_related_label(text) or is_slogan(text) or (before >= 0 and is_related_label(lines[before].text))
+            ):
+                continue
+            size += len(text)
+            steady.append(line)
+        elif line.linked:
+            if line.linked > _RELATED_LINKED * len(text):
+                torn.add(_list_of(line))
+                continue
+        elif score > _LEAST_COMPARED or (is_lead and score > _LEAST_LEAD and len(text) >= _LEAD_LETTERS):
+            steady.append(line)
+        elif len(text) < _PRICE_LETTERS and has_price(text):
+            prices.append(line)
+        if line.linked <= _RELATED_LINKED * len(text):
+            before = at
+            is_lead = is_lead or line.under_title
+            if len(text) < LONGEST_LABEL and is_advert_label(text):
+                boxes |= _boxes_around(line)
+    if prices and len(prices) <= _MOST_PRICES:
+        of_price = set(map(id, prices))
+        chosen = {id(line) for line in steady} | of_price
+        steady = [line for line in lines if id(line) in chosen]
+    most = _NOISE_SHARE * size
+    return [
+        line.text
+        for line in steady
+        if not _is_in_noise(line.container, most, boxes)
+        and not (torn and line.linked > _RELATED_LINKED * len(line.text) and _list_of(line) in torn)
+    ]
+
+
+def _list_of(line: Line) -> Container:
+    """The element whose lines are the neighbours of this one."""
+    container = line.container
+    return container.around if container.lines == 1 and container.around is not None else container
+
+
+def _boxes_around(label: Line) -> set[Container]:
+    """The small element with this label, if there is one."""
+    box = _list_of(label)
+    return {box} if box.lines <= _BOX_LINES and box.size <= _BOX_SIZE else set()
+
+
+def _is_in_noise(container: Container, most: float, boxes: Set[Container]) -> bool:
+    if boxes and (container in boxes or container.around in boxes):
+        return True
+    outermost: Container | None = None
+    each: Container | None = container
+    while each is not None:
+        if each.is_noise:
+            outermost = each
+        each = each.around
+    return outermost is not None and outermost.size <= most
 
 
 def _is_preferred(text: bytes, ruled: bytes) -> bool:
@@ -135,8 +240,16 @@ def ruled_text(tree: LexborHTMLParser, html: bytes) -> bytes:
 
 
 class _Likely(NamedTuple):
-    kept: list[Line]
-    others: list[Line]
+    lines: list[Line]
+    scores: list[float]
+
+    @property
+    def kept(self) -> list[Line]:
+        return [line for line, score in zip(*self, strict=True) if score > LEAST_SCORE]
+
+    @property
+    def others(self) -> list[Line]:
+        return [line for line, score in zip(*self, strict=True) if score <= LEAST_SCORE]
 
 
 def page_lines(
@@ -156,11 +269,7 @@ def _likely_lines(tree: LexborHTMLParser, unread: Sequence[str]) -> _Likely:
     """The lines that the model takes for the main text, and the others."""
     model = block_model()
     found = page_lines(tree, model, unread=unread)
-    likely = _Likely([], [])
-    if found is not None:
-        for line, score in zip(found[0].lines, model.scores(*found), strict=True):
-            (likely.kept if score > LEAST_SCORE else likely.others).append(line)
-    return likely
+    return _Likely([], []) if found is None else _Likely(found[0].lines, model.scores(*found))
 
 
 def content_element(html: bytes) -> tuple[LexborNode, Reading] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from levada.cli.app import make_family
 from levada.cli.lab.freshness import freshness
 from levada.cli.lab.grouping import grouping
+from levada.cli.lab.noise import noise
 from levada.cli.lab.reading import reading
 from levada.cli.lab.search import search
 from levada.cli.lab.sharding import sharding
@@ -23,4 +24,4 @@ def lab() -> None:
     """
 
 
-family = make_family(lab, freshness, grouping, stages, sharding, reading, search, no_args_is_help=True)
+family = make_family(lab, freshness, grouping, stages, sharding, reading, noise, search, no_args_is_help=True)

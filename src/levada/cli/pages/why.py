@@ -37,6 +37,7 @@ def show_page(why: Why, folder: Path) -> None:
         "price": _price(why),
         "paper": _paper(why),
         "versions": [_versions(why, folder)],
+        "noise": _noise(why),
         "site": why.site_notes,
     }
     for name, lines in rows.items():
@@ -144,7 +145,21 @@ def _versions(why: Why, folder: Path) -> str:
     return f"{kept[-1]} to {kept[0]} are stored; {command_for('diff', why.page.url, folder)}"
 
 
+def _noise(why: Why) -> Iterable[str]:
+    """What of the text does not count, and why: counters, ages and the like, and lines that are another each time."""
+    if not why.noise:
+        return
+    said = [f'"{line(each)[: _WIDTH - 10]}"' for each in why.noise[:_SHOWN_NOISE]]
+    count = len(why.noise)
+    does = "does" if count == 1 else "do"
+    yield f"{plural(count, 'line')} {does} not count as a change: noise by form, or new at every visit"
+    yield from said
+    if count > len(said):
+        yield f"and {count - len(said)} more"
+
+
 _BAR = 30
+_SHOWN_NOISE = 3
 _HOUR = 3_600.0
 
 
