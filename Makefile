@@ -5,16 +5,18 @@
 # make check      run only the linters and the type checker
 # make week       test a simulated week of hourly runs from cron (10 minutes)
 # make bench      run the benchmarks (half an hour)
+# make bench-real compare crawls of real pages, those below PAGES=/usr/share/doc (needs nginx; an hour)
 # make calibration compare the estimated share of current pages with the actual one in five demos (fifty minutes)
 # make pictures   renew the pictures of the README from a running demo (needs Chromium)
 
 PYTHON ?= python3
+PAGES ?= /usr/share/doc
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
 
-.PHONY: setup demo test test-flink week servers check bench calibration pictures clean
+.PHONY: setup demo test test-flink week servers check bench bench-real calibration pictures clean
 
 demo: $(VENV)/main.done
 	$(BIN)/levada demo
@@ -51,6 +53,9 @@ bench: $(VENV)/bench.done
 	$(BIN)/python benchmarks/shard_replay.py
 	$(BIN)/python benchmarks/load.py
 	$(BIN)/python benchmarks/serve.py
+
+bench-real: $(VENV)/bench.done
+	$(BIN)/python benchmarks/real.py --pages $(PAGES)
 
 calibration: $(VENV)/bench.done
 	$(BIN)/python benchmarks/calibration.py

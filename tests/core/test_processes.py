@@ -1,4 +1,4 @@
-"""Memory that two processes share, wherever it comes from."""
+"""Memory that two processes share, and memory that a process gives back."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import errno
 import mmap
 import os
 import resource
+import subprocess
+import sys
 
 import pytest
 
@@ -43,3 +45,30 @@ def test_no_room_is_an_error_here_and_not_when_it_is_used() -> None:
             shared_file(100_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+KEPT = """
+import sys
+from pathlib import Path
+from levada.core.processes import FreedMemory, tune_allocator
+
+def held() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+tune_allocator()
+freed = FreedMemory(1_000)
+before = held()
+pieces = [bytes(3_000) for _ in range(20_000)]
+del pieces[:-1]  # the last one keeps the heap from shrinking at its end
+freed.passed(999)
+kept = held() - before
+freed.passed(1)
+print(kept, held() - before)
+"""
+
+
+def test_freed_memory_goes_back_once_enough_has_passed() -> None:
+    said = subprocess.run([sys.executable, "-c", KEPT], capture_output=True, text=True, check=True).stdout
+    kept, left = map(int, said.split())
+    assert kept > 40_000_000
+    assert left < kept / 4

@@ -68,6 +68,31 @@ def test_an_href_that_other_pages_wrote_too_is_read_by_the_page_that_it_stands_o
     }
 
 
+def test_the_parts_of_a_page_are_that_page() -> None:
+    written = ("b#x", "b#y", "../c#x", "#top", "b", "bad link #x", "mailto:a@b.c#x", "ftp://d.org/#x", "http://[#x")
+    links = collector()
+    for href in written * 2:  # the second time from memory
+        links.add(href)
+    assert links.links() == (
+        "http://example.org/a/b",
+        "http://example.org/c",
+        "http://example.org/a/",
+        "http://example.org/a/bad%20link%20",
+    )
+    assert [(each.url, each.reason) for each in links.refused()] == [
+        ("ftp://d.org/#x", Reason.SCHEME),
+        ("http://[#x", Reason.BAD_URL),
+    ]
+
+
+def test_letters_that_could_not_be_decoded_are_noticed_in_a_fragment() -> None:
+    links = collector()
+    for href in ("b", "b#x", "b#\ufffd"):
+        assert not links.are_garbled
+        links.add(href)
+    assert links.are_garbled
+
+
 def test_what_depends_on_a_page_alone_means_another_page_beside_it() -> None:
     found = []
     for base in ("http://index.example/a/", "http://index.example/a/x"):  # the first is its own directory

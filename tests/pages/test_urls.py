@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from levada.core.errors import BadUrl
@@ -135,7 +135,20 @@ def test_any_text_is_an_address_or_a_bad_url(text: str) -> None:
     assert canonical(once) == once
 
 
-@given(st.one_of(PIECES, st.text(max_size=30)))
+@given(st.one_of(PIECES, st.text(max_size=30)), PIECES)
+def test_a_fragment_leads_to_no_other_page(href: str, fragment: str) -> None:
+    def read(written: str) -> str | None:
+        try:
+            return Resolver(BASE)(written)
+        except BadUrl:
+            return None
+
+    whole = href.partition("#")[0]
+    assume(not whole or whole[-1] > " ")  # white space ends an address, and is a part of it before a fragment
+    assert read(f"{whole}#{fragment}") == read(whole)
+
+
+@given(st.one_of(PIECES, st.text(max_size=30), PIECES.map("../".__add__)))
 def test_an_href_means_the_same_wherever_its_scope_is_shared(href: str) -> None:
     resolver = Resolver(BASE)
 

@@ -28,7 +28,7 @@ from levada.core.clock import first_of, make_clock
 from levada.core.configuration.kept import SettingChange
 from levada.core.errors import StoreError
 from levada.core.folder import DataFolder
-from levada.core.processes import tune_allocator
+from levada.core.processes import FreedMemory, tune_allocator
 from levada.core.protocols import Faults, Fetcher
 from levada.core.records import FoundUrl, VisitResult
 from levada.core.reports import Report
@@ -61,6 +61,9 @@ def open_followers(folder: DataFolder, settings: Settings) -> tuple[Following, F
     from levada.follow.counter import CountChild
 
     return indexer, followers(folder, CountChild)
+
+
+_FREED_AFTER = 500  # visits, after which freed memory goes back to the kernel
 
 
 @asynccontextmanager
@@ -107,8 +110,10 @@ async def open_crawl(
         add_start(tidied(start, settings), store, clock.now())
         learn_from_sample(policy, store)
         indexer, counter = open_followers(folder, settings)
+        freed = FreedMemory(_FREED_AFTER)
 
         def committed(visits: Sequence[VisitResult]) -> None:
+            freed.passed(len(visits))
             if changes := _changed_documents(visits):
                 indexer.wake(changes)
                 if counter:

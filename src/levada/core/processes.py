@@ -51,6 +51,26 @@ def tune_allocator() -> None:
             ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
 
 
+class FreedMemory:
+    """Gives back to the kernel what was freed, each time that so much more has passed through the process.
+
+    What `tune_allocator` keeps is spread over the heap: after a page of some megabytes, a third of a process may be
+    memory that nothing uses.
+    """
+
+    def __init__(self, after: int) -> None:
+        self._after = after
+        self._passed = 0
+
+    def passed(self, amount: int) -> None:
+        """Note that so much has passed: bytes, or pages, as `after` was meant."""
+        self._passed += amount
+        if self._passed >= self._after:
+            self._passed = 0
+            with suppress(AttributeError, OSError):  # not glibc
+                ctypes.CDLL(None).malloc_trim(0)
+
+
 def shared_file(size: int) -> IO[bytes]:
     """An open file of `size` zero bytes, in memory if the system allows it; OSError if there is no room."""
     try:

@@ -21,7 +21,7 @@ import msgspec
 from levada.core.balance import MethodLoad
 from levada.core.errors import LevadaError
 from levada.core.folder import DataFolder
-from levada.core.processes import leave_signals_to_parent, signals_held_back, tune_allocator
+from levada.core.processes import FreedMemory, leave_signals_to_parent, signals_held_back, tune_allocator
 from levada.scale.statistics import InProcessStatistics
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _STARTS = 3  # after so many ends in a row that nobody asked for, no more are tried
 _FIRST_GATHERING = 0.5  # seconds: whoever has just begun wants to see something
+_FREED_AFTER = 2_000  # changes, after which freed memory goes back to the kernel
 _MOST_LINE = 4_000  # bytes: less than a pipe takes in one piece
 
 
@@ -215,14 +216,17 @@ class _CatchUpLog:
         self._told = self._beyond = 0
         self._seq: int | None = None
         self._seconds = self._began = 0.0
+        self._freed = FreedMemory(_FREED_AFTER)
 
     def begin(self, told: int) -> None:
         self._began = time.perf_counter()
         self._told = max(self._told, told)
 
     def went_on(self, seq: int) -> None:
-        self._beyond += 0 if self._seq is None else max(0, seq - self._seq)
+        taken = 0 if self._seq is None else max(0, seq - self._seq)
+        self._beyond += taken
         self._seq = seq
+        self._freed.passed(taken)
         self._work()
         _report(_Heard(0, self._beyond, False, self._seconds, self._balance()))
 

@@ -63,7 +63,7 @@ NO_VOTE = frozenset(("nofollow", "ugc", "sponsored"))
 FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml")
 # Without a browser's DOM events: that is faster, and a page cannot make its tree grow.
 _AS_WRITTEN = int(LexborDocumentOptions.WO_EVENTS)
-_HEAD_TAGS = ("meta", "link", "base")
+_IN_BODY = "meta,link,base"  # of a broken head
 _NO_HEADING = frozenset(("script", "style", "template", "title"))  # a title in a heading belongs to a picture
 # Names of meta elements that describe what the page is about (`levada.pages.structured.meta`).
 DESCRIPTIVE = ("og:", "article:", "book:", "product:", "video:", "music:", "twitter:", "dc.", "dc:", "dcterms")
@@ -138,11 +138,7 @@ def read_head(tree: LexborHTMLParser, agent: str) -> Head:
 def _head_nodes(tree: LexborHTMLParser) -> list[LexborNode]:
     """The head's elements, and those that a broken head left in the body."""
     nodes = [] if tree.head is None else list(tree.head.traverse())
-    in_head = sum(node.tag in _HEAD_TAGS for node in nodes)
-    # Counting by tag costs half of searching the body, and most pages have none there.
-    if tree.body is not None and sum(len(tree.tags(tag)) for tag in _HEAD_TAGS) != in_head:
-        nodes += tree.body.css(",".join(_HEAD_TAGS))
-    return nodes
+    return nodes if tree.body is None else nodes + tree.body.css(_IN_BODY)
 
 
 def follow_links(tree: LexborHTMLParser, head: Head, links: LinkCollector) -> None:
@@ -154,7 +150,7 @@ def follow_links(tree: LexborHTMLParser, head: Head, links: LinkCollector) -> No
     for href, kind in head.links:
         links.add(href, kind=kind)
     hrefs: dict[str, None] = {}  # in order, each once: a picture and its headline often have the same link
-    for node in tree.css("a,area") if tree.tags("area") else tree.tags("a"):
+    for node in tree.css("a,area"):
         attributes = node.attributes
         if "href" not in attributes:
             continue

@@ -118,6 +118,12 @@ class LinkCollector:
         url = self._on_site.get(href) or self._nearby.get(href)
         if url is not None:
             return url
+        fragment = href.find("#")
+        if 0 < fragment < len(href) <= CACHED_LENGTH and href[fragment - 1] > " " and UNREAD not in href:
+            # The same page as without the fragment, of which there may be many.
+            found = self._find(href[:fragment])
+            if found is not None and not isinstance(found, Reason):
+                return found
         found = _read(href, self._resolve, self._max_length)
         if UNREAD in href:
             self.are_garbled = True

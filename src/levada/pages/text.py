@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Sequence, Set
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -54,6 +54,7 @@ _BYTES = 4  # per character at most
 MENU_WORDS = 4  # a link of more words is a headline
 WORD_LETTERS = 3  # per word in a script without spaces
 MENU_LETTERS = 60  # a line with more per link is no menu
+_REMEMBERED = 200  # letters: a line with more is hardly repeated
 MENU_RUN = 3  # this many short links in a row are a menu
 MENU_SHARE = 0.7  # share of linked characters that makes a line with a run of links a menu
 ENTRY_SHARE = 0.9  # the same with fewer links: a name with its price or date is content
@@ -261,7 +262,9 @@ def page_lines(
         return None
     title = tree.css_first("title")
     said = "" if title is None else " ".join(title.text().split())
-    body.strip_tags(list(unread or _SILENT))
+    unread = unread or _SILENT
+    met = {node.tag for node in body.css(",".join(unread))}  # to strip each takes a walk through the tree
+    body.strip_tags([tag for tag in unread if tag in met])
     return model.page(body.html or "", keeps_paths=keeps_paths), said
 
 
@@ -540,6 +543,16 @@ def _without_menus(text: str) -> str:
 
 def _menu_links(line: str) -> int:
     """The number of menu entries in this line; 0 if it is content."""
+    return _known_menu_links(line) if len(line) <= _REMEMBERED else _menu_links_in(line)
+
+
+@lru_cache(maxsize=4096)
+def _known_menu_links(line: str) -> int:
+    """The same for a line that the pages of a site may share."""
+    return _menu_links_in(line)
+
+
+def _menu_links_in(line: str) -> int:
     parts = line.split("\x1f")
     if len(line) > MENU_LETTERS * len(parts):
         return 0

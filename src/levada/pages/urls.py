@@ -84,13 +84,13 @@ class Resolver:
 
     def __call__(self, href: str) -> str:
         """The canonical URL; raises `BadUrl`."""
-        return _normalised(self.join(href))
+        return self._base if href.startswith("#") else _normalised(self.join(href))
 
     def scope(self, href: str) -> str | None:
         """The part of the base on which the meaning of `href` depends; None if it is the whole base."""
         if href.startswith(("/", "http://", "https://")):
             return self.origin
-        return self.directory if href[:1].isalnum() else None
+        return self.directory if href[:1].isalnum() or href.startswith("../") else None
 
     def join(self, href: str) -> str:
         """The absolute URL, not yet canonical."""
@@ -123,7 +123,9 @@ def _normalised(address: str) -> str:
     """Tidy until nothing changes: removing one part can expose the next."""
     if len(address) > MAX_LENGTH:
         raise BadUrl(f"an address of {len(address)} characters: at most {MAX_LENGTH} are read")
-    result = _parse(address)
+    fragment = address.find("#")  # cut off before the address is read, it need not be read twice
+    cuts = fragment > 0 and address[fragment - 1] > " "
+    result = _parse(address[:fragment] if cuts else address)
     for _ in range(MAX_ROUNDS):
         if not _TO_TIDY.search(result):
             return result

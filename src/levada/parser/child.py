@@ -20,7 +20,7 @@ from time import perf_counter
 import msgspec
 
 from levada.core.errors import LevadaError
-from levada.core.processes import leave_signals_to_parent, tune_allocator
+from levada.core.processes import FreedMemory, leave_signals_to_parent, tune_allocator
 from levada.core.reasons import Reason
 from levada.core.records import PageKind, ParsedPage, RawPage
 from levada.pages.parse import ParseLimits, parse_page
@@ -37,6 +37,7 @@ from levada.parser.channel import (
 )
 
 _HELD_BYTES = 256 * 1024  # of answers that wait for others
+_FREED_AFTER = 16 * 1024 * 1024  # bytes of pages, after which freed memory goes back to the kernel
 _LOAD_SECONDS = 30.0  # of the wall, for importing and making the plug-ins
 _DOCUMENT_MEMORY = 160 * 1024 * 1024  # more than the child has, that reading a document may take
 _DOCUMENT_TIME = 2  # times the CPU seconds of a page: some have a thousand of them
@@ -70,11 +71,11 @@ def main(arguments: list[str]) -> None:
         parent.sendall(READY)
         progress, pages = ProgressWriter(int(progress_marker)), SharedPageReader(int(page_buffer))
         # Answers go out together, once nothing is left to read: a parent that is woken for each does little else.
-        answers, held = list[bytes | bytearray](), 0
+        answers, held, freed = list[bytes | bytearray](), 0, FreedMemory(_FREED_AFTER)
         while message := inbox.take():
             progress.turn()
             began = perf_counter()
-            answers.append(_answer(message, pages, limits, float(cpu_seconds)))
+            answers.append(_answer(message, pages, limits, float(cpu_seconds), freed))
             progress.worked(perf_counter() - began)
             held += len(answers[-1])
             if held > _HELD_BYTES or not inbox.has_whole():
@@ -83,7 +84,9 @@ def main(arguments: list[str]) -> None:
                 held = 0
 
 
-def _answer(message: memoryview, page_buffer: SharedPageReader, limits: ParseLimits, cpu_seconds: float) -> bytearray:
+def _answer(
+    message: memoryview, page_buffer: SharedPageReader, limits: ParseLimits, cpu_seconds: float, freed: FreedMemory
+) -> bytearray:
     cpu_seconds = max(0.001, cpu_seconds)  # the timer would take less for "no limit"
     signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
     if limits.plugins is not None:
@@ -92,7 +95,10 @@ def _answer(message: memoryview, page_buffer: SharedPageReader, limits: ParseLim
     try:
         request = decode_parse_request(message)
         kind = request.page.kind
-        return frame(parse_page(page_of(request, page_buffer), limits))
+        page = page_of(request, page_buffer)
+        answer = frame(parse_page(page, limits))
+        freed.passed(len(page.body))
+        return answer
     except MemoryError:
         return frame(ParsedPage(kind, reason=Reason.PARSE_MEMORY))
     finally:
