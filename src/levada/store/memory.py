@@ -565,13 +565,10 @@ def _storable(version: NewVersion) -> NewVersion:
 
 
 def _change_of(page: _Page) -> Change:
-    record = page.record
-    document = None
-    if not page.gone:
+    record, shown = page.record, None
+    if not page.gone and (document := _document_of(page, record.version)).searchable:
         _, anchors = unpacked_text(page.versions[record.version][1].content_zstd)
-        whole = _document_of(page, record.version)
-        document = replace(whole, body=b"", screenshot=b"", packed_anchors=anchors)
-    shown = document if document is not None and document.searchable else None
+        shown = replace(document, body=b"", screenshot=b"", packed_anchors=anchors)
     return Change(page.seq, record.id, record.url, record.site, shown)
 
 
