@@ -25,12 +25,13 @@ from levada.search.links import LinkReader
 from levada.search.ranking import reranked
 from levada.search.stemming import LANGUAGES
 from levada.search.tantivy.folder import IndexFolder, IndexLinks, damaged, may_write, translated
-from levada.search.tantivy.queries import tantivy_query, term
+from levada.search.tantivy.queries import form_languages, tantivy_query, term
 from levada.search.tantivy.schema import FORMAT, FORMS, PROPERTIES, register_analyzers, schema, summary_of
 from levada.search.tantivy.statistics import (
     Forms,
     IndexTotals,
     TermStatistics,
+    WordQueries,
     WordWeights,
     explained,
     frequency,
@@ -87,6 +88,7 @@ class TantivyReader:
         self._links: IndexLinks | None = None
         self._searcher: tantivy.Searcher | None = None
         self._languages: list[str] = []
+        self._made: WordQueries | None = None
         self._seen: tuple[int, int] | None = None
         self._linked = LinkReader([folder.links])
 
@@ -115,9 +117,11 @@ class TantivyReader:
         return total, [(0.0 if order else score, address) for score, address in found.hits[:wanted]]
 
     def _query(self, searcher: tantivy.Searcher, ask: Ask) -> tantivy.Query:
-        forms = query_forms(searcher, ask, self._languages)
-        counts = statistics(searcher, IndexTotals(searcher.num_docs, searcher.num_docs), ask, forms)
-        return tantivy_query(ask, searcher, WordWeights([counts], counts, forms, searcher))
+        made = self._made
+        if made is None or made.searcher is not searcher:
+            made = self._made = WordQueries(searcher)
+        languages = tuple(form_languages(ask, self._languages))
+        return tantivy_query(ask, searcher, lambda each: made.of(each, languages))
 
     def facet_values(self, ask: Ask, query: Query) -> dict[FacetName, Counter[str]]:
         """How many of the pages that `ask` finds have each value of the facets of `query`."""
@@ -159,7 +163,7 @@ class TantivyReader:
 
     def close(self) -> None:
         """Release everything. The next search opens it again."""
-        self._index = self._searcher = self._seen = None
+        self._index = self._searcher = self._made = self._seen = None
         self._linked.close()
         if self._links is not None:
             self._links.close()
@@ -292,7 +296,7 @@ class TantivyShard(TantivyReader):
 
     def forms(self, ask: Ask) -> Forms:
         with translated(self._folder.path):
-            return query_forms(self.searcher(), ask, self._languages)
+            return query_forms(self.searcher(), ask.every_word(), form_languages(ask, self._languages))
 
     def statistics(self, ask: Ask, forms: Forms) -> TermStatistics:
         """The word statistics; `forms` are those that any index knows."""
@@ -300,7 +304,7 @@ class TantivyShard(TantivyReader):
             searcher = self.searcher()
             if searcher is not self._totals[0]:
                 self._totals = searcher, totals_of(searcher)
-            return statistics(searcher, self._totals[1], ask, forms)
+            return statistics(searcher, self._totals[1], ask.every_word(), forms)
 
     def words(self) -> SearchedWords | None:
         """What this index knows about words; None if it is empty."""
@@ -320,7 +324,7 @@ class TantivyShard(TantivyReader):
                 total, newest = self._run(searcher, ask, wanted, by_time=True)
                 summaries = (summary_of(searcher.doc(address)) for _, address in newest)
                 return total, ((each.changed_at, partial(ScoredHit, each.changed_at, each)) for each in summaries)
-            query = tantivy_query(ask, searcher, weights)
+            query = tantivy_query(ask, searcher, weights.queries)
             hits = _Hits(searcher, query, wanted + 1)
 
             def weigh(address: tantivy.DocAddress) -> ScoredHit:

@@ -29,11 +29,11 @@ from levada.search.tantivy.queries import (
     completed,
     completion_holders,
     fields_of,
-    form_languages,
     near,
     rarity,
     tantivy_query,
     term,
+    weighted_queries,
     words_query,
 )
 from levada.search.tantivy.schema import forms_of
@@ -42,6 +42,7 @@ from levada.search.terms import Ask, Term, Words
 FIELDS = ("text", "title")
 Forms = Mapping[str, frozenset[str]]
 """For a word as typed: the other forms of it that are known."""
+_MOST_MADE = 2_000  # words whose queries are kept, some 3 KB each
 _MOST_FORMS = 24  # of a word that are searched one by one
 _NUMBER = r'"value": ([\d.eE+-]+),\s*"description": "%s'
 _DOCUMENTS = re.compile(_NUMBER % "N, total number of docs")
@@ -93,25 +94,27 @@ def _any_explanation(searcher: tantivy.Searcher, field: str) -> str:
     return ""
 
 
-def query_forms(searcher: tantivy.Searcher | None, ask: Ask, present: Iterable[str]) -> Forms:
-    """The other forms of the query's words that this index knows, in any language of its pages."""
+def query_forms(searcher: tantivy.Searcher | None, every: Iterable[Words], languages: Sequence[str]) -> Forms:
+    """The other forms of a query's words that this index knows in these languages."""
     if searcher is None:
         return {}
-    languages = form_languages(ask, present)
-    return {each.typed: _forms_in(searcher, languages, each) for each in ask.every_word() if each.has_forms()}
+    return {each.typed: _forms_in(searcher, languages, each) for each in every if each.has_forms()}
 
 
-def _forms_in(searcher: tantivy.Searcher, languages: list[str], each: Words) -> frozenset[str]:
+def _forms_in(searcher: tantivy.Searcher, languages: Sequence[str], each: Words) -> frozenset[str]:
     found = forms_of(searcher, {language: word_stems(language, each.typed) for language in languages})
     return frozenset(found - {each.folded[0]})
 
 
-def statistics(searcher: tantivy.Searcher | None, totals: IndexTotals, ask: Ask, forms: Forms) -> TermStatistics:
+def statistics(
+    searcher: tantivy.Searcher | None, totals: IndexTotals, every: Sequence[Words], forms: Forms
+) -> TermStatistics:
+    """How many documents of this index hold the words of a query, and their forms."""
     if searcher is None:
         return TermStatistics(totals, {})
-    words = {word for each in ask.every_word() for word in each.folded}.union(*forms.values())
+    words = {word for each in every for word in each.folded}.union(*forms.values())
     holders = {(field, word): searcher.doc_freq(field, word) for field in FIELDS for word in words}
-    for start in {each.folded[-1] for each in ask.every_word() if each.prefix}:
+    for start in {each.folded[-1] for each in every if each.prefix}:
         for field in FIELDS:
             holders[field, any_ending(start)] = completion_holders(searcher, field, start)
     return TermStatistics(totals, holders)
@@ -160,6 +163,9 @@ class WordWeights:
             if each.between is not None:
                 yield near(field, each.pairs(), each.between), NEAR_BOOST * BOOSTS[field] * self._weight(each)
 
+    def queries(self, each: Words) -> list[tantivy.Query]:
+        return weighted_queries(each, self)
+
     def slack(self) -> float:
         """How much higher than here a page can score over all indexes: only the average lengths differ."""
         ratios = [
@@ -202,6 +208,28 @@ def _together(every: Sequence[TermStatistics]) -> TermStatistics:
     return TermStatistics(totals, holders)
 
 
+class WordQueries:
+    """The queries for words in one commit of one index. Each is made once: the words of queries repeat, and a query
+    that is answered in two passes has the same words in both."""
+
+    def __init__(self, searcher: tantivy.Searcher) -> None:
+        self.searcher = searcher
+        self._totals = IndexTotals(searcher.num_docs, searcher.num_docs)
+        self._made: dict[tuple[Words, tuple[str, ...]], list[tantivy.Query]] = {}
+
+    def of(self, each: Words, languages: tuple[str, ...]) -> list[tantivy.Query]:
+        """The queries for a word in its forms in these languages."""
+        queries = self._made.get((each, languages))
+        if queries is None:
+            forms = query_forms(self.searcher, [each], languages)
+            own = statistics(self.searcher, self._totals, [each], forms)
+            queries = WordWeights([own], own, forms, self.searcher).queries(each)
+            if len(self._made) >= _MOST_MADE:
+                self._made.clear()
+            self._made[each, languages] = queries
+        return queries
+
+
 _K1, _B = 1.2, 0.75
 _OFTEN = re.compile(_NUMBER % "freq, occurrences")
 _LENGTH = re.compile(_NUMBER % "dl, length of field")
@@ -216,7 +244,7 @@ def global_score(ask: Ask, searcher: tantivy.Searcher, address: tantivy.DocAddre
 def _term_score(each: Term, searcher: tantivy.Searcher, address: tantivy.DocAddress, weights: WordWeights) -> float:
     if isinstance(each, Words):
         return _words_score(each, searcher, address, weights)
-    if isinstance(each, Ask) and explained(tantivy_query(each, searcher, weights), searcher, address):
+    if isinstance(each, Ask) and explained(tantivy_query(each, searcher, weights.queries), searcher, address):
         return global_score(each, searcher, address, weights)
     return 0.0
 
