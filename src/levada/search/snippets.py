@@ -33,6 +33,7 @@ _BEFORE = 40  # characters of context before the first matching word
 _MOST_MATCHES = 100  # matches of one word
 _BLOCKS = ((0x30, 0x24F), (0x370, 0x52F), (0x620, 0x6FF), (0x1E00, 0x1FFF))
 _UNSPACED = "\u0e00"  # from here on scripts are (nearly) written without spaces
+_HIGH = re.compile(f"[{_UNSPACED}-\U0010ffff]")  # also dashes and quotation marks
 _SPACES = re.compile(r"\s+")
 _PAGE_BREAK = "\f"  # `levada.pages.documents`
 _SENTENCE = re.compile(r"(?:[.!?…][\"'”’»)\]]*[ \t]+|[。！？]|[ \t]*[\n\f])\s*")  # its end, up to the next one
@@ -91,30 +92,32 @@ class TitleMarker:
 
     def marked(self, title: str, is_form: Callable[[str, str], bool]) -> Pieces:
         """The whole title in pieces, with True on the matching words."""
-        if not title.isascii() and any(letter >= _UNSPACED and letter.isalpha() for letter in title):
+        if not title.isascii() and any(map(str.isalpha, _HIGH.findall(title))):
             found = _matches(title, self._words, is_form)
         else:
             found = self._found(title, is_form)
         return _on_one_line(_pieces(title, found, 0, len(title)))
 
     def _found(self, title: str, is_form: Callable[[str, str], bool]) -> list[_Match]:
-        places = [each.span() for each in _WORD.finditer(title)]
-        folded = words(title)
-        if len(folded) != len(places):  # a word of it is none, or several
-            folded = [fold(title[start:end]) for start, end in places]
+        places = list(_WORD.finditer(title))
+        folded = [_folded(place[0]) for place in places]
         found: list[_Match] = []
         for at, word in enumerate(folded):
             for each in self._by_word.get(word, ()):
                 last = at + len(each.folded)
                 if last <= len(folded) and each.matches(folded[at:last]):
-                    found.append(_Match(places[at][0], places[last - 1][1], 0))
+                    found.append(_Match(places[at].start(), places[last - 1].end(), 0))
             for each in self._by_start.get(word[:_LEAD], ()):
-                start, end = places[at]
+                start, end = places[at].span()
                 begins_so = each.prefix and len(each.folded) == 1 and each.matches([word])
                 other_form = each.has_forms() and word != each.folded[0]
                 if begins_so or (other_form and is_form(each.typed, title[start:end])):
                     found.append(_Match(start, end, 0))
         return sorted(found)
+
+
+def _folded(word: str) -> str:
+    return word.lower() if word.isascii() and "_" not in word else fold(word).strip()
 
 
 def _pieces(text: str, matches: Sequence[_Match], start: int, end: int) -> list[tuple[str, bool]]:

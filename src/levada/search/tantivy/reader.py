@@ -100,9 +100,10 @@ class TantivyReader:
                 return Match(0, (), ask), {}
             by_time = query.sort == "changed"
             by_words = partial(self._run, searcher, by_time=by_time)
-            run = reranked(by_words, partial(_shown, searcher), self._linked.facts)
+            shown = _Summaries(searcher).of
+            run = reranked(by_words, shown, self._linked.facts)
             match = best_match(ask, query, SearchedWords(searcher, self._languages), pages_wanted(query), run, _place)
-            found = [(score, summary_of(searcher.doc(address))) for score, address in match.found]
+            found = [(score, shown(address)) for score, address in match.found]
             values = self._values(searcher, match.ask, query)
             counts: Facets = {name: facet_counts(name, values[name]) for name in query.facets}
             return Match(match.total, found, match.ask, match.corrected), counts
@@ -241,8 +242,19 @@ def _place(address: tantivy.DocAddress) -> tuple[int, int]:
     return address.segment_ord, address.doc
 
 
-def _shown(searcher: tantivy.Searcher, address: tantivy.DocAddress) -> HitSummary:
-    return summary_of(searcher.doc(address))
+class _Summaries:
+    """What is shown of pages, read once for one search: most are ranked by it before they are shown."""
+
+    def __init__(self, searcher: tantivy.Searcher) -> None:
+        self._searcher = searcher
+        self._read: dict[tuple[int, int], HitSummary] = {}
+
+    def of(self, address: tantivy.DocAddress) -> HitSummary:
+        place = _place(address)
+        summary = self._read.get(place)
+        if summary is None:
+            summary = self._read[place] = summary_of(self._searcher.doc(address))
+        return summary
 
 
 class SearchedWords:
