@@ -35,14 +35,14 @@ _OWN_PAGE = ("index.", "default.")
 Found = TypeVar("Found")
 
 
-class LinkFacts(msgspec.Struct, frozen=True, array_like=True):
+class LinkFacts(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What the pages of a collection say about one by linking to it."""
 
     pages: int  # that link to it
     anchors: tuple[tuple[str, int], ...] = ()  # the most frequent texts of these links, folded, with their numbers
 
 
-class Signals(msgspec.Struct, frozen=True, array_like=True):
+class Signals(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What speaks for a page beside its text, each between 0 and 1."""
 
     title: float  # how much of the title the query's words are
@@ -121,10 +121,9 @@ class QueryWords:
         if links is None:
             return Signals(of_title, of_name, 0.0, 0.0)
         anchor = 0.0
-        for text, often in links.anchors[:_MOST_TEXTS]:
-            if find.may_fit(text):
-                share, only = find.fit(text.split(" "))
-                anchor = max(anchor, share * only * _doublings(often, _MANY_SAY_SO))
+        for text, often in find.likely(links.anchors[:_MOST_TEXTS]):
+            share, only = find.fit(text.split(" "))
+            anchor = max(anchor, share * only * _doublings(often, _MANY_SAY_SO))
         return Signals(of_title, of_name, anchor, _doublings(links.pages, _MANY))
 
 
@@ -145,25 +144,26 @@ class _Finder(dict[str, int]):
         self._starts = tuple({each for test in self._tests for each in test if each})
         self._leads = {each[:_LEAD] for each in self._starts}
 
-    def may_fit(self, folded: str) -> bool:
-        """Whether a folded text can have a form of one of the words: most have none, which is seen sooner so."""
-        return any([start in folded for start in self._starts])
+    def likely(self, texts: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+        """The folded texts that can have a form of one of the words. Most have none, which is seen sooner so."""
+        starts = self._starts
+        return [each for each in texts if any([start in each[0] for start in starts])]
 
     def fit(self, found: Sequence[str]) -> tuple[float, float]:
         """The share of the query's words that are among these, and the share of these that are the query's."""
         if not found or not self._tests:
             return 0.0, 0.0
-        matches = [match for match in map(self.__getitem__, found) if match]
+        leads = self._leads
+        matches = [match for word in found if word[:_LEAD] in leads and (match := self[word])]
         if not matches:
             return 0.0, 0.0
         return min(1.0, reduce(or_, matches).bit_count() / self._wanted), len(matches) / len(found)
 
     def __missing__(self, word: str) -> int:
         bits = 0
-        if word[:_LEAD] in self._leads:
-            for place, (typed, stem) in enumerate(self._tests):
-                if word == typed or (stem and word.startswith(stem) and len(word) <= len(stem) + _LONGEST_ENDING):
-                    bits |= 1 << place
+        for place, (typed, stem) in enumerate(self._tests):
+            if word == typed or (stem and word.startswith(stem) and len(word) <= len(stem) + _LONGEST_ENDING):
+                bits |= 1 << place
         self[word] = bits
         return bits
 

@@ -89,6 +89,7 @@ class TitleMarker:
             self._by_word[each.folded[0]].append(each)
             if each.has_forms() or each.prefix:
                 self._by_start[each.folded[0][:_LEAD]].append(each)
+        self._leads = {each[:_LEAD] for each in self._by_word}
 
     def marked(self, title: str, is_form: Callable[[str, str], bool]) -> Pieces:
         """The whole title in pieces, with True on the matching words."""
@@ -103,6 +104,8 @@ class TitleMarker:
         folded = [_folded(place[0]) for place in places]
         found: list[_Match] = []
         for at, word in enumerate(folded):
+            if word[:_LEAD] not in self._leads:
+                continue
             for each in self._by_word.get(word, ()):
                 last = at + len(each.folded)
                 if last <= len(folded) and each.matches(folded[at:last]):
