@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from levada.pages.folding import words
+from levada.pages.folding import words, words_of_title
 from levada.search.stemming import LANGUAGES, word_stems
 from levada.search.terms import Ask, Words
 
@@ -180,7 +180,7 @@ def _stem(each: Words, word: str, language: str) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def _title_words(title: str) -> tuple[str, ...]:
-    return tuple(_ASCII_WORDS.findall(title.lower()) if title.isascii() else words(title))
+    return tuple(_ASCII_WORDS.findall(title.lower()) if title.isascii() else words_of_title(title))
 
 
 @lru_cache(maxsize=1 << 12)

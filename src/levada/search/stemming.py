@@ -14,7 +14,7 @@ from itertools import islice, product
 
 import tantivy
 
-from levada.pages.folding import is_indexed, lowercase, words
+from levada.pages.folding import TURKISH, is_indexed, lowercase, words
 
 LANGUAGES = {
     "ar": "arabic",
@@ -59,8 +59,8 @@ def word_forms(language: str, chunk: str) -> set[tuple[str, str]]:
 @lru_cache(maxsize=1 << 14)
 def word_stems(language: str, word: str) -> frozenset[str]:
     """The stems to search for a typed `word`, with or without a Turkish keyboard."""
-    if word.isascii() and language in _OTHER_SCRIPTS:
-        return frozenset(words(word))
+    if word.isascii() and language not in TURKISH:
+        return _ascii_stems("" if language in _OTHER_SCRIPTS else LANGUAGES[language], word.lower())
     lowered = lowercase(word, language)
     spellings = {lowered, lowercase(word, "")}
     if language == "tr":
@@ -72,6 +72,18 @@ def word_stems(language: str, word: str) -> frozenset[str]:
     return frozenset(stem for stem in stems if len(stem) > 1).union(words(word))
 
 
+@lru_cache(maxsize=1 << 14)
+def _ascii_stems(stemmer: str, lowered: str) -> frozenset[str]:
+    """The same for a word of plain letters, once for the languages that have a stemmer in common."""
+    stems = _stemmed(stemmer, lowered) if stemmer else ()
+    return frozenset([stem for stem in stems if len(stem) > 1]).union(_plain_words(lowered))
+
+
+@lru_cache(maxsize=1 << 10)
+def _plain_words(lowered: str) -> tuple[str, ...]:
+    return tuple(words(lowered))
+
+
 def same_stem(language: str) -> Callable[[str, str], bool]:
     """Whether two words are forms of one word in `language`."""
     if language not in LANGUAGES:
@@ -80,7 +92,11 @@ def same_stem(language: str) -> Callable[[str, str], bool]:
 
 
 def _stems(language: str, lowered: str) -> list[str]:
-    analyze = _analyzer(LANGUAGES[language])
+    return _stemmed(LANGUAGES[language], lowered)
+
+
+def _stemmed(stemmer: str, lowered: str) -> list[str]:
+    analyze = _analyzer(stemmer)
     if lowered.isascii():
         stems = analyze(lowered)
         if len(stems) == 1 and stems[0].isalnum() and is_indexed(stems[0]):  # as nearly always: nothing to fold

@@ -72,7 +72,7 @@ def form_languages(ask: Ask, present: Iterable[str]) -> list[str]:
 
 
 def term(field: str, value: str, option: str = "freq") -> tantivy.Query:
-    return _Q.term_query(schema(), field, value, index_option=option)
+    return _Q.term_query(schema(), field, value, option)
 
 
 class _Translation:
@@ -176,7 +176,8 @@ def completion_holders(searcher: tantivy.Searcher, field: str, start: str) -> in
 
 def rarity(pages: int, holders: int) -> float:
     """The inverse document frequency of BM25, as tantivy computes it."""
-    holders = min(pages, holders)
+    if holders > pages:
+        holders = pages
     return log(1 + (pages - holders + 0.5) / (holders + 0.5))
 
 

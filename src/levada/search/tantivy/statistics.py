@@ -68,8 +68,8 @@ class TermStatistics(msgspec.Struct, frozen=True):
 
     def idf(self, field: str, words: tuple[str, ...]) -> float:
         """The inverse document frequency as tantivy computes it: for a phrase the sum over its words."""
-        holders = [self.holders.get((field, word), 0) for word in words]
-        return sum(rarity(self.totals.documents, n) for n in holders)
+        documents, holders = self.totals.documents, self.holders
+        return sum([rarity(documents, holders.get((field, word), 0)) for word in words])
 
 
 def totals_of(searcher: tantivy.Searcher | None) -> IndexTotals:
@@ -142,9 +142,10 @@ class WordWeights:
             return
         weight = self._weight(each)
         variants = [(each.folded, weight), *(((form,), FORM_BOOST * weight) for form in self._ranked_forms(each)[0])]
+        holders = self._own.holders
         for field in fields_of(each):
             for words, of_variant in variants:
-                if all(self._own.holders.get((field, word)) for word in words):
+                if all([holders.get((field, word)) for word in words]):
                     yield field, words, BOOSTS[field] * of_variant
 
     def boost(self, field: str, words: tuple[str, ...], weight: float) -> float:
@@ -182,7 +183,7 @@ class WordWeights:
     def _rarity(self, each: Words) -> float:
         forms, _ = self._ranked_forms(each)
         if forms:
-            holders = max(sum(self._holders(field, word) for word in (*each.folded, *forms)) for field in FIELDS)
+            holders = max(sum([self._holders(field, word) for word in (*each.folded, *forms)]) for field in FIELDS)
             return rarity(self.all.totals.documents, holders)
         most = (max(self._holders(field, word) for field in FIELDS) for word in each.folded)
         return sum(rarity(self.all.totals.documents, holders) for holders in most)
