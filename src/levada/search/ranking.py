@@ -174,7 +174,7 @@ def _stem(each: Words, word: str, language: str) -> str:
         return word
     if not each.has_forms() or language not in LANGUAGES:
         return ""
-    stem = min(word_stems(language, each.typed), key=len, default=word)
+    stem = min(word_stems(language, each.typed), key=lambda stem: (len(stem), stem), default=word)
     return stem if len(stem) >= _SHORTEST_STEM else ""
 
 

@@ -40,6 +40,7 @@ LANGUAGES = {
 }
 
 _OTHER_SCRIPTS = frozenset({"ar", "el", "ru", "ta"})  # their stemmers leave Latin letters as they are
+_LONG, _LETTERS_MORE = 7, 2  # shorter ones are mostly others: proper, property
 _NUMBER = re.compile(r"[\W\d_]*")
 _MOST_PAIRS = 64  # in a chunk whose stems and words cannot be matched one to one
 
@@ -84,11 +85,23 @@ def _plain_words(lowered: str) -> tuple[str, ...]:
     return tuple(words(lowered))
 
 
+def may_go_on(word: str) -> bool:
+    """Whether a folded word is long enough to say much of one that begins with it."""
+    return len(word) >= _LONG and word.isalpha()
+
+
+def goes_on(word: str, longer: str) -> bool:
+    """Whether `longer` is a long folded word with a letter or two more, as postgresql is postgres."""
+    return may_go_on(word) and longer.startswith(word) and 0 < len(longer) - len(word) <= _LETTERS_MORE
+
+
 def same_stem(language: str) -> Callable[[str, str], bool]:
-    """Whether two words are forms of one word in `language`."""
+    """Whether two words are forms of one word in `language`, or the other one goes on from the first."""
     if language not in LANGUAGES:
-        return lambda one, other: False
-    return lambda one, other: not word_stems(language, one).isdisjoint(word_stems(language, other))
+        return lambda one, other: goes_on(one.lower(), other.lower())
+    return lambda one, other: (
+        not word_stems(language, one).isdisjoint(word_stems(language, other)) or goes_on(one.lower(), other.lower())
+    )
 
 
 def _stems(language: str, lowered: str) -> list[str]:

@@ -30,15 +30,17 @@ from levada.search.tantivy.schema import FORMAT, FORMS, PROPERTIES, register_ana
 from levada.search.tantivy.statistics import (
     Forms,
     IndexTotals,
+    QueriesInLanguages,
     TermStatistics,
-    WordQueries,
     WordWeights,
     explained,
     frequency,
     global_score,
+    no_queries,
     query_forms,
     statistics,
     totals_of,
+    word_queries,
 )
 from levada.search.terms import Ask
 from levada.store.rules import PAGE_BITS, nth_of
@@ -88,7 +90,7 @@ class TantivyReader:
         self._links: IndexLinks | None = None
         self._searcher: tantivy.Searcher | None = None
         self._languages: list[str] = []
-        self._made: WordQueries | None = None
+        self._kept: tuple[tantivy.Searcher | None, QueriesInLanguages] = None, no_queries
         self._seen: tuple[int, int] | None = None
         self._linked = LinkReader([folder.links])
 
@@ -118,11 +120,12 @@ class TantivyReader:
         return total, [(0.0 if order else score, address) for score, address in found.hits[:wanted]]
 
     def _query(self, searcher: tantivy.Searcher, ask: Ask) -> tantivy.Query:
-        made = self._made
-        if made is None or made.searcher is not searcher:
-            made = self._made = WordQueries(searcher)
+        of, queries_of = self._kept
+        if of is not searcher:
+            queries_of = word_queries(searcher)
+            self._kept = searcher, queries_of
         languages = tuple(form_languages(ask, self._languages))
-        return tantivy_query(ask, searcher, lambda each: made.of(each, languages))
+        return tantivy_query(ask, searcher, lambda each: queries_of(each, languages))
 
     def facet_values(self, ask: Ask, query: Query) -> dict[FacetName, Counter[str]]:
         """How many of the pages that `ask` finds have each value of the facets of `query`."""
@@ -164,7 +167,8 @@ class TantivyReader:
 
     def close(self) -> None:
         """Release everything. The next search opens it again."""
-        self._index = self._searcher = self._made = self._seen = None
+        self._index = self._searcher = self._seen = None
+        self._kept = None, no_queries
         self._linked.close()
         if self._links is not None:
             self._links.close()

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 import tantivy
 
-from levada.search.stemming import word_stems
+from levada.search.stemming import goes_on, may_go_on, word_stems
 from levada.search.tantivy.queries import (
     BOOSTS,
     COMPLETION_BOOST,
@@ -42,7 +43,8 @@ from levada.search.terms import Ask, Term, Words
 FIELDS = ("text", "title")
 Forms = Mapping[str, frozenset[str]]
 """For a word as typed: the other forms of it that are known."""
-_MOST_MADE = 2_000  # words whose queries are kept, some 3 KB each
+_MOST_KEPT = 2_000  # words whose queries are kept
+_MOST_LONGER = 4  # words that go on from one
 _MOST_FORMS = 24  # of a word that are searched one by one
 _NUMBER = r'"value": ([\d.eE+-]+),\s*"description": "%s'
 _DOCUMENTS = re.compile(_NUMBER % "N, total number of docs")
@@ -103,7 +105,18 @@ def query_forms(searcher: tantivy.Searcher | None, every: Iterable[Words], langu
 
 def _forms_in(searcher: tantivy.Searcher, languages: Sequence[str], each: Words) -> frozenset[str]:
     found = forms_of(searcher, {language: word_stems(language, each.typed) for language in languages})
+    if not each.prefix:
+        found |= _longer_names(searcher, each.folded[0])
     return frozenset(found - {each.folded[0]})
+
+
+def _longer_names(searcher: tantivy.Searcher, word: str) -> set[str]:
+    """The words that go on from a long one by a letter or two and that at least as many pages have: what people call
+    postgres is mostly written PostgreSQL."""
+    if not may_go_on(word) or not (own := searcher.doc_freq("text", word)):
+        return set()
+    known = searcher.terms_with_prefix("text", word, limit=_MOST_LONGER)
+    return {longer for longer, pages in known if pages >= own and goes_on(word, longer)}
 
 
 def statistics(
@@ -209,26 +222,28 @@ def _together(every: Sequence[TermStatistics]) -> TermStatistics:
     return TermStatistics(totals, holders)
 
 
-class WordQueries:
-    """The queries for words in one commit of one index. Each is made once: the words of queries repeat, and a query
-    that is answered in two passes has the same words in both."""
+QueriesInLanguages = Callable[[Words, tuple[str, ...]], list[tantivy.Query]]
 
-    def __init__(self, searcher: tantivy.Searcher) -> None:
-        self.searcher = searcher
-        self._totals = IndexTotals(searcher.num_docs, searcher.num_docs)
-        self._made: dict[tuple[Words, tuple[str, ...]], list[tantivy.Query]] = {}
 
-    def of(self, each: Words, languages: tuple[str, ...]) -> list[tantivy.Query]:
-        """The queries for a word in its forms in these languages."""
-        queries = self._made.get((each, languages))
-        if queries is None:
-            forms = query_forms(self.searcher, [each], languages)
-            own = statistics(self.searcher, self._totals, [each], forms)
-            queries = WordWeights([own], own, forms, self.searcher).queries(each)
-            if len(self._made) >= _MOST_MADE:
-                self._made.clear()
-            self._made[each, languages] = queries
-        return queries
+def no_queries(each: Words, languages: tuple[str, ...]) -> list[tantivy.Query]:
+    """The queries for a word where there is no index."""
+    return []
+
+
+def word_queries(searcher: tantivy.Searcher) -> QueriesInLanguages:
+    """Gives the queries for a word, in its forms in some languages, in one commit of one index.
+
+    They are kept: the words of queries repeat, and a query that is answered in two passes has the same words in both.
+    """
+    totals = IndexTotals(searcher.num_docs, searcher.num_docs)
+
+    @lru_cache(maxsize=_MOST_KEPT)
+    def queries(each: Words, languages: tuple[str, ...]) -> list[tantivy.Query]:
+        forms = query_forms(searcher, [each], languages)
+        own = statistics(searcher, totals, [each], forms)
+        return WordWeights([own], own, forms, searcher).queries(each)
+
+    return queries
 
 
 _K1, _B = 1.2, 0.75
