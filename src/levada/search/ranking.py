@@ -120,10 +120,11 @@ class QueryWords:
         of_title, of_name = find.fit(_title_words(title))[1], find.fit(_name_of(url))[1]
         if links is None:
             return Signals(of_title, of_name, 0.0, 0.0)
-        anchor = 0.0
-        for text, often in find.likely(links.anchors[:_MOST_TEXTS]):
-            share, only = find.fit(text.split(" "))
-            anchor = max(anchor, share * only * _doublings(often, _MANY_SAY_SO))
+        anchor, anchors = 0.0, links.anchors[:_MOST_TEXTS]
+        if find.may_fit(" ".join([text for text, _ in anchors])):
+            for text, often in anchors:
+                share, only = find.fit(text.split(" "))
+                anchor = max(anchor, share * only * _doublings(often, _MANY_SAY_SO))
         return Signals(of_title, of_name, anchor, _doublings(links.pages, _MANY))
 
 
@@ -144,10 +145,9 @@ class _Finder(dict[str, int]):
         self._starts = tuple({each for test in self._tests for each in test if each})
         self._leads = {each[:_LEAD] for each in self._starts}
 
-    def likely(self, texts: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-        """The folded texts that can have a form of one of the words. Most have none, which is seen sooner so."""
-        starts = self._starts
-        return [each for each in texts if any([start in each[0] for start in starts])]
+    def may_fit(self, texts: str) -> bool:
+        """Whether folded texts can have a form of one of the words. Many have none, which is seen sooner so."""
+        return any(map(texts.__contains__, self._starts))
 
     def fit(self, found: Sequence[str]) -> tuple[float, float]:
         """The share of the query's words that are among these, and the share of these that are the query's."""

@@ -100,12 +100,18 @@ class TitleMarker:
         return _on_one_line(_pieces(title, found, 0, len(title)))
 
     def _found(self, title: str, is_form: Callable[[str, str], bool]) -> list[_Match]:
+        if title.isascii() and "_" not in title:
+            folded = _WORD.findall(title.lower())
+        else:
+            folded = [_folded(word) for word in _WORD.findall(title)]
+        leads = self._leads
+        likely = [at for at, word in enumerate(folded) if word[:_LEAD] in leads]
+        if not likely:
+            return []
         places = list(_WORD.finditer(title))
-        folded = [_folded(place[0]) for place in places]
         found: list[_Match] = []
-        for at, word in enumerate(folded):
-            if word[:_LEAD] not in self._leads:
-                continue
+        for at in likely:
+            word = folded[at]
             for each in self._by_word.get(word, ()):
                 last = at + len(each.folded)
                 if last <= len(folded) and each.matches(folded[at:last]):
@@ -135,7 +141,12 @@ def _pieces(text: str, matches: Sequence[_Match], start: int, end: int) -> list[
 
 
 def _on_one_line(pieces: Sequence[tuple[str, bool]]) -> Pieces:
-    return tuple((_SPACES.sub(" ", piece), asked) for piece, asked in pieces if piece)
+    return tuple([(_spaced(piece), asked) for piece, asked in pieces if piece])
+
+
+def _spaced(piece: str) -> str:
+    """The same with a single space in place of line breaks and others, which few pieces have."""
+    return piece if piece.isprintable() and "  " not in piece else _SPACES.sub(" ", piece)
 
 
 def _matches(text: str, words: Sequence[Words], is_form: Callable[[str, str], bool]) -> list[_Match]:

@@ -158,7 +158,7 @@ class WordWeights:
         holders = self._own.holders
         for field in fields_of(each):
             for words, of_variant in variants:
-                if all([holders.get((field, word)) for word in words]):
+                if all(map(holders.get, [(field, word) for word in words])):
                     yield field, words, BOOSTS[field] * of_variant
 
     def boost(self, field: str, words: tuple[str, ...], weight: float) -> float:
