@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.pages.folding import LONGEST_WORD, fold, is_indexed, lowercase, words
+from levada.pages.folding import LONGEST_WORD, fold, is_indexed, lowercase, words, words_of_title
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,11 @@ ALPHABETS = ["latin-1", "cp1254", "cp1250", "cp1251", "cp1253", "cp1257", "ascii
 @given(st.sampled_from(ALPHABETS).flatmap(lambda alphabet: st.text(st.characters(codec=alphabet))))
 def test_a_text_of_one_alphabet_folds_letter_by_letter(text: str) -> None:
     assert words(text) == words("".join(map(fold, text)))
+
+
+@given(st.text(alphabet=st.one_of(st.sampled_from("aIİıéµшЖß’—\xa0\u0301 \n.-東"), st.characters())))
+def test_a_title_has_the_words_that_it_has_as_a_text(text: str) -> None:
+    assert words_of_title(text) == words(text)
 
 
 @given(st.text(alphabet=st.one_of(st.sampled_from("aIİıéµшЖß’—\xa0\u0301 \n.-東"), st.characters())))

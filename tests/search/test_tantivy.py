@@ -289,6 +289,36 @@ def test_a_failure_of_the_documents_is_not_taken_for_one_of_the_index(filled: Pa
         reader.search(Query("pier"))
 
 
+def test_a_long_word_finds_the_longer_one_that_as_many_pages_have(tmp_path: Path) -> None:
+    texts = ["PostgreSQL replicas", "postgres", "PostgreSQL", "proper", "property", "factories", "factorise factories"]
+    with closing(writer(tmp_path)) as index:
+        index.apply([change(n, text, language="") for n, text in enumerate(texts, 1)])
+    with closing(TantivyIndex(tmp_path, text_of=lambda url: texts[int(url[-1]) - 1])) as reader:
+        hits = reader.search(Query("postgres")).hits
+        assert hits[0].url == "http://a.org/2"
+        assert {hit.url[-1] for hit in hits} == {"1", "2", "3"}
+        assert {piece for hit in hits for piece, asked in hit.snippet if asked} == {"postgres", "PostgreSQL"}
+        assert urls(reader, '"postgres"') == urls(reader, "POSTGRES -postgresql") == {"http://a.org/2"}
+        assert urls(reader, "proper") == {"http://a.org/4"}  # too short to tell
+        assert urls(reader, "factories") == {"http://a.org/6", "http://a.org/7"}
+        assert urls(reader, "replica") == {"http://a.org/1"}
+        assert urls(reader, "postgresql") == {"http://a.org/1", "http://a.org/3"}
+
+
+def test_words_are_weighed_by_the_newest_commit(tmp_path: Path) -> None:
+    """What a reader knows of words from earlier searches ends with the commit."""
+    queries = [Query(text) for text in ("ferry", "elections", "ferry election lang:en", "elect*", '"old ferry"')]
+    with closing(writer(tmp_path)) as index:
+        index.apply([change(1, "old ferry elections"), change(2, "ferry")])
+        before = [index.search(query) for query in (*queries, *queries)]
+        assert before[: len(queries)] == before[len(queries) :]
+        index.apply([change(n, "election of a ferry " * n) for n in range(3, 9)])
+        with closing(TantivyIndex(tmp_path)) as fresh:
+            for query, hits in zip(queries, before, strict=False):
+                assert index.search(query) == fresh.search(query)
+                assert query.text.startswith('"') or index.search(query).total > hits.total
+
+
 def test_the_forms_of_a_word_outlive_the_page_that_brought_them(tmp_path: Path) -> None:
     with closing(writer(tmp_path)) as index:
         index.apply([change(1, "elections"), change(2, "Elections!"), change(3, "nothing")])

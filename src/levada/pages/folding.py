@@ -82,6 +82,11 @@ def words(text: str) -> list[str]:
     return fold(text).split()
 
 
+def words_of_title(text: str) -> list[str]:
+    """`words`, sooner for a short text: most of its words were folded before."""
+    return " ".join(map(_chunks.__getitem__, text.split())).split()
+
+
 def is_indexed(word: str) -> bool:
     return len(word) <= LONGEST_WORD and len(word.encode()) <= LONGEST_WORD
 

@@ -27,7 +27,7 @@ _ALIKE = 0.9  # the share of common words from which two texts are copies
 TIMES = (("1h", 3_600.0), ("24h", 86_400.0), ("7d", 604_800.0), ("30d", 2_592_000.0), ("365d", 31_536_000.0))
 
 
-class HitSummary(msgspec.Struct, frozen=True, array_like=True):
+class HitSummary(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What an index stores of a page for its hits."""
 
     url: str

@@ -17,7 +17,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import msgspec
@@ -40,7 +40,7 @@ _TEXT_MASK = (1 << _TEXT_BITS) - 1
 _MAPPED = 1 << 30  # bytes of the file that are read without a call of the system for each page
 _WAIT_SECONDS = 1.0  # for a commit of the writer
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[tuple[str, int]]).decode
+_decode = msgspec.msgpack.Decoder(tuple[tuple[str, int], ...]).decode
 
 
 @contextmanager
@@ -149,15 +149,15 @@ class LinkReader:
 
     def facts(self, urls: Sequence[str]) -> Mapping[str, LinkFacts]:
         numbers = {term_number(url) & _ADDRESS_MASK: url for url in urls}
-        places = ", ".join("?" * len(numbers))
-        asked = f"SELECT address, pages, texts FROM linked WHERE address IN ({places})"  # noqa: S608  question marks
+        asked = _question(len(numbers))
         found: dict[str, LinkFacts] = {}
         for path in self._paths:
             with suppress(sqlite3.Error, OSError, msgspec.MsgspecError):
-                for number, pages, packed in self._opened(path).execute(asked, tuple(numbers)):
-                    url = numbers[number]
-                    known = found.get(url, _NOTHING)
-                    found[url] = LinkFacts(known.pages + pages, (*known.anchors, *_decode(packed)))
+                for number, pages, packed in self._opened(path).execute(asked, tuple(numbers)).fetchall():
+                    url, anchors = numbers[number], _decode(packed)
+                    if (known := found.get(url)) is not None:
+                        pages, anchors = known.pages + pages, (*known.anchors, *anchors)
+                    found[url] = LinkFacts(pages, anchors)
         return found
 
     def close(self) -> None:
@@ -182,7 +182,10 @@ class LinkReader:
         return connection
 
 
-_NOTHING = LinkFacts(0)
+@cache
+def _question(addresses: int) -> str:
+    places = ", ".join("?" * addresses)
+    return f"SELECT address, pages, texts FROM linked WHERE address IN ({places})"  # noqa: S608  question marks
 
 
 def _links_of(change: Change) -> dict[int, str]:

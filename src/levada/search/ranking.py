@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from math import log2
+from operator import or_
 from typing import Protocol, TypeVar
 from urllib.parse import unquote
 
 import msgspec
 
-from levada.pages.folding import words
+from levada.pages.folding import words, words_of_title
 from levada.search.stemming import LANGUAGES, word_stems
 from levada.search.terms import Ask, Words
 
@@ -34,14 +35,14 @@ _OWN_PAGE = ("index.", "default.")
 Found = TypeVar("Found")
 
 
-class LinkFacts(msgspec.Struct, frozen=True, array_like=True):
+class LinkFacts(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What the pages of a collection say about one by linking to it."""
 
     pages: int  # that link to it
     anchors: tuple[tuple[str, int], ...] = ()  # the most frequent texts of these links, folded, with their numbers
 
 
-class Signals(msgspec.Struct, frozen=True, array_like=True):
+class Signals(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What speaks for a page beside its text, each between 0 and 1."""
 
     title: float  # how much of the title the query's words are
@@ -119,44 +120,51 @@ class QueryWords:
         of_title, of_name = find.fit(_title_words(title))[1], find.fit(_name_of(url))[1]
         if links is None:
             return Signals(of_title, of_name, 0.0, 0.0)
-        anchor = 0.0
-        for text, often in links.anchors[:_MOST_TEXTS]:
-            share, only = find.fit(text.split(" "))
-            if share:
-                anchor = max(anchor, share * only * min(1.0, log2(1 + often) / _MANY_SAY_SO))
-        return Signals(of_title, of_name, anchor, min(1.0, log2(1 + links.pages) / _MANY))
+        anchor, anchors = 0.0, links.anchors[:_MOST_TEXTS]
+        if find.may_fit(" ".join([text for text, _ in anchors])):
+            for text, often in anchors:
+                share, only = find.fit(text.split(" "))
+                anchor = max(anchor, share * only * _doublings(often, _MANY_SAY_SO))
+        return Signals(of_title, of_name, anchor, _doublings(links.pages, _MANY))
 
 
-class _Finder:
-    """Tells which words of a query a word of a page is a form of. The titles and addresses of hits have many words in
-    common, so each is looked at once."""
+@lru_cache(maxsize=1 << 10)
+def _doublings(number: int, most: int) -> float:
+    """How often one must be doubled to reach a number, as a share of `most`."""
+    return min(1.0, log2(1 + number) / most)
+
+
+class _Finder(dict[str, int]):
+    """Tells which words of a query a word of a page is a form of: a bit for each word of the query. The titles and
+    addresses of hits have many words in common, so each is looked at once."""
 
     def __init__(self, typed: Sequence[Words], language: str) -> None:
         self._tests = [(word, _stem(each, word, language)) for each in typed for word in each.folded]
         # A synonym or a correction stands for what was typed.
         self._wanted = sum(len(each.folded) for each in typed if each.worth >= 1) or len(self._tests)
-        self._known: dict[str, int] = {}  # a bit for each word of the query
-        self._leads = {each[:_LEAD] for test in self._tests for each in test if each}
+        self._starts = tuple({each for test in self._tests for each in test if each})
+        self._leads = {each[:_LEAD] for each in self._starts}
+
+    def may_fit(self, texts: str) -> bool:
+        """Whether folded texts can have a form of one of the words. Many have none, which is seen sooner so."""
+        return any(map(texts.__contains__, self._starts))
 
     def fit(self, found: Sequence[str]) -> tuple[float, float]:
         """The share of the query's words that are among these, and the share of these that are the query's."""
         if not found or not self._tests:
             return 0.0, 0.0
-        known, bits, matched = self._known, 0, 0
-        for word in found:
-            match = known[word] if word in known else self._matches(word)
-            if match:
-                bits |= match
-                matched += 1
-        return min(1.0, bits.bit_count() / self._wanted), matched / len(found)
+        leads = self._leads
+        matches = [match for word in found if word[:_LEAD] in leads and (match := self[word])]
+        if not matches:
+            return 0.0, 0.0
+        return min(1.0, reduce(or_, matches).bit_count() / self._wanted), len(matches) / len(found)
 
-    def _matches(self, word: str) -> int:
+    def __missing__(self, word: str) -> int:
         bits = 0
-        if word[:_LEAD] in self._leads:
-            for place, (typed, stem) in enumerate(self._tests):
-                if word == typed or (stem and word.startswith(stem) and len(word) <= len(stem) + _LONGEST_ENDING):
-                    bits |= 1 << place
-        self._known[word] = bits
+        for place, (typed, stem) in enumerate(self._tests):
+            if word == typed or (stem and word.startswith(stem) and len(word) <= len(stem) + _LONGEST_ENDING):
+                bits |= 1 << place
+        self[word] = bits
         return bits
 
 
@@ -166,13 +174,13 @@ def _stem(each: Words, word: str, language: str) -> str:
         return word
     if not each.has_forms() or language not in LANGUAGES:
         return ""
-    stem = min(word_stems(language, each.typed), key=len, default=word)
+    stem = min(word_stems(language, each.typed), key=lambda stem: (len(stem), stem), default=word)
     return stem if len(stem) >= _SHORTEST_STEM else ""
 
 
 @lru_cache(maxsize=1 << 12)
 def _title_words(title: str) -> tuple[str, ...]:
-    return tuple(_ASCII_WORDS.findall(title.lower()) if title.isascii() else words(title))
+    return tuple(_ASCII_WORDS.findall(title.lower()) if title.isascii() else words_of_title(title))
 
 
 @lru_cache(maxsize=1 << 12)

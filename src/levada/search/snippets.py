@@ -33,6 +33,7 @@ _BEFORE = 40  # characters of context before the first matching word
 _MOST_MATCHES = 100  # matches of one word
 _BLOCKS = ((0x30, 0x24F), (0x370, 0x52F), (0x620, 0x6FF), (0x1E00, 0x1FFF))
 _UNSPACED = "\u0e00"  # from here on scripts are (nearly) written without spaces
+_HIGH = re.compile(f"[{_UNSPACED}-\U0010ffff]")  # also dashes and quotation marks
 _SPACES = re.compile(r"\s+")
 _PAGE_BREAK = "\f"  # `levada.pages.documents`
 _SENTENCE = re.compile(r"(?:[.!?…][\"'”’»)\]]*[ \t]+|[。！？]|[ \t]*[\n\f])\s*")  # its end, up to the next one
@@ -88,33 +89,44 @@ class TitleMarker:
             self._by_word[each.folded[0]].append(each)
             if each.has_forms() or each.prefix:
                 self._by_start[each.folded[0][:_LEAD]].append(each)
+        self._leads = {each[:_LEAD] for each in self._by_word}
 
     def marked(self, title: str, is_form: Callable[[str, str], bool]) -> Pieces:
         """The whole title in pieces, with True on the matching words."""
-        if not title.isascii() and any(letter >= _UNSPACED and letter.isalpha() for letter in title):
+        if not title.isascii() and any(map(str.isalpha, _HIGH.findall(title))):
             found = _matches(title, self._words, is_form)
         else:
             found = self._found(title, is_form)
         return _on_one_line(_pieces(title, found, 0, len(title)))
 
     def _found(self, title: str, is_form: Callable[[str, str], bool]) -> list[_Match]:
-        places = [each.span() for each in _WORD.finditer(title)]
-        folded = words(title)
-        if len(folded) != len(places):  # a word of it is none, or several
-            folded = [fold(title[start:end]) for start, end in places]
+        if title.isascii() and "_" not in title:
+            folded = _WORD.findall(title.lower())
+        else:
+            folded = [_folded(word) for word in _WORD.findall(title)]
+        leads = self._leads
+        likely = [at for at, word in enumerate(folded) if word[:_LEAD] in leads]
+        if not likely:
+            return []
+        places = list(_WORD.finditer(title))
         found: list[_Match] = []
-        for at, word in enumerate(folded):
+        for at in likely:
+            word = folded[at]
             for each in self._by_word.get(word, ()):
                 last = at + len(each.folded)
                 if last <= len(folded) and each.matches(folded[at:last]):
-                    found.append(_Match(places[at][0], places[last - 1][1], 0))
+                    found.append(_Match(places[at].start(), places[last - 1].end(), 0))
             for each in self._by_start.get(word[:_LEAD], ()):
-                start, end = places[at]
+                start, end = places[at].span()
                 begins_so = each.prefix and len(each.folded) == 1 and each.matches([word])
                 other_form = each.has_forms() and word != each.folded[0]
                 if begins_so or (other_form and is_form(each.typed, title[start:end])):
                     found.append(_Match(start, end, 0))
         return sorted(found)
+
+
+def _folded(word: str) -> str:
+    return word.lower() if word.isascii() and "_" not in word else fold(word).strip()
 
 
 def _pieces(text: str, matches: Sequence[_Match], start: int, end: int) -> list[tuple[str, bool]]:
@@ -129,7 +141,12 @@ def _pieces(text: str, matches: Sequence[_Match], start: int, end: int) -> list[
 
 
 def _on_one_line(pieces: Sequence[tuple[str, bool]]) -> Pieces:
-    return tuple((_SPACES.sub(" ", piece), asked) for piece, asked in pieces if piece)
+    return tuple([(_spaced(piece), asked) for piece, asked in pieces if piece])
+
+
+def _spaced(piece: str) -> str:
+    """The same with a single space in place of line breaks and others, which few pieces have."""
+    return piece if piece.isprintable() and "  " not in piece else _SPACES.sub(" ", piece)
 
 
 def _matches(text: str, words: Sequence[Words], is_form: Callable[[str, str], bool]) -> list[_Match]:

@@ -14,7 +14,7 @@ from itertools import islice, product
 
 import tantivy
 
-from levada.pages.folding import is_indexed, lowercase, words
+from levada.pages.folding import TURKISH, is_indexed, lowercase, words
 
 LANGUAGES = {
     "ar": "arabic",
@@ -40,6 +40,7 @@ LANGUAGES = {
 }
 
 _OTHER_SCRIPTS = frozenset({"ar", "el", "ru", "ta"})  # their stemmers leave Latin letters as they are
+_LONG, _LETTERS_MORE = 7, 2  # shorter ones are mostly others: proper, property
 _NUMBER = re.compile(r"[\W\d_]*")
 _MOST_PAIRS = 64  # in a chunk whose stems and words cannot be matched one to one
 
@@ -59,8 +60,8 @@ def word_forms(language: str, chunk: str) -> set[tuple[str, str]]:
 @lru_cache(maxsize=1 << 14)
 def word_stems(language: str, word: str) -> frozenset[str]:
     """The stems to search for a typed `word`, with or without a Turkish keyboard."""
-    if word.isascii() and language in _OTHER_SCRIPTS:
-        return frozenset(words(word))
+    if word.isascii() and language not in TURKISH:
+        return _ascii_stems("" if language in _OTHER_SCRIPTS else LANGUAGES[language], word.lower())
     lowered = lowercase(word, language)
     spellings = {lowered, lowercase(word, "")}
     if language == "tr":
@@ -72,15 +73,43 @@ def word_stems(language: str, word: str) -> frozenset[str]:
     return frozenset(stem for stem in stems if len(stem) > 1).union(words(word))
 
 
+@lru_cache(maxsize=1 << 14)
+def _ascii_stems(stemmer: str, lowered: str) -> frozenset[str]:
+    """The same for a word of plain letters, once for the languages that have a stemmer in common."""
+    stems = _stemmed(stemmer, lowered) if stemmer else ()
+    return frozenset([stem for stem in stems if len(stem) > 1]).union(_plain_words(lowered))
+
+
+@lru_cache(maxsize=1 << 10)
+def _plain_words(lowered: str) -> tuple[str, ...]:
+    return tuple(words(lowered))
+
+
+def may_go_on(word: str) -> bool:
+    """Whether a folded word is long enough to say much of one that begins with it."""
+    return len(word) >= _LONG and word.isalpha()
+
+
+def goes_on(word: str, longer: str) -> bool:
+    """Whether `longer` is a long folded word with a letter or two more, as postgresql is postgres."""
+    return may_go_on(word) and longer.startswith(word) and 0 < len(longer) - len(word) <= _LETTERS_MORE
+
+
 def same_stem(language: str) -> Callable[[str, str], bool]:
-    """Whether two words are forms of one word in `language`."""
+    """Whether two words are forms of one word in `language`, or the other one goes on from the first."""
     if language not in LANGUAGES:
-        return lambda one, other: False
-    return lambda one, other: not word_stems(language, one).isdisjoint(word_stems(language, other))
+        return lambda one, other: goes_on(one.lower(), other.lower())
+    return lambda one, other: (
+        not word_stems(language, one).isdisjoint(word_stems(language, other)) or goes_on(one.lower(), other.lower())
+    )
 
 
 def _stems(language: str, lowered: str) -> list[str]:
-    analyze = _analyzer(LANGUAGES[language])
+    return _stemmed(LANGUAGES[language], lowered)
+
+
+def _stemmed(stemmer: str, lowered: str) -> list[str]:
+    analyze = _analyzer(stemmer)
     if lowered.isascii():
         stems = analyze(lowered)
         if len(stems) == 1 and stems[0].isalnum() and is_indexed(stems[0]):  # as nearly always: nothing to fold

@@ -11,7 +11,7 @@ walks its dictionary with an automaton, which costs as much for 100 words as for
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import log
 from typing import Protocol
 
@@ -47,8 +47,22 @@ class Weights(Protocol):
         very many, words that begin so, words near each other."""
 
 
-def tantivy_query(ask: Ask, searcher: tantivy.Searcher, weights: Weights) -> tantivy.Query:
-    return _Translation(searcher, weights).whole(ask)
+QueriesOf = Callable[[Words], list[tantivy.Query]]
+"""Gives the queries for one word or phrase, of which a page matches at least one."""
+
+
+def tantivy_query(ask: Ask, searcher: tantivy.Searcher, queries_of: QueriesOf) -> tantivy.Query:
+    return _Translation(searcher, queries_of).whole(ask)
+
+
+def weighted_queries(each: Words, weights: Weights) -> list[tantivy.Query]:
+    """The queries for one word or phrase, each match with its weight."""
+    queries = [
+        _Q.boost_query(words_query(field, words), weights.boost(field, words, weight))
+        for field, words, weight in weights.parts(each)
+    ]
+    queries += [_Q.const_score_query(query, weight) for query, weight in weights.flat_parts(each)]
+    return [_Q.disjunction_max_query(queries, OTHERS)] if len(queries) > 1 else queries
 
 
 def form_languages(ask: Ask, present: Iterable[str]) -> list[str]:
@@ -58,15 +72,15 @@ def form_languages(ask: Ask, present: Iterable[str]) -> list[str]:
 
 
 def term(field: str, value: str, option: str = "freq") -> tantivy.Query:
-    return _Q.term_query(schema(), field, value, index_option=option)
+    return _Q.term_query(schema(), field, value, option)
 
 
 class _Translation:
     """The translation of one query, for one state of the index."""
 
-    def __init__(self, searcher: tantivy.Searcher, weights: Weights) -> None:
+    def __init__(self, searcher: tantivy.Searcher, queries_of: QueriesOf) -> None:
         self._searcher = searcher
-        self._weights = weights
+        self._words = queries_of
 
     def whole(self, ask: Ask) -> tantivy.Query:
         clauses = [(_MUST, self._any(group)) for group in ask.must]
@@ -104,14 +118,6 @@ class _Translation:
     def _property_words(self, each: WordsOf) -> tantivy.Query:
         words = tuple(property_term(each.property, word) for word in each.folded)
         return completed(self._searcher, PROPERTIES, words) if each.prefix else words_query(PROPERTIES, words)
-
-    def _words(self, each: Words) -> list[tantivy.Query]:
-        queries = [
-            _Q.boost_query(words_query(field, words), self._weights.boost(field, words, weight))
-            for field, words, weight in self._weights.parts(each)
-        ]
-        queries += [_Q.const_score_query(query, weight) for query, weight in self._weights.flat_parts(each)]
-        return [_Q.disjunction_max_query(queries, OTHERS)] if len(queries) > 1 else queries
 
 
 def _either(queries: list[tantivy.Query]) -> tantivy.Query:
@@ -170,7 +176,8 @@ def completion_holders(searcher: tantivy.Searcher, field: str, start: str) -> in
 
 def rarity(pages: int, holders: int) -> float:
     """The inverse document frequency of BM25, as tantivy computes it."""
-    holders = min(pages, holders)
+    if holders > pages:
+        holders = pages
     return log(1 + (pages - holders + 0.5) / (holders + 0.5))
 
 

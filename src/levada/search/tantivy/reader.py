@@ -25,19 +25,22 @@ from levada.search.links import LinkReader
 from levada.search.ranking import reranked
 from levada.search.stemming import LANGUAGES
 from levada.search.tantivy.folder import IndexFolder, IndexLinks, damaged, may_write, translated
-from levada.search.tantivy.queries import tantivy_query, term
+from levada.search.tantivy.queries import form_languages, tantivy_query, term
 from levada.search.tantivy.schema import FORMAT, FORMS, PROPERTIES, register_analyzers, schema, summary_of
 from levada.search.tantivy.statistics import (
     Forms,
     IndexTotals,
+    QueriesInLanguages,
     TermStatistics,
     WordWeights,
     explained,
     frequency,
     global_score,
+    no_queries,
     query_forms,
     statistics,
     totals_of,
+    word_queries,
 )
 from levada.search.terms import Ask
 from levada.store.rules import PAGE_BITS, nth_of
@@ -87,6 +90,7 @@ class TantivyReader:
         self._links: IndexLinks | None = None
         self._searcher: tantivy.Searcher | None = None
         self._languages: list[str] = []
+        self._kept: tuple[tantivy.Searcher | None, QueriesInLanguages] = None, no_queries
         self._seen: tuple[int, int] | None = None
         self._linked = LinkReader([folder.links])
 
@@ -98,9 +102,10 @@ class TantivyReader:
                 return Match(0, (), ask), {}
             by_time = query.sort == "changed"
             by_words = partial(self._run, searcher, by_time=by_time)
-            run = reranked(by_words, partial(_shown, searcher), self._linked.facts)
+            shown = _Summaries(searcher).of
+            run = reranked(by_words, shown, self._linked.facts)
             match = best_match(ask, query, SearchedWords(searcher, self._languages), pages_wanted(query), run, _place)
-            found = [(score, summary_of(searcher.doc(address))) for score, address in match.found]
+            found = [(score, shown(address)) for score, address in match.found]
             values = self._values(searcher, match.ask, query)
             counts: Facets = {name: facet_counts(name, values[name]) for name in query.facets}
             return Match(match.total, found, match.ask, match.corrected), counts
@@ -115,9 +120,12 @@ class TantivyReader:
         return total, [(0.0 if order else score, address) for score, address in found.hits[:wanted]]
 
     def _query(self, searcher: tantivy.Searcher, ask: Ask) -> tantivy.Query:
-        forms = query_forms(searcher, ask, self._languages)
-        counts = statistics(searcher, IndexTotals(searcher.num_docs, searcher.num_docs), ask, forms)
-        return tantivy_query(ask, searcher, WordWeights([counts], counts, forms, searcher))
+        of, queries_of = self._kept
+        if of is not searcher:
+            queries_of = word_queries(searcher)
+            self._kept = searcher, queries_of
+        languages = tuple(form_languages(ask, self._languages))
+        return tantivy_query(ask, searcher, lambda each: queries_of(each, languages))
 
     def facet_values(self, ask: Ask, query: Query) -> dict[FacetName, Counter[str]]:
         """How many of the pages that `ask` finds have each value of the facets of `query`."""
@@ -160,6 +168,7 @@ class TantivyReader:
     def close(self) -> None:
         """Release everything. The next search opens it again."""
         self._index = self._searcher = self._seen = None
+        self._kept = None, no_queries
         self._linked.close()
         if self._links is not None:
             self._links.close()
@@ -237,8 +246,19 @@ def _place(address: tantivy.DocAddress) -> tuple[int, int]:
     return address.segment_ord, address.doc
 
 
-def _shown(searcher: tantivy.Searcher, address: tantivy.DocAddress) -> HitSummary:
-    return summary_of(searcher.doc(address))
+class _Summaries:
+    """What is shown of pages, read once for one search: most are ranked by it before they are shown."""
+
+    def __init__(self, searcher: tantivy.Searcher) -> None:
+        self._searcher = searcher
+        self._read: dict[tuple[int, int], HitSummary] = {}
+
+    def of(self, address: tantivy.DocAddress) -> HitSummary:
+        place = _place(address)
+        summary = self._read.get(place)
+        if summary is None:
+            summary = self._read[place] = summary_of(self._searcher.doc(address))
+        return summary
 
 
 class SearchedWords:
@@ -292,7 +312,7 @@ class TantivyShard(TantivyReader):
 
     def forms(self, ask: Ask) -> Forms:
         with translated(self._folder.path):
-            return query_forms(self.searcher(), ask, self._languages)
+            return query_forms(self.searcher(), ask.every_word(), form_languages(ask, self._languages))
 
     def statistics(self, ask: Ask, forms: Forms) -> TermStatistics:
         """The word statistics; `forms` are those that any index knows."""
@@ -300,7 +320,7 @@ class TantivyShard(TantivyReader):
             searcher = self.searcher()
             if searcher is not self._totals[0]:
                 self._totals = searcher, totals_of(searcher)
-            return statistics(searcher, self._totals[1], ask, forms)
+            return statistics(searcher, self._totals[1], ask.every_word(), forms)
 
     def words(self) -> SearchedWords | None:
         """What this index knows about words; None if it is empty."""
@@ -320,7 +340,7 @@ class TantivyShard(TantivyReader):
                 total, newest = self._run(searcher, ask, wanted, by_time=True)
                 summaries = (summary_of(searcher.doc(address)) for _, address in newest)
                 return total, ((each.changed_at, partial(ScoredHit, each.changed_at, each)) for each in summaries)
-            query = tantivy_query(ask, searcher, weights)
+            query = tantivy_query(ask, searcher, weights.queries)
             hits = _Hits(searcher, query, wanted + 1)
 
             def weigh(address: tantivy.DocAddress) -> ScoredHit:

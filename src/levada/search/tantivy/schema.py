@@ -195,4 +195,4 @@ def forms_entry(terms: Iterable[str]) -> tantivy.Document:
 
 
 def summary_of(entry: tantivy.Document) -> HitSummary:
-    return _decode(bytes(entry["card"][0]))
+    return _decode(entry["card"][0])

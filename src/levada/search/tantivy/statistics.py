@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 import tantivy
 
-from levada.search.stemming import word_stems
+from levada.search.stemming import goes_on, may_go_on, word_stems
 from levada.search.tantivy.queries import (
     BOOSTS,
     COMPLETION_BOOST,
@@ -29,11 +30,11 @@ from levada.search.tantivy.queries import (
     completed,
     completion_holders,
     fields_of,
-    form_languages,
     near,
     rarity,
     tantivy_query,
     term,
+    weighted_queries,
     words_query,
 )
 from levada.search.tantivy.schema import forms_of
@@ -42,6 +43,8 @@ from levada.search.terms import Ask, Term, Words
 FIELDS = ("text", "title")
 Forms = Mapping[str, frozenset[str]]
 """For a word as typed: the other forms of it that are known."""
+_MOST_KEPT = 2_000  # words whose queries are kept
+_MOST_LONGER = 4  # words that go on from one
 _MOST_FORMS = 24  # of a word that are searched one by one
 _NUMBER = r'"value": ([\d.eE+-]+),\s*"description": "%s'
 _DOCUMENTS = re.compile(_NUMBER % "N, total number of docs")
@@ -67,8 +70,8 @@ class TermStatistics(msgspec.Struct, frozen=True):
 
     def idf(self, field: str, words: tuple[str, ...]) -> float:
         """The inverse document frequency as tantivy computes it: for a phrase the sum over its words."""
-        holders = [self.holders.get((field, word), 0) for word in words]
-        return sum(rarity(self.totals.documents, n) for n in holders)
+        documents, holders = self.totals.documents, self.holders
+        return sum([rarity(documents, holders.get((field, word), 0)) for word in words])
 
 
 def totals_of(searcher: tantivy.Searcher | None) -> IndexTotals:
@@ -93,25 +96,38 @@ def _any_explanation(searcher: tantivy.Searcher, field: str) -> str:
     return ""
 
 
-def query_forms(searcher: tantivy.Searcher | None, ask: Ask, present: Iterable[str]) -> Forms:
-    """The other forms of the query's words that this index knows, in any language of its pages."""
+def query_forms(searcher: tantivy.Searcher | None, every: Iterable[Words], languages: Sequence[str]) -> Forms:
+    """The other forms of a query's words that this index knows in these languages."""
     if searcher is None:
         return {}
-    languages = form_languages(ask, present)
-    return {each.typed: _forms_in(searcher, languages, each) for each in ask.every_word() if each.has_forms()}
+    return {each.typed: _forms_in(searcher, languages, each) for each in every if each.has_forms()}
 
 
-def _forms_in(searcher: tantivy.Searcher, languages: list[str], each: Words) -> frozenset[str]:
+def _forms_in(searcher: tantivy.Searcher, languages: Sequence[str], each: Words) -> frozenset[str]:
     found = forms_of(searcher, {language: word_stems(language, each.typed) for language in languages})
+    if not each.prefix:
+        found |= _longer_names(searcher, each.folded[0])
     return frozenset(found - {each.folded[0]})
 
 
-def statistics(searcher: tantivy.Searcher | None, totals: IndexTotals, ask: Ask, forms: Forms) -> TermStatistics:
+def _longer_names(searcher: tantivy.Searcher, word: str) -> set[str]:
+    """The words that go on from a long one by a letter or two and that at least as many pages have: what people call
+    postgres is mostly written PostgreSQL."""
+    if not may_go_on(word) or not (own := searcher.doc_freq("text", word)):
+        return set()
+    known = searcher.terms_with_prefix("text", word, limit=_MOST_LONGER)
+    return {longer for longer, pages in known if pages >= own and goes_on(word, longer)}
+
+
+def statistics(
+    searcher: tantivy.Searcher | None, totals: IndexTotals, every: Sequence[Words], forms: Forms
+) -> TermStatistics:
+    """How many documents of this index hold the words of a query, and their forms."""
     if searcher is None:
         return TermStatistics(totals, {})
-    words = {word for each in ask.every_word() for word in each.folded}.union(*forms.values())
+    words = {word for each in every for word in each.folded}.union(*forms.values())
     holders = {(field, word): searcher.doc_freq(field, word) for field in FIELDS for word in words}
-    for start in {each.folded[-1] for each in ask.every_word() if each.prefix}:
+    for start in {each.folded[-1] for each in every if each.prefix}:
         for field in FIELDS:
             holders[field, any_ending(start)] = completion_holders(searcher, field, start)
     return TermStatistics(totals, holders)
@@ -139,9 +155,10 @@ class WordWeights:
             return
         weight = self._weight(each)
         variants = [(each.folded, weight), *(((form,), FORM_BOOST * weight) for form in self._ranked_forms(each)[0])]
+        holders = self._own.holders
         for field in fields_of(each):
             for words, of_variant in variants:
-                if all(self._own.holders.get((field, word)) for word in words):
+                if all(map(holders.get, [(field, word) for word in words])):
                     yield field, words, BOOSTS[field] * of_variant
 
     def boost(self, field: str, words: tuple[str, ...], weight: float) -> float:
@@ -160,6 +177,9 @@ class WordWeights:
             if each.between is not None:
                 yield near(field, each.pairs(), each.between), NEAR_BOOST * BOOSTS[field] * self._weight(each)
 
+    def queries(self, each: Words) -> list[tantivy.Query]:
+        return weighted_queries(each, self)
+
     def slack(self) -> float:
         """How much higher than here a page can score over all indexes: only the average lengths differ."""
         ratios = [
@@ -176,7 +196,7 @@ class WordWeights:
     def _rarity(self, each: Words) -> float:
         forms, _ = self._ranked_forms(each)
         if forms:
-            holders = max(sum(self._holders(field, word) for word in (*each.folded, *forms)) for field in FIELDS)
+            holders = max(sum([self._holders(field, word) for word in (*each.folded, *forms)]) for field in FIELDS)
             return rarity(self.all.totals.documents, holders)
         most = (max(self._holders(field, word) for field in FIELDS) for word in each.folded)
         return sum(rarity(self.all.totals.documents, holders) for holders in most)
@@ -202,6 +222,30 @@ def _together(every: Sequence[TermStatistics]) -> TermStatistics:
     return TermStatistics(totals, holders)
 
 
+QueriesInLanguages = Callable[[Words, tuple[str, ...]], list[tantivy.Query]]
+
+
+def no_queries(each: Words, languages: tuple[str, ...]) -> list[tantivy.Query]:
+    """The queries for a word where there is no index."""
+    return []
+
+
+def word_queries(searcher: tantivy.Searcher) -> QueriesInLanguages:
+    """Gives the queries for a word, in its forms in some languages, in one commit of one index.
+
+    They are kept: the words of queries repeat, and a query that is answered in two passes has the same words in both.
+    """
+    totals = IndexTotals(searcher.num_docs, searcher.num_docs)
+
+    @lru_cache(maxsize=_MOST_KEPT)
+    def queries(each: Words, languages: tuple[str, ...]) -> list[tantivy.Query]:
+        forms = query_forms(searcher, [each], languages)
+        own = statistics(searcher, totals, [each], forms)
+        return WordWeights([own], own, forms, searcher).queries(each)
+
+    return queries
+
+
 _K1, _B = 1.2, 0.75
 _OFTEN = re.compile(_NUMBER % "freq, occurrences")
 _LENGTH = re.compile(_NUMBER % "dl, length of field")
@@ -216,7 +260,7 @@ def global_score(ask: Ask, searcher: tantivy.Searcher, address: tantivy.DocAddre
 def _term_score(each: Term, searcher: tantivy.Searcher, address: tantivy.DocAddress, weights: WordWeights) -> float:
     if isinstance(each, Words):
         return _words_score(each, searcher, address, weights)
-    if isinstance(each, Ask) and explained(tantivy_query(each, searcher, weights), searcher, address):
+    if isinstance(each, Ask) and explained(tantivy_query(each, searcher, weights.queries), searcher, address):
         return global_score(each, searcher, address, weights)
     return 0.0
 
