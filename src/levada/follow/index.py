@@ -85,8 +85,7 @@ def catch_up_vectors(folder: DataFolder, documents: Documents, embedder: Embedde
     """Bring the vectors beside the index of a folder up to date; without an embedder there are none."""
     if embedder is None:
         for name in ("", "-journal"):  # without the module that needs numpy
-            vectors = folder.index / "vectors.db"
-            vectors.with_name(vectors.name + name).unlink(missing_ok=True)
+            (folder.index / f"vectors.db{name}").unlink(missing_ok=True)
         return
     from levada.search.hybrid.vectors import VectorWriter  # here: most collections have no vectors
 

@@ -79,8 +79,8 @@ def fuse(by_words: Sequence[HitSummary], by_meaning: Sequence[HitSummary]) -> li
     for weight, pages in ((1.0, by_words[:DEPTH]), (WEIGHT, by_meaning[:DEPTH])):
         for place, page in enumerate(pages, 1):
             scores[page.url] = scores.get(page.url, 0.0) + weight / (CONSTANT + place)
-    pages = {page.url: page for page in (*by_meaning[:DEPTH], *by_words[:DEPTH])}
-    fused = sorted(((score, pages[url]) for url, score in scores.items()), key=lambda each: (-each[0], each[1].url))
+    by_url = {page.url: page for page in (*by_meaning[:DEPTH], *by_words[:DEPTH])}
+    fused = sorted(((score, by_url[url]) for url, score in scores.items()), key=lambda each: (-each[0], each[1].url))
     least = fused[-1][0] if fused else 0.0
     rest = enumerate(by_words[DEPTH:], DEPTH + 1)
     return [*fused, *((least * DEPTH / place, page) for place, page in rest if page.url not in scores)]

@@ -13,7 +13,16 @@ from pathlib import Path
 
 from levada.core.errors import MissingExtra, StoreError
 
+try:
+    import numpy as np
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
+except ImportError as error:
+    raise MissingExtra(error.name or "numpy", "hybrid") from None
+
 _PACKAGE = "wordllama"
+if find_spec(_PACKAGE) is None:
+    raise MissingExtra(_PACKAGE, "hybrid")
 _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 _VECTORS = "weights/l2_supercat_256.safetensors"
 
@@ -25,21 +34,11 @@ class StaticEmbedder:
     least_similarity = 0.2
 
     def __init__(self) -> None:
-        found = find_spec(_PACKAGE)
-        if found is None or not found.submodule_search_locations:
-            raise MissingExtra(_PACKAGE, "hybrid")
-        try:
-            import numpy as np
-            from safetensors.numpy import load_file
-            from tokenizers import Tokenizer
-        except ImportError as error:
-            raise MissingExtra(error.name or "numpy", "hybrid") from None
-        folder = Path(found.submodule_search_locations[0])
+        folder = _folder()
         for needed in (_TOKENIZER, _VECTORS):
             if not (folder / needed).is_file():
                 raise StoreError(f"{folder / needed} is missing: pip install --force-reinstall {_PACKAGE}")
         self.model = f"{_PACKAGE} {version(_PACKAGE)}"
-        self._np = np
         self._tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
@@ -55,4 +54,11 @@ class StaticEmbedder:
     def _mean(self, parts: list[int]) -> Sequence[float]:
         if not parts:
             return [0.0] * self.dimensions
-        return self._vectors[parts].mean(axis=0, dtype=self._np.float32)  # type: ignore[no-any-return]
+        return self._vectors[parts].mean(axis=0, dtype=np.float32)  # type: ignore[no-any-return]
+
+
+def _folder() -> Path:
+    """Where the package lies. It is not imported: it would load a dozen others."""
+    found = find_spec(_PACKAGE)
+    assert found is not None
+    return Path(next(iter(found.submodule_search_locations or ())))

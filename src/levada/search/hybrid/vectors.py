@@ -130,11 +130,11 @@ def delete_vectors(index: Path) -> None:
 
 def packed_vector(vector: Sequence[float], dimensions: int) -> bytes:
     """A vector with one byte a number: its direction is kept, its length is not."""
-    numbers = np.asarray(vector, dtype=np.float32)
+    numbers = np.asarray(vector, dtype=np.float64)
     if numbers.shape != (dimensions,) or not np.isfinite(numbers).all():
         raise PluginError(f"the embedder gave a vector that is not {dimensions} finite numbers")
     largest = float(np.abs(numbers).max(initial=0.0))
-    return np.rint(numbers * (_LARGEST / largest) if largest else numbers).astype(np.int8).tobytes()
+    return np.rint(numbers / (largest or 1.0) * _LARGEST).astype(np.int8).tobytes()
 
 
 class _Loaded(msgspec.Struct, frozen=True):
@@ -155,7 +155,7 @@ class VectorReader:
 
     def near(self, text: str) -> list[NearPage]:
         """The pages nearest to a text, at most `DEPTH`; of the passages of a page the nearest counts."""
-            asked = np.asarray(self._embedder.embed_query(text), dtype=np.float32)
+        asked = np.asarray(self._embedder.embed_query(text), dtype=np.float32)
         length = float(np.linalg.norm(asked))
         if asked.shape != (self._embedder.dimensions,) or not np.isfinite(length):
             raise PluginError(f"the embedder gave a vector that is not {self._embedder.dimensions} finite numbers")
@@ -186,7 +186,7 @@ class VectorReader:
         return known
 
     def _read(self, path: Path, seen: tuple[int, int]) -> _Loaded:
-            uri = f"{path.absolute().as_uri()}?mode=ro"
+        uri = f"{path.absolute().as_uri()}?mode=ro"
         rows: list[tuple[int, str, bytes]] = []
         with closing(sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS)) as database, suppress(_NoTables):
             facts = _facts_in(database)
