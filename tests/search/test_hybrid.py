@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from levada.core.errors import PluginError, StoreDamaged
+from levada.core.folder import DataFolder
 from levada.core.protocols import Index
 from levada.core.records import Change
 from levada.core.search_records import Hits, Query
 from levada.follow.index import catch_up, catch_up_vectors
-from levada.core.folder import DataFolder
 from levada.search.hits import HitSummary
 from levada.search.hybrid.embedding import MOST_PASSAGES, passages_of
 from levada.search.hybrid.fusion import DEPTH, NearPage, fuse, loose_text
@@ -152,7 +152,7 @@ def test_fusion_with_nothing_keeps_the_order(pages: list[int]) -> None:
 
 @_property
 @given(_lists, _lists, st.data())
-def test_a_page_that_both_lists_have_higher_is_higher(words: list[int], meaning: list[int], data: st.DataObject) -> None:
+def test_what_is_higher_in_both_lists_is_higher(words: list[int], meaning: list[int], data: st.DataObject) -> None:
     both = [page for page in words[:DEPTH] if page in meaning[:DEPTH]]
     if len(both) < 2:
         return
@@ -322,5 +322,3 @@ def test_only_the_nearest_pages_come(tmp_path: Path) -> None:
     assert len(found) == DEPTH
     assert {page.page_id % 3 for page in found} == {0}
     assert isinstance(found[0], NearPage)
-
-

@@ -407,12 +407,11 @@ class _Forget:
     # The end
 
     def _finish_alone(self, indexes: Sequence[DataFolder]) -> str:
-        from levada.follow.index import catch_up, catch_up_vectors, open_writer
-        from levada.search.hybrid.embedding import open_embedder
+        from levada.follow.index import catch_up, open_writer
 
         self._show(0, 0, "compacting the store")
         compact_store(self._folder, self._store)
-        how, embedder = self._settings.index, open_embedder(self._settings)
+        how = self._settings.index
         for place, shard in enumerate(indexes):
             self._show(place, len(indexes), "building the index anew")
             with (
@@ -420,7 +419,6 @@ class _Forget:
                 closing(open_writer(shard, how.heap, how.engine, lambda: self._settings)) as index,
             ):
                 catch_up(reader, index, how.batch)
-                catch_up_vectors(shard, reader, embedder, how.batch)
         return ""
 
     def _finish_beside(self, indexes: Sequence[DataFolder]) -> str:

@@ -27,10 +27,13 @@ def open_embedder(settings: Settings) -> Embedder | None:
         raise SettingsError(
             f'search.hybrid needs the built-in index: index.engine must be "tantivy", not "{settings.index.engine}"'
         )
-    if find_spec("numpy") is None:
-        raise MissingExtra("numpy", "hybrid")
     name = settings.search.embedder
-    made: Embedder = load("levada.embedders", name, settings.plugins.get(name))
+    try:
+        if find_spec("numpy") is None:
+            raise MissingExtra("numpy", "hybrid")
+        made: Embedder = load("levada.embedders", name, settings.plugins.get(name))
+    except MissingExtra as error:
+        raise SettingsError(f"search.hybrid: {error}") from None
     return made if is_builtin("levada.embedders", name) else translating("levada.embedders", name, made)
 
 

@@ -226,4 +226,3 @@ def _nearest(loaded: _Loaded, asked: NDArray[np.float32], least: float) -> Itera
         if similar[place] >= least:
             page, url = loaded.pages[place]
             yield NearPage(page, url, float(similar[place]))
-

@@ -36,8 +36,9 @@ def index_folder(path: Path) -> IndexFolder:
 class TantivyIndex:
     """`levada.core.protocols.Index` in a folder; read-only unless `writer` is set. A writer reads too.
 
-    `near` makes its searches hybrid. `text_of` and `page_facts` give what hits show of stored pages, see `levada.search.hits.HitSources`. A damaged or
-    outdated folder opens, so that it can be cleared; everything else raises `StoreDamaged`.
+    `near` makes its searches hybrid. `text_of` and `page_facts` give what hits show of stored pages, see
+    `levada.search.hits.HitSources`. A damaged or outdated folder opens, so that it can be cleared; everything else
+    raises `StoreDamaged`.
     """
 
     def __init__(
