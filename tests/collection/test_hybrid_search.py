@@ -64,14 +64,14 @@ def test_pages_are_found_by_meaning_from_the_next_search_on(tmp_path: Path) -> N
         texts = ["The ferry leaves the harbour at noon, and sails between the islands.", "Bread with butter and jam."]
         for lease, text in zip(store.lease(0.0, 2, 60.0), texts, strict=True):
             store.commit([first(lease, 1.0, text)])
-    assert search("sailing by boat", "--data", data).code == 3
+    assert search("boat", "--data", data).code == 3
     assert settings("set", "search.hybrid=true", "--data", data).code == 0
-    found = search("sailing by boat", "--data", data).out
+    found = search("boat", "--data", data).out
     assert "1 found" in found
     assert "ferry" in found
     assert search("xyzzyq", "--data", data).code == 3
     assert settings("set", "search.hybrid=false", "--data", data).code == 0
-    assert search("sailing by boat", "--data", data).code == 3
+    assert search("boat", "--data", data).code == 3
     assert not (data / "index" / "vectors.db").exists()
 
 

@@ -31,7 +31,7 @@ class StaticEmbedder:
     """`levada.core.protocols.Embedder` by static vectors."""
 
     dimensions = 256
-    least_similarity = 0.25
+    least_similarity = 0.2
 
     def __init__(self) -> None:
         folder = _folder()

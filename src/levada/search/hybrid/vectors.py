@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
 
@@ -19,11 +19,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from levada.core.errors import PluginError, StoreDamaged, StoreError, StoreFull
+from levada.core.errors import PluginError, StoreDamaged
 from levada.core.protocols import Embedder
 from levada.core.records import Change
 from levada.search.hybrid.embedding import passages_of
 from levada.search.hybrid.fusion import DEPTH, NearPage
+from levada.search.sqlite_errors import sqlite_errors
 
 FILE = "vectors.db"
 _TABLES = """
@@ -34,18 +35,6 @@ _TOGETHER = 32  # pages that are embedded at once
 _COMPARED_TOGETHER = 8_192  # vectors
 _LARGEST = 127  # of a byte
 _WAIT_SECONDS = 5.0
-
-
-@contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as error:
-        if "full" in str(error):
-            raise StoreFull(f"the disk with {path} is full: make room and start again, nothing is lost") from error
-        if isinstance(error, sqlite3.OperationalError):
-            raise StoreError(f"{path} cannot be read or written: {error}") from error
-        raise StoreDamaged(f"{path} cannot be read ({error}); it can be rebuilt from the documents") from error
 
 
 class VectorWriter:
@@ -59,7 +48,7 @@ class VectorWriter:
     def apply(self, changes: Iterable[Change]) -> int:
         """Compute the vectors of changed pages, and delete those of pages that are gone: all, or none."""
         taken, position, stream = 0, self.position(), iter(changes)
-        with _translated(self._path):
+        with sqlite_errors(self._path):
             database = self._database
             try:
                 while portion := list(islice(stream, _TOGETHER)):
@@ -76,7 +65,7 @@ class VectorWriter:
 
     def position(self) -> int:
         """The `seq` up to which vectors are there; `StoreDamaged` if another model made them."""
-        with _translated(self._path):
+        with sqlite_errors(self._path):
             facts = dict(self._database.execute("SELECT name, value FROM facts"))
         if facts and facts.get("model") != self._embedder.model:
             raise StoreDamaged(f"{self._path} has the vectors of another model: they are computed anew")
@@ -85,11 +74,6 @@ class VectorWriter:
     def clear(self) -> None:
         self.close()
         delete_vectors(self._path.parent)
-
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
 
     @property
     def _database(self) -> sqlite3.Connection:
@@ -120,6 +104,11 @@ class VectorWriter:
             packed.setdefault(page, []).append(packed_vector(vector, self._embedder.dimensions))
         rows = [(page, newest[page].url, b"".join(each)) for page, each in packed.items()]
         database.executemany("INSERT INTO pages VALUES (?, ?, ?)", rows)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
 
 
 def delete_vectors(index: Path) -> None:
@@ -181,7 +170,7 @@ class VectorReader:
             return None
         known, seen = self._loaded.get(path), (state.st_ino, state.st_mtime_ns)
         if known is None or known.seen != seen:
-            with _translated(path):
+            with sqlite_errors(path):
                 known = self._loaded[path] = self._read(path, seen)
         return known
 
