@@ -1,7 +1,7 @@
 """The built-in embedder: a static vector for each part of a word, and their mean for a text.
 
 The vectors are those that the package `wordllama` carries (Miller 2024; 32,000 parts of words, 256 numbers each).
-Nothing else of that package is imported, and nothing is fetched. A text of 150 words takes about a third of a millisecond.
+Nothing else of that package is imported, and nothing is fetched. A text of 150 words takes a third of a millisecond.
 """
 
 from __future__ import annotations
