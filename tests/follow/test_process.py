@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from levada.core.folder import DataFolder
 from levada.core.search_records import Query
-from levada.core.settings import IndexSettings
+from levada.core.settings import IndexSettings, SearchSettings, Settings
 from levada.follow.index import IndexerChild
 from levada.follow.process import Follower
 from levada.search.tantivy.index import TantivyIndex
 from levada.store.sqlite import SqliteStore
 from levada.testing.store.visits import first, links
+from tests import needs
 
 
 @pytest.fixture
@@ -40,8 +43,9 @@ def fill(store: SqliteStore, start: int, count: int) -> int:
     return len(leases)
 
 
-def writer(folder: DataFolder) -> IndexerChild:
-    return IndexerChild(folder, IndexSettings(batch=100, heap=16 * 1024 * 1024, gather_seconds=0.1))
+def writer(folder: DataFolder, *, hybrid: bool = False) -> IndexerChild:
+    settings = IndexSettings(batch=100, heap=16 * 1024 * 1024, gather_seconds=0.1)
+    return IndexerChild(folder, settings, hybrid=hybrid)
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -144,3 +148,14 @@ def test_finishing_after_it_was_ended_leaves_nothing_undone(folder: DataFolder, 
     child.wake(fill(store, 0, 12))  # while it is ending
     assert child.finish() is None
     assert found(folder) == 12
+
+
+def test_it_computes_vectors_too_if_search_is_hybrid(folder: DataFolder, store: SqliteStore) -> None:
+    needs.package("wordllama")
+    folder.save_settings(Settings(search=SearchSettings(hybrid=True)))
+    child = writer(folder, hybrid=True)
+    child.wake(fill(store, 0, 5))
+    assert child.finish() is None
+    assert found(folder) == 5
+    with closing(sqlite3.connect(folder.index / "vectors.db")) as database:
+        assert database.execute("SELECT count(*) FROM pages").fetchone() == (5,)

@@ -23,7 +23,7 @@ from levada.core.errors import BadQuery, LevadaError
 from levada.core.search_records import Query
 from levada.search.properties import RangeOf, WordsOf
 from levada.search.query import parse_page_of_hits
-from levada.search.terms import Ask, Language, Since, SiteFilter, Term, Until, UrlWords
+from levada.search.terms import Ask, Language, Pages, Since, SiteFilter, Term, Until, UrlWords
 from levada.sharding.queries import (
     LONGEST_LINE,
     AllOf,
@@ -169,6 +169,7 @@ def _condition(term: Term) -> Filter:
     if isinstance(term, RangeOf):
         ends = (each if math.isfinite(each) else None for each in (term.low, term.high))
         return Condition(f"data.{term.property}", "range", tuple(ends))
+    assert not isinstance(term, Pages)  # nobody can type it
     field = f"data.{term.property}" if isinstance(term, WordsOf) else term.field or "text"
     return Condition(field, "text", (" ".join(term.folded),))
 

@@ -40,6 +40,7 @@ from levada.engines.opentelemetry import traced
 from levada.follow.index import IndexerChild
 from levada.follow.process import Follower, ShardFollowers, followers
 from levada.scale.autoscaler import stage_rule, stages_after_fetch
+from levada.search.hybrid.embedding import open_embedder
 from levada.store.opening import open_store, store_limits
 from levada.store.workplace import is_shared
 
@@ -55,7 +56,7 @@ _LOOK = 0.25  # seconds between two looks at whether there is anything to do
 
 def open_followers(folder: DataFolder, settings: Settings) -> tuple[Following, Following | None]:
     """What indexes the documents of a crawl, and, with `trends.live`, what counts their terms."""
-    indexer = followers(folder, lambda shard: IndexerChild(shard, settings.index))
+    indexer = followers(folder, lambda shard: IndexerChild(shard, settings.index, hybrid=settings.search.hybrid))
     if not settings.trends.live:
         return indexer, None
     from levada.follow.counter import CountChild
@@ -90,6 +91,7 @@ async def open_crawl(
     clock, policy = make_clock(settings.clock), ReplaceablePolicy(make_policy(settings))
     parser = make_parser(settings, settings.fetch.slots)
     stage_rule("parse", settings.stages, parser.most, settings.plugins)
+    open_embedder(settings)
     hooks = make_hooks(settings)
     slots = make_render_slots(settings)
     own = ReplaceableFetcher(fetcher or make_fetcher(settings, folder=folder, parser=parser, slots=slots))

@@ -47,6 +47,7 @@ _FOR_USERS = {  # what each extra is for
     "documents": "PDF",
     "browser": "pages that need JavaScript",
     "text": "text of articles without what surrounds it",
+    "hybrid": "search by meaning",
     "lab": "lab, simulate, pictures",
     "rabbitmq": "control, work",
     "keda": "control --keda",

@@ -14,8 +14,10 @@ from levada.core.errors import IndexOutdated, StoreDamaged, StoreError, StoreLoc
 from levada.core.folder import DataFolder
 from levada.core.plugins import is_builtin
 from levada.core.protocols import Index
-from levada.follow.index import catch_up, open_index, open_writer
+from levada.follow.index import catch_up, catch_up_vectors, open_index, open_writer
 from levada.search.hits import PageFacts
+from levada.search.hybrid.embedding import open_embedder
+from levada.search.hybrid.fusion import Near
 from levada.search.synonyms import Synonyms, read_synonyms
 from levada.store.opening import open_shard_reader, plan_of, reachable_folders, shard_folders, unreachable
 from levada.store.reading import OpenedCollection, open_collection
@@ -52,6 +54,7 @@ def _opened(collection: OpenedCollection, opened: ExitStack) -> Index:
         given: dict[str, Any] = {"text_of": _text_of(collection)}
         if is_builtin("levada.indexes", engine):
             given["page_facts"] = _page_facts(collection)
+            given["near"] = _near(collection, [collection.folder], opened)
         return open_index(collection.folder, engine, lambda: collection.settings, **given)
     from levada.search.sharded import ShardedIndex
     from levada.search.tantivy.reader import TantivyShard
@@ -61,8 +64,23 @@ def _opened(collection: OpenedCollection, opened: ExitStack) -> Index:
     indexes = [TantivyShard(shard.index) for shard in shards]
     counted = None if unreachable(collection.store) else _counts(shards, opened)
     return ShardedIndex(
-        indexes, plan, text_of=_text_of(collection), page_facts=_page_facts(collection), counted=counted
+        indexes,
+        plan,
+        text_of=_text_of(collection),
+        page_facts=_page_facts(collection),
+        counted=counted,
+        near=_near(collection, shards, opened),
     )
+
+
+def _near(collection: OpenedCollection, shards: Sequence[DataFolder], opened: ExitStack) -> Near | None:
+    """Finds the pages near a text in meaning; None unless search is hybrid."""
+    embedder = open_embedder(collection.settings)
+    if embedder is None:
+        return None
+    from levada.search.hybrid.vectors import VectorReader
+
+    return opened.enter_context(closing(VectorReader([shard.index for shard in shards], embedder))).near
 
 
 def _counts(shards: Sequence[DataFolder], opened: ExitStack) -> Counted | None:
@@ -92,6 +110,7 @@ def build_index(folder: DataFolder, on_progress: OnProgress = no_progress) -> No
 
 def _catch_up(collection: OpenedCollection, on_progress: OnProgress = no_progress) -> None:
     how = collection.settings.index
+    embedder = open_embedder(collection.settings)
     for shard in reachable_folders(collection.folder, collection.store):
         with (
             closing(open_shard_reader(shard)) as store,
@@ -99,6 +118,7 @@ def _catch_up(collection: OpenedCollection, on_progress: OnProgress = no_progres
         ):
             _say_if_rebuilt(index)
             catch_up(store, index, how.batch, partial(_tell, on_progress, store.newest_seq()))
+            catch_up_vectors(shard, store, embedder, how.batch)
 
 
 def _say_if_rebuilt(index: Index) -> None:

@@ -118,6 +118,11 @@ GROUPS: dict[str, Group] = {
         {"tantivy": "levada.search.tantivy.index:TantivyIndex"},
         ("path", "writer", "heap_bytes", "text_of"),
     ),
+    "levada.embedders": Group(
+        "search.embedder",
+        ("model", "dimensions", "least_similarity", "embed", "embed_query"),
+        {"static": "levada.search.hybrid.static:StaticEmbedder"},
+    ),
     "levada.exporters": Group(
         "--format",
         ("suffix", "export"),

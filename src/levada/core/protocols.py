@@ -174,6 +174,31 @@ class Index(Protocol):
     def close(self) -> None: ...
 
 
+class Embedder(Protocol):
+    """Turns texts into vectors: the smaller the angle between two, the nearer are their texts in meaning."""
+
+    @property
+    def model(self) -> str:
+        """The name and version of the model. If it is another one, all vectors are computed anew."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """How many numbers a vector has."""
+        ...
+
+    @property
+    def least_similarity(self) -> float:
+        """The cosine below which a page has nothing to do with a query."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """A vector for each passage of a page."""
+        ...
+
+    def embed_query(self, text: str) -> Sequence[float]: ...
+
+
 class Trends(Protocol):
     """Term counts: the documents that contain a term, and the changes that added it, by time."""
 

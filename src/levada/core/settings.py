@@ -179,6 +179,8 @@ class SearchSettings(_Section, frozen=True):
     """Answering searches."""
 
     synonyms: str = ""  # a file of words that stand for each other; "": none
+    hybrid: bool = False  # pages near in meaning are found too
+    embedder: Name = "static"  # what makes vectors of texts for that
 
 
 class RevisitSettings(_Section, frozen=True):

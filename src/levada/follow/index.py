@@ -7,17 +7,18 @@ step are the same loop. An index that cannot be read is built again from the doc
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from levada.core.errors import StoreDamaged, StoreLocked
 from levada.core.folder import DataFolder
 from levada.core.plugins import is_builtin, load, translating
-from levada.core.protocols import Documents, Index
+from levada.core.protocols import Documents, Embedder, Index
 from levada.core.records import Change
 from levada.follow.process import Follower, begin_following, follow, run_child
+from levada.search.hybrid.embedding import open_embedder
 from levada.store.opening import collection_folder, open_shard_reader
 
 if TYPE_CHECKING:
@@ -27,8 +28,16 @@ if TYPE_CHECKING:
 _READ_TOGETHER = 32  # documents: a commit may have thousands, and some of them may be long
 
 
+class FollowsChanges(Protocol):
+    """What is kept up to date with the documents: an index, or the vectors beside it."""
+
+    def apply(self, changes: Iterable[Change]) -> int: ...
+    def position(self) -> int: ...
+    def clear(self) -> None: ...
+
+
 def catch_up(
-    documents: Documents, index: Index, batch: int, on_progress: Callable[[int], None] = lambda seq: None
+    documents: Documents, index: FollowsChanges, batch: int, on_progress: Callable[[int], None] = lambda seq: None
 ) -> int:
     """Bring the index up to date, from the beginning if it is damaged; how many changes that took.
 
@@ -41,7 +50,7 @@ def catch_up(
         return _follow(documents, index, batch, on_progress)
 
 
-def _follow(documents: Documents, index: Index, batch: int, on_progress: Callable[[int], None]) -> int:
+def _follow(documents: Documents, index: FollowsChanges, batch: int, on_progress: Callable[[int], None]) -> int:
     taken = 0
     while newly := index.apply(_changes(documents, index.position(), batch)):
         taken += newly
@@ -67,10 +76,21 @@ _LOCK_SECONDS = 20.0
 class IndexerChild(Follower):
     """The crawl's side: `wake` costs one byte, `finish` waits until everything is searchable."""
 
-    def __init__(self, folder: DataFolder, settings: IndexSettings) -> None:
-        how = (settings.batch, settings.heap, settings.gather_seconds)
-        engine = () if settings.engine == "tantivy" else (settings.engine,)
-        super().__init__("levada.follow.index", str(folder.path), *map(str, how), *engine)
+    def __init__(self, folder: DataFolder, settings: IndexSettings, *, hybrid: bool = False) -> None:
+        how = (settings.batch, settings.heap, settings.gather_seconds, settings.engine)
+        super().__init__("levada.follow.index", str(folder.path), *map(str, how), *(["hybrid"] if hybrid else []))
+
+
+def catch_up_vectors(folder: DataFolder, documents: Documents, embedder: Embedder | None, batch: int) -> None:
+    """Bring the vectors beside the index of a folder up to date; without an embedder there are none."""
+    if embedder is None:
+        for name in ("", "-journal"):  # without the module that needs numpy
+            (folder.index / f"vectors.db{name}").unlink(missing_ok=True)
+        return
+    from levada.search.hybrid.vectors import VectorWriter  # here: most collections have no vectors
+
+    with closing(VectorWriter(folder.index, embedder)) as vectors:
+        catch_up(documents, vectors, batch)
 
 
 def open_index(folder: DataFolder, engine: str, settings: Callable[[], Settings], **given: Any) -> Index:
@@ -98,12 +118,18 @@ def open_writer(
 
 
 def main(arguments: list[str]) -> None:
-    path, batch, heap, gather_seconds, engine = (*arguments, "tantivy")[:5]
+    path, batch, heap, gather_seconds, engine, *hybrid = arguments
     begin_following()
     folder = DataFolder(Path(path))
+    embedder = open_embedder(collection_folder(folder).settings()) if hybrid else None
     with closing(open_shard_reader(folder)) as store:
         index = open_writer(folder, int(heap), engine)
-        follow(lambda on_progress: catch_up(store, index, int(batch), on_progress), float(gather_seconds))
+
+        def catch_up_all(on_progress: Callable[[int], None]) -> None:
+            catch_up(store, index, int(batch), on_progress)
+            catch_up_vectors(folder, store, embedder, int(batch))
+
+        follow(catch_up_all, float(gather_seconds))
         index.close()
 
 

@@ -18,11 +18,15 @@ from pathlib import Path
 from statistics import fmean, median
 from tempfile import TemporaryDirectory
 from time import process_time
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from levada.core.errors import LevadaError
 from levada.core.records import Change, Document
+
+if TYPE_CHECKING:
+    from levada.search.hybrid.fusion import Near
 
 DEPTH = 10  # hits that are judged
 
@@ -192,18 +196,31 @@ def _answered(engine: Engine, question: JudgedQuestion) -> _Answered:
 def engines() -> dict[str, Callable[[JudgedCorpus, Path], Engine]]:
     """The engines that are installed."""
     known: dict[str, Callable[[JudgedCorpus, Path], Engine]] = {"levada": _ours, "tantivy, any word": _tantivy}
+    if find_spec("wordllama"):
+        known["levada, hybrid"] = _hybrid
     if find_spec("bm25s"):
         known["bm25s"] = _bm25s
         known["bm25s, stemmed"] = _bm25s_stemmed
     return known
 
 
-def _ours(corpus: JudgedCorpus, folder: Path) -> Engine:
+def _hybrid(corpus: JudgedCorpus, folder: Path) -> Engine:
+    from levada.search.hybrid.static import StaticEmbedder
+    from levada.search.hybrid.vectors import VectorReader, VectorWriter
+
+    embedder, path = StaticEmbedder(), folder / "hybrid"
+    writer = VectorWriter(path, embedder)
+    writer.apply([_change(number, each) for number, each in enumerate(corpus.documents, 1)])
+    writer.close()
+    return _ours(corpus, path, VectorReader([path], embedder).near)
+
+
+def _ours(corpus: JudgedCorpus, folder: Path, near: Near | None = None) -> Engine:
     from levada.core.errors import BadQuery
     from levada.core.search_records import Query
     from levada.search.tantivy.index import TantivyIndex
 
-    index = TantivyIndex(folder / "levada", writer=True)
+    index = TantivyIndex(folder / "levada", writer=True, near=near)
     changes = [_change(number, each) for number, each in enumerate(corpus.documents, 1)]
     index.apply(changes)
     names = {change.url: each.name for change, each in zip(changes, corpus.documents, strict=True)}

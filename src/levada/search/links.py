@@ -15,19 +15,19 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
 
 import msgspec
 
-from levada.core.errors import StoreDamaged, StoreError, StoreFull
 from levada.core.hashing import term_number
 from levada.core.records import Change
 from levada.pages.folding import fold
 from levada.pages.links import anchors_in
 from levada.search.ranking import LinkFacts
+from levada.search.sqlite_errors import sqlite_errors
 
 KEPT = 8  # texts of an address
 _TABLES = """
@@ -43,18 +43,6 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[tuple[str, int], ...]).decode
 
 
-@contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as error:
-        if "full" in str(error):
-            raise StoreFull(f"the disk with {path} is full: make room and start again, nothing is lost") from error
-        if isinstance(error, sqlite3.OperationalError):
-            raise StoreError(f"{path} cannot be written: {error}") from error
-        raise StoreDamaged(f"{path} cannot be read ({error}); it can be rebuilt from the documents") from error
-
-
 class LinkWriter:
     """Counts the links of pages as they change. Every failure is a `StoreError`."""
 
@@ -64,7 +52,7 @@ class LinkWriter:
 
     def count(self, changes: Iterable[Change]) -> None:
         """Count what the changed pages say now, instead of what they said before. Durable after `commit`."""
-        with _translated(self._path):
+        with sqlite_errors(self._path):
             self._count(changes)
 
     def _count(self, changes: Iterable[Change]) -> None:
@@ -88,7 +76,7 @@ class LinkWriter:
             self._change(address, pages[address], texts[address], lost[address])
 
     def commit(self) -> None:
-        with _translated(self._path):
+        with sqlite_errors(self._path):
             if self._connection is not None:
                 self._connection.commit()
 

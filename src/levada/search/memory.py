@@ -20,7 +20,19 @@ from levada.search.hits import TIMES, HitSources, HitSummary, PageFacts, facet_c
 from levada.search.properties import Properties, RangeOf, WordsOf, properties_of
 from levada.search.query import one_word, parse_page_of_hits
 from levada.search.stemming import LANGUAGES, word_forms, word_stems
-from levada.search.terms import Ask, Language, Since, SiteFilter, Term, Until, UrlWords, Words, site_names, words_of_url
+from levada.search.terms import (
+    Ask,
+    Language,
+    Pages,
+    Since,
+    SiteFilter,
+    Term,
+    Until,
+    UrlWords,
+    Words,
+    site_names,
+    words_of_url,
+)
 from levada.store.rules import nth_of
 
 _TITLE_BOOST = 2.5
@@ -150,6 +162,8 @@ class MemoryIndex:
                 return self._answers(page, term)
             case WordsOf() | RangeOf():
                 return page.properties.has(term)
+            case Pages(ids):
+                return page.document.page_id in ids
             case Words():
                 return self._has_words(page, term, languages)
 

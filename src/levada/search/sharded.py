@@ -14,8 +14,9 @@ from heapq import heappop, heappush, merge
 from levada.core.errors import StoreError
 from levada.core.records import Change
 from levada.core.search_records import Facets, Hits, Posting, Query
-from levada.search.best_match import best_match
+from levada.search.best_match import Match, best_match
 from levada.search.hits import HitSources, HitSummary, PageFacts, facet_counts, hits_of, pages_wanted
+from levada.search.hybrid.fusion import Near, with_near_pages
 from levada.search.links import LinkReader
 from levada.search.query import one_word, parse_page_of_hits
 from levada.search.ranking import reranked
@@ -33,7 +34,7 @@ Counted = Callable[[int, str], int]
 class ShardedIndex:
     """`levada.core.protocols.Index` for reading. Each index is written by the follower of its shard. `counted` is
     given where the term counts of all shards are up to date. `text_of` and `page_facts` give what hits show of stored
-    pages, see `levada.search.hits.HitSources`."""
+    pages, see `levada.search.hits.HitSources`. `near` makes searches hybrid."""
 
     def __init__(
         self,
@@ -43,11 +44,13 @@ class ShardedIndex:
         text_of: Callable[[str], str] | None = None,
         page_facts: Callable[[str], PageFacts | None] | None = None,
         counted: Counted | None = None,
+        near: Near | None = None,
     ) -> None:
         self._shards = shards
         self._plan = plan
         self._sources = HitSources(text_of, page_facts)
         self._counted = counted
+        self._near = near
         self._linked = LinkReader([shard.links for shard in shards])
 
     def search(self, query: Query) -> Hits:
@@ -67,7 +70,11 @@ class ShardedIndex:
 
         facts = _SearchedShards(self._shards, self._queried(touched), self._counted)
         best_first = reranked(run, lambda summary: summary, self._linked.facts)
-        match = best_match(ask, query, facts, pages_wanted(query), best_first, lambda summary: summary.url)
+
+        def best(wanted: int) -> Match[HitSummary]:
+            return best_match(ask, query, facts, wanted, best_first, lambda summary: summary.url)
+
+        match = with_near_pages(ask, query, self._near, pages_wanted(query), best, run)
         return hits_of(query, ask, match, self._sources, self._facets(match.ask, query, touched))
 
     def _facets(self, ask: Ask, query: Query, touched: Sequence[int]) -> Facets:

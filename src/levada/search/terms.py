@@ -69,6 +69,12 @@ class Until(msgspec.Struct, frozen=True):
     at: float
 
 
+class Pages(msgspec.Struct, frozen=True):
+    """One of these pages: no form of a query asks for it, and hybrid search does."""
+
+    ids: frozenset[int]
+
+
 class Ask(msgspec.Struct, frozen=True):
     """A parsed query: one of each group of `must`, and none of `must_not`; the words of `may` rank only. As a term of
     a group it is an expression in parentheses."""
@@ -96,7 +102,7 @@ class Ask(msgspec.Struct, frozen=True):
         )
 
 
-Term: TypeAlias = Words | UrlWords | SiteFilter | Language | Since | Until | WordsOf | RangeOf | Ask
+Term: TypeAlias = Words | UrlWords | SiteFilter | Language | Since | Until | WordsOf | RangeOf | Pages | Ask
 Group: TypeAlias = tuple[Term, ...]
 
 

@@ -23,6 +23,7 @@ from levada.core.errors import UsageError
 
 if TYPE_CHECKING:
     from levada.testing.clock import ClockContract
+    from levada.testing.embedder import EmbedderContract
     from levada.testing.events import NotifierContract, PageHookContract
     from levada.testing.exporter import ExporterContract
     from levada.testing.fetcher import FetcherContract
@@ -38,6 +39,7 @@ __all__ = [
     "ChangeFilterContract",
     "ClockContract",
     "ControllerContract",
+    "EmbedderContract",
     "ExporterContract",
     "ExtractorContract",
     "FetcherContract",
@@ -58,6 +60,7 @@ _MODULES = {
     "ChangeFilterContract": "reading",
     "ClockContract": "clock",
     "ControllerContract": "stages",
+    "EmbedderContract": "embedder",
     "ExporterContract": "exporter",
     "ExtractorContract": "reading",
     "FetcherContract": "fetcher",

@@ -85,6 +85,7 @@ class IndexFolder:
         self.path = path
         self.segments = path / "segments"
         self.links = path / "links.db"
+        self.vectors = path / "vectors.db"  # see `levada.search.hybrid.vectors`
         self._format = format
         self._position = path / "position.json"
         self._sites = path / "sites.txt"
@@ -123,6 +124,7 @@ class IndexFolder:
             (self.segments / "meta.json").unlink(missing_ok=True)
             for name in ("", "-journal"):
                 self.links.with_name(self.links.name + name).unlink(missing_ok=True)
+                self.vectors.with_name(self.vectors.name + name).unlink(missing_ok=True)
             shutil.rmtree(self.segments, ignore_errors=True)
             self.write_position(0)
             try:

@@ -14,6 +14,7 @@ from levada.core.protocols import Faults
 from levada.core.records import Change, Document
 from levada.core.search_records import Hits, Posting, Query
 from levada.search.hits import HitSources, PageFacts, hits_of
+from levada.search.hybrid.fusion import Near
 from levada.search.links import LinkWriter
 from levada.search.query import one_word, parse_page_of_hits
 from levada.search.stemming import LANGUAGES
@@ -35,8 +36,9 @@ def index_folder(path: Path) -> IndexFolder:
 class TantivyIndex:
     """`levada.core.protocols.Index` in a folder; read-only unless `writer` is set. A writer reads too.
 
-    `text_of` and `page_facts` give what hits show of stored pages, see `levada.search.hits.HitSources`. A damaged or
-    outdated folder opens, so that it can be cleared; everything else raises `StoreDamaged`.
+    `near` makes its searches hybrid. `text_of` and `page_facts` give what hits show of stored pages, see
+    `levada.search.hits.HitSources`. A damaged or outdated folder opens, so that it can be cleared; everything else
+    raises `StoreDamaged`.
     """
 
     def __init__(
@@ -47,11 +49,13 @@ class TantivyIndex:
         heap_bytes: int = 64 << 20,
         text_of: Callable[[str], str] | None = None,
         page_facts: Callable[[str], PageFacts | None] | None = None,
+        near: Near | None = None,
         faults: Faults | None = None,
     ) -> None:
         self._folder = index_folder(Path(path))
         self._reader = TantivyReader(self._folder)
         self._sources = HitSources(text_of, page_facts)
+        self._near = near
         self._may_write = writer
         self._heap_bytes = heap_bytes
         self._faults = faults or NoFaults()
@@ -92,7 +96,7 @@ class TantivyIndex:
 
     def search(self, query: Query) -> Hits:
         ask = parse_page_of_hits(query)
-        match, facets = self._reader.search(ask, query)
+        match, facets = self._reader.search(ask, query, self._near)
         return hits_of(query, ask, match, self._sources, facets)
 
     def postings(self, word: str, limit: int) -> list[Posting]:

@@ -20,7 +20,7 @@ import tantivy
 from levada.search.properties import RangeOf, WordsOf, range_pattern
 from levada.search.stemming import LANGUAGES
 from levada.search.tantivy.schema import NUMBERS, PROPERTIES, property_term, schema
-from levada.search.terms import Ask, Group, Language, Since, SiteFilter, Term, Until, UrlWords, Words
+from levada.search.terms import Ask, Group, Language, Pages, Since, SiteFilter, Term, Until, UrlWords, Words
 
 BOOSTS = {"text": 1.0, "title": 1.3}
 FORM_BOOST = 0.8
@@ -112,6 +112,8 @@ class _Translation:
                 return [_filter(completed(self._searcher, "url", words) if prefix else words_query("url", words))]
             case WordsOf():
                 return [_filter(self._property_words(each))]
+            case Pages(ids):
+                return [_filter(_Q.term_set_query(schema(), "page", sorted(ids)))]
             case RangeOf():
                 return [_filter(_numbers_between(each))]
 

@@ -21,6 +21,7 @@ from levada.core.clock import SystemClock
 from levada.core.search_records import FacetName, Facets, Posting, Query
 from levada.search.best_match import Match, best_match
 from levada.search.hits import TIMES, HitSummary, facet_counts, pages_wanted
+from levada.search.hybrid.fusion import Near, with_near_pages
 from levada.search.links import LinkReader
 from levada.search.ranking import reranked
 from levada.search.stemming import LANGUAGES
@@ -94,7 +95,7 @@ class TantivyReader:
         self._seen: tuple[int, int] | None = None
         self._linked = LinkReader([folder.links])
 
-    def search(self, ask: Ask, query: Query) -> tuple[Match[HitSummary], Facets]:
+    def search(self, ask: Ask, query: Query, near: Near | None = None) -> tuple[Match[HitSummary], Facets]:
         """The matching pages, those that are to be shown as summaries, and how many have each value of the facets."""
         with translated(self._folder.path):
             searcher = self.searcher()
@@ -102,13 +103,25 @@ class TantivyReader:
                 return Match(0, (), ask), {}
             by_time = query.sort == "changed"
             by_words = partial(self._run, searcher, by_time=by_time)
-            shown = _Summaries(searcher).of
-            run = reranked(by_words, shown, self._linked.facts)
-            match = best_match(ask, query, SearchedWords(searcher, self._languages), pages_wanted(query), run, _place)
-            found = [(score, shown(address)) for score, address in match.found]
+            summary_of = _Summaries(searcher).of
+            run = reranked(by_words, summary_of, self._linked.facts)
+            words = SearchedWords(searcher, self._languages)
+
+            def best(wanted: int) -> Match[HitSummary]:
+                match = best_match(ask, query, words, wanted, run, _place)
+                return Match(match.total, shown(match.found), match.ask, match.corrected)
+
+            def shown(found: Sequence[tuple[float, tantivy.DocAddress]]) -> list[tuple[float, HitSummary]]:
+                return [(score, summary_of(address)) for score, address in found]
+
+            def run_shown(ask: Ask, wanted: int) -> tuple[int, list[tuple[float, HitSummary]]]:
+                total, found = by_words(ask, wanted)
+                return total, shown(found)
+
+            match = with_near_pages(ask, query, near, pages_wanted(query), best, run_shown)
             values = self._values(searcher, match.ask, query)
             counts: Facets = {name: facet_counts(name, values[name]) for name in query.facets}
-            return Match(match.total, found, match.ask, match.corrected), counts
+            return match, counts
 
     def _run(
         self, searcher: tantivy.Searcher, ask: Ask, wanted: int, *, by_time: bool
