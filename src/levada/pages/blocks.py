@@ -18,7 +18,6 @@ from functools import cache, lru_cache
 from html import unescape
 from importlib.resources import files
 from itertools import accumulate
-from math import inf
 from typing import NamedTuple
 
 import msgspec
@@ -44,6 +43,8 @@ _FOLDED_NAMES = "hidden collapse collapsed collapsible accordion tab tabs panel 
 _FOLDED = frozenset(_FOLDED_NAMES.split())
 
 _BREAKING, _VOID, _LINK, _BREAK, _CELL, _LISTING, _CONTAINER, _TITLE, _SUP, _NOISE = (1 << bit for bit in range(10))
+_STARTING = _BREAKING | _BREAK | _CELL | _LINK  # what the start of an element means for the lines
+_ENDING = _BREAKING | _CELL | _LINK  # and the end
 _INLINE_TAGS = """
     a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rp rt ruby s samp small
     span strike strong sub sup time tt u var wbr img picture source button input td th
@@ -72,9 +73,12 @@ _BELOW = (1, 2, 4, 8, 16, 40, 100)  # lines below the title
 _DEEPEST = 20
 _LEVELS = 4  # of containers, from the innermost one
 _N_WORDS, _N_LINKED, _N_TAGS = len(_WORDS) + 1, len(_LINKED) + 1, len(_TAGS) + 1
+_N_SHARES, _N_LINKED_IN, _N_LINES_IN = len(_SHARES) + 1, len(_LINKED_IN) + 1, len(_LINES_IN) + 1
+_N_HEAD = len(_BELOW) + 3
 _SIZE = _N_WORDS * _N_LINKED  # of a code for length and links of a line
 _NO_LINE = _SIZE
 _PARAGRAPH_WORDS, _PARAGRAPH_LINKED = 6, 1  # bins: 13 words or more, and less than a fifth in links
+_CAPITAL_WORDS = 7  # bin: a line with 20 words is hardly in capitals
 _SHORT_WORDS, _SHORT_LETTERS = 12, 120  # the words of a line with as many at most are facts
 _HOPELESS = -3.0  # log-odds by the elements around: no line with less belonged to the text in 42,000
 _SLOTS = list(
@@ -90,17 +94,34 @@ _SLOTS = list(
             *(4 * (_SIZE + 1,)),  # the two lines before and the two after
             10,  # place among the lines
             10,  # place in the text
-            len(_BELOW) + 3,  # place beside the title
+            _N_HEAD,  # place beside the title
             2,  # is the title
             (len(_AWAY) + 1) ** 2 * _N_WORDS,  # how far the paragraphs before and after are
             _DEEPEST + 1,
-            *(_LEVELS * (len(_SHARES) + 1, len(_LINKED_IN) + 1, len(_LINES_IN) + 1)),
+            *(_LEVELS * (_N_SHARES, _N_LINKED_IN, _N_LINES_IN)),
         )
     )
 )
 SLOTS = _SLOTS[-1]
 (_LL, _TL, _TS, _END, _DIGIT, _CAPITAL, _P1, _P2, _X1, _X2, _PLACE, _PART, _HEAD, _IS, _NEAR, _DEPTH) = _SLOTS[:16]
 _IN = [tuple(_SLOTS[16 + 3 * level : 19 + 3 * level]) for level in range(_LEVELS)]
+# Facts that are looked up together, by one number each.
+_JOINT = list(
+    accumulate(
+        (
+            SLOTS,
+            _N_TAGS * _SIZE,  # innermost block element, length and links
+            3 * 2 * 2 * _N_WORDS,  # first and last letter, capitals, and length
+            (_SIZE + 1) ** 2,  # the two lines before
+            (_SIZE + 1) ** 2,  # the two lines after
+            10 * 10 * _N_HEAD,  # place
+            2 * (_DEEPEST + 1),  # is the title, and depth
+        )
+    )
+)
+(_OWN, _SHAPE, _BEFORE, _AFTER, _WHERE, _RANK, _ENDS_OF_JOINT) = _JOINT
+_WORDS_BIN = [bisect_right(_WORDS, words) for words in range(_WORDS[-1] + 1)]
+_AWAY_BIN = [bisect_right(_AWAY, away) for away in range(_AWAY[-1] + 1)]
 _SENTENCE_ENDS = frozenset('.!?…。！？»”"')
 
 
@@ -118,13 +139,14 @@ class Weights(msgspec.Struct, frozen=True):
 class Container:
     """An element that is more than formatting, with the text of the lines that begin in it."""
 
-    __slots__ = ("around", "is_noise", "lines", "linked", "size", "tag")
+    __slots__ = ("around", "is_noise", "lines", "linked", "place", "size", "tag")
 
     def __init__(self, tag: int, around: Container | None, is_noise: int = 0) -> None:
         self.tag = tag
         self.around = around
         self.is_noise = is_noise  # by its name
         self.size = self.linked = self.lines = 0
+        self.place = -1  # `_place_in`, once it is asked for
 
 
 # An open element: its tag as written, kind, weight if it is one of the two innermost ones, weight of it and those
@@ -148,6 +170,9 @@ class Line:
         self.path = tuple(each[0] for each in stack) if keeps_path else ()
 
 
+_END_TAG = (0, 0, 0.0, 0.0)  # in place of the facts of a start tag
+
+
 class _SignInAttribute(Exception):
     """There is a sign of a tag in an attribute, so that `<` and `>` alone do not say where a tag ends."""
 
@@ -155,6 +180,14 @@ class _SignInAttribute(Exception):
 class Page(NamedTuple):
     lines: list[Line]
     containers: list[Container]
+
+
+def _tags_and_texts(html: str) -> tuple[list[str], list[str]]:
+    """What is in each tag, and the text behind it."""
+    if html.count("<") != html.count(">"):
+        raise _SignInAttribute
+    parts = html.replace("<", ">").split(">")
+    return parts[1::2], parts[2::2]
 
 
 def names_of(written: str) -> list[str]:
@@ -194,6 +227,8 @@ class BlockModel:
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
         self._elements: dict[str, tuple[int, int, float, float]] = {}
+        self._slots = [sum([weights.slots[slot] for slot in _slots_of(fact)]) for fact in range(_ENDS_OF_JOINT)]
+        self._inside = [_weights_in(level, weights.slots) for level in range(_LEVELS)]
         self._short_lines: dict[str, float] = {}
         self._tag = cache(self._read_tag)
         self._name = lru_cache(maxsize=20_000)(self._read_name)
@@ -201,7 +236,7 @@ class BlockModel:
     def _element(self, written: str) -> tuple[int, int, float, float]:
         if written.count('"') & 1:
             raise _SignInAttribute
-        read = self._read_element(written)
+        read = _END_TAG if written[:1] == "/" else self._read_element(written)
         if len(written) < _LONGEST_TOKEN:
             if len(self._elements) >= _MOST_REMEMBERED:
                 self._elements.clear()
@@ -240,14 +275,15 @@ class BlockModel:
         if "<!--" in html or "<?" in html:
             html = _NO_ELEMENT.sub("", html)
         try:
-            return self._page(html.split("<"), keeps_paths)
+            return self._page(*_tags_and_texts(html), keeps_paths)
         except _SignInAttribute:
-            tags = (tag.replace("<", "").replace(">", "") + ">" + text for tag, text in _TOKEN.findall(html))
-            return self._page(["", *tags], keeps_paths)
+            found = _TOKEN.findall(html)
+            tags = [tag.replace("<", "").replace(">", "") for tag, _ in found]
+            return self._page(tags, [text for _, text in found], keeps_paths)
 
-    def _page(self, pieces: list[str], keeps_paths: bool) -> Page:
-        """The lines by what is between one `<` and the next. `_SignInAttribute` if that is no end of a tag."""
-        pieces[:2] = ["br>" + piece.partition(">")[2] for piece in pieces[1:2]]  # the element itself
+    def _page(self, tags: list[str], texts: list[str], keeps_paths: bool) -> Page:
+        """The lines by the tags and what is behind each. `_SignInAttribute` if one of them is no whole tag."""
+        tags[:1] = ["br"] if tags else []  # the element itself
         root = Container(_TAGS["body"], None)
         containers = [root]
         stack: list[_Open] = [("", _CONTAINER, 0.0, 0.0, root, 0)]
@@ -256,56 +292,59 @@ class BlockModel:
         line: Line | None = None
         links = listings = titles = 0
         number = -1
-        known = self._elements
-        for piece in pieces:
-            written, _, text = piece.partition(">")
-            if written[:1] == "/":
-                if len(stack) < 2:
-                    continue
-                kind = stack.pop()[1]
-                if kind & _BREAKING:
-                    if line is not None:
-                        _end(line, parts, lines, listings)
-                        line = None
-                    listings -= kind & _LISTING
-                    titles -= kind & _TITLE
-                elif kind & _LINK:
-                    links -= 1
-                elif kind & _CELL:
-                    parts.append(" ")
-            else:
-                if written[:2] == "a ":
+        known = self._elements.get
+        for written, text, element in zip(tags, texts, map(known, tags), strict=True):
+            if element is None:
+                if written[:2] == "a ":  # hardly one is like another
                     if written.count('"') & 1:
                         raise _SignInAttribute
                     written = "a"
-                kind, tag, inner, outer = known.get(written) or self._element(written)
-                number += 1
-                if kind & (_BREAKING | _BREAK):
-                    if line is not None:
-                        _end(line, parts, lines, listings)
-                        line = None
-                    listings += kind & _LISTING
-                    titles += kind & _TITLE
-                elif kind & (_CELL | _LINK):
-                    if kind & _CELL or stack[-1][1] & _SUP:
+                element = known(written) or self._element(written)
+            if element is _END_TAG:
+                if len(stack) < 2:
+                    continue
+                kind = stack.pop()[1]
+                if kind & _ENDING:
+                    if kind & _BREAKING:
+                        if line is not None:
+                            _end(line, parts, lines, listings)
+                            line = None
+                        listings -= kind & _LISTING
+                        titles -= kind & _TITLE
+                    elif kind & _LINK:
+                        links -= 1
+                    else:
                         parts.append(" ")
-                    links += kind & _LINK and 1
+                if not text or (line is None and text.isspace()):
+                    continue
+            else:
+                kind, tag, inner, outer = element
+                number += 1
+                if kind & _STARTING:
+                    if kind & (_BREAKING | _BREAK):
+                        if line is not None:
+                            _end(line, parts, lines, listings)
+                            line = None
+                        listings += kind & _LISTING
+                        titles += kind & _TITLE
+                    else:
+                        if kind & _CELL or stack[-1][1] & _SUP:
+                            parts.append(" ")
+                        links += kind & _LINK and 1
                 if not kind & _VOID:
-                    around = stack[-1]
-                    container = around[4]
+                    _, _, _, around, container, _ = stack[-1]
                     if kind & _CONTAINER:
                         container = Container(tag, container, kind & _NOISE)
                         containers.append(container)
-                    stack.append((written, kind, inner, around[3] + outer, container, number))
-            if text:
-                if line is None:
-                    if text.isspace():
-                        continue
-                    line = Line(stack, titles > 0, keeps_paths)
-                    parts.clear()
-                parts.append(text)
-                if links:
-                    line.linked += len(" ".join(text.split()))
+                    stack.append((written, kind, inner, around + outer, container, number))
+                if not text or (line is None and text.isspace()):
+                    continue
+            if line is None:
+                line = Line(stack, titles > 0, keeps_paths)
+                parts.clear()
+            parts.append(text)
+            if links:
+                line.linked += len(" ".join(text.split()))
         if line is not None:
             _end(line, parts, lines, listings)
         for container in reversed(containers):
@@ -317,27 +356,18 @@ class BlockModel:
 
     def scores(self, page: Page, title: str) -> list[float]:
         """The log-odds of each line."""
-        slots = self._weights.slots
-        weigh, whole = slots.__getitem__, max(page.containers[0].size, 1)
+        weigh, whole = self._slots.__getitem__, max(page.containers[0].size, 1)
         bias, first = self._weights.bias, self._weights.first.get
-        known: list[dict[Container, float]] = [{} for _ in range(_LEVELS)]
+        known: dict[Container, float] = {}
         short_lines = self._short_lines
-
-        def weight_in(container: Container | None, level: int) -> float:
-            if container is None or level == _LEVELS:
-                return 0.0
-            weight = known[level].get(container)
-            if weight is None:
-                weight = sum(map(weigh, facts_in(container, level, whole))) + weight_in(container.around, level + 1)
-                known[level][container] = weight
-            return weight
-
         facts = _Facts(page, title)
         scores: list[float] = []
         for at, line in enumerate(page.lines):
             text, container = line.text, line.container
-            score = bias + line.inner + line.outer
-            score += known[0][container] if container in known[0] else weight_in(container, 0)
+            weight = known.get(container)
+            if weight is None:
+                weight = known[container] = self._weight_around(container, whole)
+            score = bias + line.inner + line.outer + weight
             if score > _HOPELESS:
                 score += sum(map(weigh, facts.of(at)))
                 if len(text) < _SHORT_LETTERS and is_short(text):
@@ -347,6 +377,19 @@ class BlockModel:
                     score += first(first_word(text), 0.0)
             scores.append(score)
         return scores
+
+    def _weight_around(self, container: Container, whole: int) -> float:
+        """The weight of the elements around a line."""
+        weight = 0.0
+        each: Container | None = container
+        for weights in self._inside:
+            if each is None:
+                break
+            if each.place < 0:
+                each.place = _place_in(each, whole)
+            weight += weights[each.place]
+            each = each.around
+        return weight
 
     def _weight_of(self, text: str) -> float:
         """The weight of the words of a short line."""
@@ -381,13 +424,36 @@ def _size_of(line: Line) -> int:
     words = text.count(" ") + 1
     if len(text) > _TOO_LONG_WORD * words:
         words = len(text) // _LETTERS_PER_WORD
-    return bisect_right(_WORDS, words) * _N_LINKED + bisect_right(_LINKED, line.linked / len(text))
+    length = _WORDS_BIN[words] if words < len(_WORDS_BIN) else _N_WORDS - 1
+    return length * _N_LINKED + (bisect_right(_LINKED, line.linked / len(text)) if line.linked else 0)
 
 
 def facts_of(page: Page, title: str) -> list[list[int]]:
     """The slots of each line, without those of its containers."""
     facts = _Facts(page, title)
-    return [facts.of(at) for at in range(len(page.lines))]
+    return [[slot for fact in facts.of(at) for slot in _slots_of(fact)] for at in range(len(page.lines))]
+
+
+def _slots_of(fact: int) -> tuple[int, ...]:
+    """The slots of a fact of a line: itself, or those of the facts that are looked up together."""
+    if fact < SLOTS:
+        return (fact,)
+    if fact < _SHAPE:
+        tag, code = divmod(fact - _OWN, _SIZE)
+        words, linked = divmod(code, _N_LINKED)
+        return _LL + code, _TL + tag * _N_WORDS + words, _TS + tag * _N_LINKED + linked
+    if fact < _BEFORE:
+        letters, words = divmod(fact - _SHAPE, _N_WORDS)
+        return _END + letters // 4 * _N_WORDS + words, _DIGIT + letters // 2 % 2 * _N_WORDS + words, _CAPITAL + letters % 2
+    if fact < _WHERE:
+        (one, other), joint = ((_P1, _P2), _BEFORE) if fact < _AFTER else ((_X1, _X2), _AFTER)
+        near, far = divmod(fact - joint, _SIZE + 1)
+        return one + near, other + far
+    if fact < _RANK:
+        places, head = divmod(fact - _WHERE, _N_HEAD)
+        return _PLACE + places // 10, _PART + places % 10, _HEAD + head
+    is_title, depth = divmod(fact - _RANK, _DEEPEST + 1)
+    return _IS + is_title, _DEPTH + depth
 
 
 class _Facts:
@@ -396,7 +462,7 @@ class _Facts:
     def __init__(self, page: Page, title: str) -> None:
         self._lines = lines = page.lines
         self._whole = max(page.containers[0].size, 1)
-        codes = [_size_of(line) for line in lines]
+        codes = list(map(_size_of, lines))
         self._codes = [_NO_LINE, _NO_LINE, *codes, _NO_LINE, _NO_LINE]
         is_paragraph = [
             code >= _PARAGRAPH_WORDS * _N_LINKED and code % _N_LINKED <= _PARAGRAPH_LINKED for code in codes
@@ -407,31 +473,31 @@ class _Facts:
         self._title = title.lower()
         self._before = list(accumulate((len(line.text) for line in lines), initial=0))
 
-    def of(self, at: int) -> list[int]:
-        line, heading, codes = self._lines[at], self._heading, self._codes
+    def of(self, at: int) -> tuple[int, ...]:
+        line, heading = self._lines[at], self._heading
+        before, last, code, next_, after = self._codes[at : at + 5]
         text = line.text
-        code = codes[at + 2]
-        words, linked = divmod(code, _N_LINKED)
-        last = text[-1]
-        end = 0 if last.isalnum() else 1 if last in _SENTENCE_ENDS else 2
-        return [
-            _LL + code,
-            _TL + line.container.tag * _N_WORDS + words,
-            _TS + line.container.tag * _N_LINKED + linked,
-            _END + end * _N_WORDS + words,
-            _DIGIT + text[0].isdigit() * _N_WORDS + words,
-            _CAPITAL + (words < 7 and text.isupper()),
-            _P1 + codes[at + 1],
-            _P2 + codes[at],
-            _X1 + codes[at + 3],
-            _X2 + codes[at + 4],
-            _PLACE + 10 * at // len(self._lines),
-            _PART + min(9, 10 * self._before[at] // self._whole),
-            _HEAD + (0 if heading is None else 1 if at < heading else 2 + bisect_right(_BELOW, at - heading)),
-            _IS + self._is_title(text),
+        words = code // _N_LINKED
+        end = text[-1]
+        shape = 0 if end.isalnum() else 4 if end in _SENTENCE_ENDS else 8
+        if text[0].isdigit():
+            shape += 2
+        if words < _CAPITAL_WORDS and text.isupper():
+            shape += 1
+        part = 10 * self._before[at] // self._whole
+        place = 10 * at // len(self._lines) * 10 + (part if part < 9 else 9)
+        head = 0 if heading is None else 1 if at < heading else 2 + bisect_right(_BELOW, at - heading)
+        depth = line.depth
+        rank = _DEEPEST + 1 if self._is_title(text) else 0
+        return (
+            _OWN + line.container.tag * _SIZE + code,
+            _SHAPE + shape * _N_WORDS + words,
+            _BEFORE + last * (_SIZE + 1) + before,
+            _AFTER + next_ * (_SIZE + 1) + after,
+            _WHERE + place * _N_HEAD + head,
+            _RANK + rank + (depth if depth < _DEEPEST else _DEEPEST),
             _NEAR + (self._above[at] * (len(_AWAY) + 1) + self._below[at]) * _N_WORDS + words,
-            _DEPTH + min(_DEEPEST, line.depth),
-        ]
+        )
 
     def _is_title(self, text: str) -> bool:
         if len(text) < _LEAST_TITLE or text[:_TITLE_LETTERS].lower() not in self._title:
@@ -441,13 +507,27 @@ class _Facts:
 
 def facts_in(container: Container, level: int, whole: int) -> tuple[int, int, int]:
     """The slots of a container around a line, the `level`-th from the inside, on a page with so much text."""
+    return _slots_in(level, _place_in(container, whole))
+
+
+def _slots_in(level: int, place: int) -> tuple[int, int, int]:
     share, linked, lines = _IN[level]
+    rest, of_lines = divmod(place, _N_LINES_IN)
+    of_text, of_links = divmod(rest, _N_LINKED_IN)
+    return share + of_text, linked + of_links, lines + of_lines
+
+
+def _place_in(container: Container, whole: int) -> int:
+    """The code for how much of the text of a page a container has, in how many lines, and how much is in links."""
     size = container.size
-    return (
-        share + bisect_right(_SHARES, size / whole),
-        linked + bisect_right(_LINKED_IN, container.linked / size),
-        lines + bisect_right(_LINES_IN, container.lines),
-    )
+    of_text, of_links = bisect_right(_SHARES, size / whole), bisect_right(_LINKED_IN, container.linked / size)
+    return (of_text * _N_LINKED_IN + of_links) * _N_LINES_IN + bisect_right(_LINES_IN, container.lines)
+
+
+def _weights_in(level: int, slots: Sequence[float]) -> list[float]:
+    """The weight of a container around a line by its place."""
+    places = range(_N_SHARES * _N_LINKED_IN * _N_LINES_IN)
+    return [sum([slots[slot] for slot in _slots_in(level, place)]) for place in places]
 
 
 def containers_of(line: Line) -> list[Container]:
@@ -463,9 +543,9 @@ def containers_of(line: Line) -> list[Container]:
 def _distances(is_paragraph: Sequence[bool]) -> list[int]:
     """For each line the bin of how many lines are between it and the last paragraph before it."""
     distances: list[int] = []
-    away: float = inf
+    away = len(_AWAY_BIN)
     for each in is_paragraph:
-        distances.append(bisect_right(_AWAY, away))
+        distances.append(_AWAY_BIN[away] if away < len(_AWAY_BIN) else len(_AWAY))
         away = 0 if each else away + 1
     return distances
 
