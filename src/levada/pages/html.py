@@ -34,7 +34,7 @@ def too_deep(html: bytes, limit: int) -> bool:
     An estimate from the bytes, because building the tree of such a page is what takes the time and memory. A slash
     closes an element only in a drawing: elsewhere browsers ignore it.
     """
-    if len(html) <= TAG_BYTES * limit or html.count(b"<") <= limit:
+    if len(html) <= TAG_BYTES * limit or html.count(b"<") - html.count(b"</") <= limit:
         return False
     depth = 0
     in_drawing, within = False, b""  # within: the element of a drawing that holds HTML again

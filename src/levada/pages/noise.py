@@ -217,8 +217,11 @@ def _has_pieces(line: str) -> bool:
 def _is_noisy_piece(piece: str) -> bool:
     lower = piece.lower()
     known = _known_words()
+    first = _NAME.search(lower)
+    if first is not None and first[0] not in known:  # as most
+        return False
     names: set[str] = set()
-    for found in _NAME.finditer(lower):  # most lines end here at their first or second word
+    for found in _NAME.finditer(lower):
         name = found[0]
         if name not in known:
             return bool(names) and _is_token(piece)

@@ -51,6 +51,7 @@ class TrafilaturaExtractor:
 READER = 2  # version: a page that is read differently by another one has not changed
 ENOUGH = 200  # characters: as much must stand elsewhere to be preferred to a short text
 _BYTES = 4  # per character at most
+_SMALL = 30_000  # bytes: a larger page has hardly ever so little to read that it is worth to look
 MENU_WORDS = 4  # a link of more words is a headline
 WORD_LETTERS = 3  # per word in a script without spaces
 MENU_LETTERS = 60  # a line with more per link is no menu
@@ -143,6 +144,11 @@ def read_main_text(tree: LexborHTMLParser, html: bytes, title: str = "") -> Main
 
 def _text_and_lines(tree: LexborHTMLParser, html: bytes) -> tuple[bytes, _Likely | None]:
     """The main text, and the lines that it was chosen from; None if rules found it."""
+    if len(html) < _SMALL and _is_short_as_a_whole(tree):
+        ruled = ruled_text(tree, html)  # the model could find nothing longer
+        if not _is_long(ruled):
+            return ruled, None
+        tree = tree_of(html)
     likely = _likely_lines(tree, _SILENT)
     text = tidy_lines("\n".join(line.text for line in likely.kept).encode("utf-8", "replace"))
     if not _is_long(text):
@@ -150,6 +156,15 @@ def _text_and_lines(tree: LexborHTMLParser, html: bytes) -> tuple[bytes, _Likely
         if not _is_preferred(text, ruled):
             return ruled, None
     return text, likely
+
+
+def _is_short_as_a_whole(tree: LexborHTMLParser) -> bool:
+    """Whether even all that is to be read in the body is a short text. What is never read is dropped from the tree."""
+    body = tree.body
+    if body is None:
+        return True
+    _drop_silent(body, _SILENT)
+    return len(" ".join(body.text(separator=" ").split())) < SHORT
 
 
 def _joined(lines: Sequence[str]) -> bytes:
@@ -263,9 +278,13 @@ def page_lines(
     title = tree.css_first("title")
     said = "" if title is None else " ".join(title.text().split())
     unread = unread or _SILENT
+    _drop_silent(body, unread)
+    return model.page(body.html or "", keeps_paths=keeps_paths), said
+
+
+def _drop_silent(body: LexborNode, unread: Sequence[str]) -> None:
     met = {node.tag for node in body.css(",".join(unread))}  # to strip each takes a walk through the tree
     body.strip_tags([tag for tag in unread if tag in met])
-    return model.page(body.html or "", keeps_paths=keeps_paths), said
 
 
 def _likely_lines(tree: LexborHTMLParser, unread: Sequence[str]) -> _Likely:
