@@ -51,6 +51,12 @@ def tune_allocator() -> None:
             ctypes.CDLL(None).mallopt(option, _KEPT_BYTES)
 
 
+def give_back_freed_memory() -> None:
+    """Give back to the kernel what `tune_allocator` keeps, where the allocator can."""
+    with suppress(AttributeError, OSError):  # not glibc
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 class FreedMemory:
     """Gives back to the kernel what was freed, each time that so much more has passed through the process.
 
@@ -67,8 +73,7 @@ class FreedMemory:
         self._passed += amount
         if self._passed >= self._after:
             self._passed = 0
-            with suppress(AttributeError, OSError):  # not glibc
-                ctypes.CDLL(None).malloc_trim(0)
+            give_back_freed_memory()
 
 
 def shared_file(size: int) -> IO[bytes]:

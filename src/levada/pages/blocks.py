@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from html import unescape
 from importlib.resources import files
-from itertools import accumulate
+from itertools import accumulate, chain, islice
 from typing import NamedTuple
 
 import msgspec
@@ -29,6 +29,7 @@ _NO_ELEMENT = re.compile(r"<!--.*?-->|<\?[^>]*>", re.DOTALL)
 _NAMED = re.compile(r' (?:class|id|role|itemprop)="([^"]*)"')
 _NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _WORD = re.compile(r"\w+")
+_PART_LETTERS, _PART_TAGS = 500_000, 20_000  # that are taken apart at once: the pieces take ten times the memory
 _MOST_NAMES = 24  # of an element
 _LONGEST_TOKEN = 400  # characters of a tag with its attributes; one with more is not remembered
 _MOST_REMEMBERED = 20_000  # tags with their attributes, and short lines
@@ -80,7 +81,8 @@ _NO_LINE = _SIZE
 _PARAGRAPH_WORDS, _PARAGRAPH_LINKED = 6, 1  # bins: 13 words or more, and less than a fifth in links
 _CAPITAL_WORDS = 7  # bin: a line with 20 words is hardly in capitals
 _SHORT_WORDS, _SHORT_LETTERS = 12, 120  # the words of a line with as many at most are facts
-_HOPELESS = -3.0  # log-odds by the elements around: no line with less belonged to the text in 42,000
+_UNIT = 1000  # of a weight: sums of whole numbers do not depend on their order
+_HOPELESS = -3.0 * _UNIT  # log-odds by the elements around: no line with less belonged to the text in 42,000
 _SLOTS = list(
     accumulate(
         (
@@ -136,6 +138,14 @@ class Weights(msgspec.Struct, frozen=True):
     first: Mapping[str, float]  # the first word of a line
 
 
+def _in_whole_numbers(weights: Weights) -> Weights:
+    def whole(given: Mapping[str, float]) -> dict[str, float]:
+        return {word: round(weight * _UNIT) for word, weight in given.items()}
+
+    bias, slots = round(weights.bias * _UNIT), tuple(round(weight * _UNIT) for weight in weights.slots)
+    return Weights(bias, slots, *map(whole, (weights.inner, weights.outer, weights.words, weights.first)))
+
+
 class Container:
     """An element that is more than formatting, with the text of the lines that begin in it."""
 
@@ -170,6 +180,7 @@ class Line:
         self.path = tuple(each[0] for each in stack) if keeps_path else ()
 
 
+_TagsAndTexts = tuple[list[str], list[str]]
 _END_TAG = (0, 0, 0.0, 0.0)  # in place of the facts of a start tag
 
 
@@ -182,12 +193,33 @@ class Page(NamedTuple):
     containers: list[Container]
 
 
-def _tags_and_texts(html: str) -> tuple[list[str], list[str]]:
-    """What is in each tag, and the text behind it."""
-    if html.count("<") != html.count(">"):
-        raise _SignInAttribute
-    parts = html.replace("<", ">").split(">")
-    return parts[1::2], parts[2::2]
+def _tags_and_texts(html: str) -> Iterator[_TagsAndTexts]:
+    """What is in each tag of an element, and the text behind each; of a large element part after part.
+
+    In place of its own tag there is one that means nothing.
+    """
+    start = html.find("<", 1)
+    start = start if start > 0 else len(html)
+    yield ["br"], [html[:start].partition(">")[2]]
+    while start < len(html):
+        end = html.find("<", start + _PART_LETTERS)
+        part = html[start:] if end < 0 else html[start:end]
+        start = len(html) if end < 0 else end
+        if part.count("<") == part.count(">"):
+            pieces = part.replace("<", ">").split(">")
+            yield pieces[1::2], pieces[2::2]
+        else:  # one is in an attribute
+            found = [piece.partition(">") for piece in part.split("<")[1:]]
+            yield [tag for tag, _, _ in found], [text for _, _, text in found]
+
+
+def _found_tags_and_texts(html: str) -> Iterator[_TagsAndTexts]:
+    """The same for HTML with signs of tags in attributes."""
+    found = _TOKEN.finditer(html)
+    own = next(found, None)
+    yield ["br"], [own[2] if own else ""]
+    while part := list(islice(found, _PART_TAGS)):
+        yield [each[1].replace("<", "").replace(">", "") for each in part], [each[2] for each in part]
 
 
 def names_of(written: str) -> list[str]:
@@ -225,7 +257,7 @@ class BlockModel:
     """Tells the main text of a page line by line."""
 
     def __init__(self, weights: Weights) -> None:
-        self._weights = weights
+        self._weights = weights = _in_whole_numbers(weights)
         self._elements: dict[str, tuple[int, int, float, float]] = {}
         self._slots = [sum([weights.slots[slot] for slot in _slots_of(fact)]) for fact in range(_ENDS_OF_JOINT)]
         self._inside = [_weights_in(level, weights.slots) for level in range(_LEVELS)]
@@ -275,15 +307,12 @@ class BlockModel:
         if "<!--" in html or "<?" in html:
             html = _NO_ELEMENT.sub("", html)
         try:
-            return self._page(*_tags_and_texts(html), keeps_paths)
+            return self._page(_tags_and_texts(html), keeps_paths)
         except _SignInAttribute:
-            found = _TOKEN.findall(html)
-            tags = [tag.replace("<", "").replace(">", "") for tag, _ in found]
-            return self._page(tags, [text for _, text in found], keeps_paths)
+            return self._page(_found_tags_and_texts(html), keeps_paths)
 
-    def _page(self, tags: list[str], texts: list[str], keeps_paths: bool) -> Page:
+    def _page(self, parts_of_page: Iterable[_TagsAndTexts], keeps_paths: bool) -> Page:
         """The lines by the tags and what is behind each. `_SignInAttribute` if one of them is no whole tag."""
-        tags[:1] = ["br"] if tags else []  # the element itself
         root = Container(_TAGS["body"], None)
         containers = [root]
         stack: list[_Open] = [("", _CONTAINER, 0.0, 0.0, root, 0)]
@@ -293,7 +322,9 @@ class BlockModel:
         links = listings = titles = 0
         number = -1
         known = self._elements.get
-        for written, text, element in zip(tags, texts, map(known, tags), strict=True):
+        for written, text, element in chain.from_iterable(
+            zip(tags, texts, map(known, tags), strict=True) for tags, texts in parts_of_page
+        ):
             if element is None:
                 if written[:2] == "a ":  # hardly one is like another
                     if written.count('"') & 1:
@@ -375,7 +406,7 @@ class BlockModel:
                     score += self._weight_of(text) if weight is None else weight
                 else:
                     score += first(first_word(text), 0.0)
-            scores.append(score)
+            scores.append(score / _UNIT)
         return scores
 
     def _weight_around(self, container: Container, whole: int) -> float:
@@ -444,7 +475,11 @@ def _slots_of(fact: int) -> tuple[int, ...]:
         return _LL + code, _TL + tag * _N_WORDS + words, _TS + tag * _N_LINKED + linked
     if fact < _BEFORE:
         letters, words = divmod(fact - _SHAPE, _N_WORDS)
-        return _END + letters // 4 * _N_WORDS + words, _DIGIT + letters // 2 % 2 * _N_WORDS + words, _CAPITAL + letters % 2
+        return (
+            _END + letters // 4 * _N_WORDS + words,
+            _DIGIT + letters // 2 % 2 * _N_WORDS + words,
+            _CAPITAL + letters % 2,
+        )
     if fact < _WHERE:
         (one, other), joint = ((_P1, _P2), _BEFORE) if fact < _AFTER else ((_X1, _X2), _AFTER)
         near, far = divmod(fact - joint, _SIZE + 1)
@@ -485,7 +520,7 @@ class _Facts:
         if words < _CAPITAL_WORDS and text.isupper():
             shape += 1
         part = 10 * self._before[at] // self._whole
-        place = 10 * at // len(self._lines) * 10 + (part if part < 9 else 9)
+        place = 10 * at // len(self._lines) * 10 + min(9, part)
         head = 0 if heading is None else 1 if at < heading else 2 + bisect_right(_BELOW, at - heading)
         depth = line.depth
         rank = _DEEPEST + 1 if self._is_title(text) else 0
@@ -495,7 +530,7 @@ class _Facts:
             _BEFORE + last * (_SIZE + 1) + before,
             _AFTER + next_ * (_SIZE + 1) + after,
             _WHERE + place * _N_HEAD + head,
-            _RANK + rank + (depth if depth < _DEEPEST else _DEEPEST),
+            _RANK + rank + min(_DEEPEST, depth),
             _NEAR + (self._above[at] * (len(_AWAY) + 1) + self._below[at]) * _N_WORDS + words,
         )
 

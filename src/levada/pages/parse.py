@@ -125,6 +125,7 @@ def _may_be_wide(start: bytes, content_type: str) -> bool:
 
 
 _UNREAD = UNREAD.encode()
+_LARGE = 1_000_000  # bytes of HTML
 _THIN_WORDS, _THIN_SHARE = 100, 20  # a main text of fewer words, and of less than a 20th of the page's bytes
 NOWHERE = "http://invalid/"  # the base of a page whose own URL is invalid
 
@@ -260,10 +261,16 @@ def _read_html(page: RawPage, html: bytes, limits: ParseLimits) -> _Html | None:
     whole = _Html(head, b"", links, data, anchors=partial(anchors_of, tree, links))
     if page.rule is not None:
         return _read_parts(compiled_rule(page.rule), page, tree, html, whole, limits)
+    if len(html) > _LARGE:  # its tree takes ten times its bytes: it is gone before the lines are read
+        whole = whole._replace(anchors=partial(bytes, anchors_of(tree, links)))
+        del tree
+        return _with_main_text(page, None, html, whole, limits)
     return _with_main_text(page, tree, html, whole, limits)
 
 
-def _with_main_text(page: RawPage, tree: LexborHTMLParser, html: bytes, whole: _Html, limits: ParseLimits) -> _Html:
+def _with_main_text(
+    page: RawPage, tree: LexborHTMLParser | None, html: bytes, whole: _Html, limits: ParseLimits
+) -> _Html:
     text = b"" if limits.plugins is None else limits.plugins.main_text(html, page.url)
     if text:
         return whole._replace(text=text)

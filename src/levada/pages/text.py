@@ -19,6 +19,7 @@ from typing import NamedTuple
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from levada.core.errors import MissingExtra
+from levada.core.processes import give_back_freed_memory
 from levada.pages.blocks import BlockModel, Container, Line, Page, block_model
 from levada.pages.boilerplate import SHORT, begins_title, drop_boilerplate, has_own_text, is_index, plain_size
 from levada.pages.folding import WideReplacement
@@ -130,29 +131,35 @@ class MainText(NamedTuple):
     compared: bytes  # without the noise in it
 
 
-def main_text(tree: LexborHTMLParser, html: bytes) -> bytes:
-    """The main text in UTF-8, one paragraph per line. `tree`, of `html`, is modified."""
+def main_text(tree: LexborHTMLParser | None, html: bytes) -> bytes:
+    """The main text in UTF-8, one paragraph per line. `tree`, of `html`, is modified; None: it is kept no longer than
+    it is needed, for a page of megabytes."""
     return _text_and_lines(tree, html)[0]
 
 
-def read_main_text(tree: LexborHTMLParser, html: bytes, title: str = "") -> MainText:
+def read_main_text(tree: LexborHTMLParser | None, html: bytes, title: str = "") -> MainText:
     """The main text of a page with this title, and what of it counts when versions are compared."""
     text, likely = _text_and_lines(tree, html)
     lines = text.decode().split("\n") if likely is None else _steady_lines(likely)
     return MainText(text, _joined(compared_lines(lines, title)))
 
 
-def _text_and_lines(tree: LexborHTMLParser, html: bytes) -> tuple[bytes, _Likely | None]:
+def _text_and_lines(tree: LexborHTMLParser | None, html: bytes) -> tuple[bytes, _Likely | None]:
     """The main text, and the lines that it was chosen from; None if rules found it."""
-    if len(html) < _SMALL and _is_short_as_a_whole(tree):
+    if tree is not None and len(html) < _SMALL and _is_short_as_a_whole(tree):
         ruled = ruled_text(tree, html)  # the model could find nothing longer
         if not _is_long(ruled):
             return ruled, None
         tree = tree_of(html)
-    likely = _likely_lines(tree, _SILENT)
+    if tree is None:
+        read = _body_and_title(tree_of(html), _SILENT)
+        give_back_freed_memory()
+    else:
+        read = _body_and_title(tree, _SILENT)
+    likely = _likely_lines_of(*read)
     text = tidy_lines("\n".join(line.text for line in likely.kept).encode("utf-8", "replace"))
     if not _is_long(text):
-        ruled = ruled_text(tree, html)
+        ruled = ruled_text(tree or _without_silent(html), html)
         if not _is_preferred(text, ruled):
             return ruled, None
     return text, likely
@@ -272,14 +279,25 @@ def page_lines(
     tree: LexborHTMLParser, model: BlockModel, *, keeps_paths: bool = False, unread: Sequence[str] = ()
 ) -> tuple[Page, str] | None:
     """The lines of the body and the title of the page. What is never read is dropped from the tree."""
+    body, title = _body_and_title(tree, unread or _SILENT)
+    return None if body is None else (model.page(body, keeps_paths=keeps_paths), title)
+
+
+def _body_and_title(tree: LexborHTMLParser, unread: Sequence[str]) -> tuple[str | None, str]:
     body = tree.body
     if body is None:
-        return None
+        return None, ""
     title = tree.css_first("title")
     said = "" if title is None else " ".join(title.text().split())
-    unread = unread or _SILENT
     _drop_silent(body, unread)
-    return model.page(body.html or "", keeps_paths=keeps_paths), said
+    return body.html or "", said
+
+
+def _without_silent(html: bytes) -> LexborHTMLParser:
+    tree = tree_of(html)
+    if tree.body is not None:
+        _drop_silent(tree.body, _SILENT)
+    return tree
 
 
 def _drop_silent(body: LexborNode, unread: Sequence[str]) -> None:
@@ -289,9 +307,15 @@ def _drop_silent(body: LexborNode, unread: Sequence[str]) -> None:
 
 def _likely_lines(tree: LexborHTMLParser, unread: Sequence[str]) -> _Likely:
     """The lines that the model takes for the main text, and the others."""
+    return _likely_lines_of(*_body_and_title(tree, unread))
+
+
+def _likely_lines_of(body: str | None, title: str) -> _Likely:
+    if body is None:
+        return _Likely([], [])
     model = block_model()
-    found = page_lines(tree, model, unread=unread)
-    return _Likely([], []) if found is None else _Likely(found[0].lines, model.scores(*found))
+    page = model.page(body)
+    return _Likely(page.lines, model.scores(page, title))
 
 
 def content_element(html: bytes) -> tuple[LexborNode, Reading] | None:
