@@ -29,7 +29,7 @@ _NO_ELEMENT = re.compile(r"<!--.*?-->|<\?[^>]*>", re.DOTALL)
 _NAMED = re.compile(r' (?:class|id|role|itemprop)="([^"]*)"')
 _NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _WORD = re.compile(r"\w+")
-_PART_LETTERS, _PART_TAGS = 500_000, 20_000  # that are taken apart at once: the pieces take ten times the memory
+_PART_LETTERS, _PART_TAGS = 500_000, 20_000  # taken apart at once: the pieces take ten times the memory
 _MOST_NAMES = 24  # of an element
 _LONGEST_TOKEN = 400  # characters of a tag with its attributes; one with more is not remembered
 _MOST_REMEMBERED = 20_000  # tags with their attributes, and short lines
@@ -555,8 +555,11 @@ def _slots_in(level: int, place: int) -> tuple[int, int, int]:
 def _place_in(container: Container, whole: int) -> int:
     """The code for how much of the text of a page a container has, in how many lines, and how much is in links."""
     size = container.size
-    of_text, of_links = bisect_right(_SHARES, size / whole), bisect_right(_LINKED_IN, container.linked / size)
-    return (of_text * _N_LINKED_IN + of_links) * _N_LINES_IN + bisect_right(_LINES_IN, container.lines)
+    share = size / whole
+    of_text = bisect_right(_SHARES, share) if share >= _SHARES[0] else 0  # most have a line of little text
+    of_links = bisect_right(_LINKED_IN, container.linked / size) if container.linked else 0
+    of_lines = bisect_right(_LINES_IN, container.lines) if container.lines > 1 else 0
+    return (of_text * _N_LINKED_IN + of_links) * _N_LINES_IN + of_lines
 
 
 def _weights_in(level: int, slots: Sequence[float]) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -59,6 +60,7 @@ MAX_TITLE = 500
 MOST_ANCHORS = 150  # links of a page whose texts are kept
 LONGEST_ANCHOR = 80  # characters
 _pack = msgspec.msgpack.Encoder().encode
+_number_of = lru_cache(maxsize=4096)(term_number)  # the pages of a site have many links in common
 NO_VOTE = frozenset(("nofollow", "ugc", "sponsored"))
 FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml")
 # Without a browser's DOM events: that is faster, and a page cannot make its tree grow.
@@ -176,7 +178,7 @@ def anchors_of(tree: LexborHTMLParser, links: LinkCollector) -> bytes:
             continue
         text = " ".join(node.text()[: 4 * LONGEST_ANCHOR].split())[:LONGEST_ANCHOR]
         if text and (url := links.address(href)) is not None:
-            found[term_number(url), text.encode("utf-8", "replace").decode()] = None
+            found[_number_of(url), text if text.isascii() else text.encode("utf-8", "replace").decode()] = None
             if len(found) >= MOST_ANCHORS:
                 break
     return _pack(list(found)) if found else b""

@@ -335,7 +335,11 @@ _WIDGETS: Sequence[tuple[Callable[[str], object], Callable[[str], bool]]] = (
 def compared_lines(lines: Sequence[str], title: str = "") -> list[str]:
     """The lines, and the pieces of lines, that count when two versions of a text are compared."""
     about = title.lower()
-    kept = [without_noise(line) for line in lines if not is_noise(line, about)]
+    kept = [
+        line if len(line) > _LONGEST else without_noise(line)
+        for line in lines
+        if len(line) > _LONGEST or not is_noise(line, about)
+    ]
     text = "\n".join(kept).lower()
     left_out: set[str] = set()
     for may_have, is_widget in _WIDGETS:

@@ -261,7 +261,7 @@ def _read_html(page: RawPage, html: bytes, limits: ParseLimits) -> _Html | None:
     whole = _Html(head, b"", links, data, anchors=partial(anchors_of, tree, links))
     if page.rule is not None:
         return _read_parts(compiled_rule(page.rule), page, tree, html, whole, limits)
-    if len(html) > _LARGE:  # its tree takes ten times its bytes: it is gone before the lines are read
+    if len(html) > _LARGE:  # its tree takes ten to twenty times its bytes: it is gone when the lines are read
         whole = whole._replace(anchors=partial(bytes, anchors_of(tree, links)))
         del tree
         return _with_main_text(page, None, html, whole, limits)

@@ -132,8 +132,10 @@ class MainText(NamedTuple):
 
 
 def main_text(tree: LexborHTMLParser | None, html: bytes) -> bytes:
-    """The main text in UTF-8, one paragraph per line. `tree`, of `html`, is modified; None: it is kept no longer than
-    it is needed, for a page of megabytes."""
+    """The main text in UTF-8, one paragraph per line. `tree`, of `html`, is modified.
+
+    None in its place: it is made again where it is needed, and not kept. That takes less memory, for a large page.
+    """
     return _text_and_lines(tree, html)[0]
 
 
@@ -146,16 +148,17 @@ def read_main_text(tree: LexborHTMLParser | None, html: bytes, title: str = "") 
 
 def _text_and_lines(tree: LexborHTMLParser | None, html: bytes) -> tuple[bytes, _Likely | None]:
     """The main text, and the lines that it was chosen from; None if rules found it."""
-    if tree is not None and len(html) < _SMALL and _is_short_as_a_whole(tree):
-        ruled = ruled_text(tree, html)  # the model could find nothing longer
-        if not _is_long(ruled):
-            return ruled, None
-        tree = tree_of(html)
     if tree is None:
-        read = _body_and_title(tree_of(html), _SILENT)
+        read = _body_and_title(_without_silent(html))
         give_back_freed_memory()
     else:
-        read = _body_and_title(tree, _SILENT)
+        _drop_silent(tree, _SILENT)
+        if len(html) < _SMALL and _is_short_as_a_whole(tree):
+            ruled = ruled_text(tree, html)  # the model could find nothing longer
+            if not _is_long(ruled):
+                return ruled, None
+            tree = _without_silent(html)
+        read = _body_and_title(tree)
     likely = _likely_lines_of(*read)
     text = tidy_lines("\n".join(line.text for line in likely.kept).encode("utf-8", "replace"))
     if not _is_long(text):
@@ -166,12 +169,9 @@ def _text_and_lines(tree: LexborHTMLParser | None, html: bytes) -> tuple[bytes, 
 
 
 def _is_short_as_a_whole(tree: LexborHTMLParser) -> bool:
-    """Whether even all that is to be read in the body is a short text. What is never read is dropped from the tree."""
+    """Whether even all that is to be read in the body is a short text."""
     body = tree.body
-    if body is None:
-        return True
-    _drop_silent(body, _SILENT)
-    return len(" ".join(body.text(separator=" ").split())) < SHORT
+    return body is None or len(" ".join(body.text(separator=" ").split())) < SHORT
 
 
 def _joined(lines: Sequence[str]) -> bytes:
@@ -279,35 +279,37 @@ def page_lines(
     tree: LexborHTMLParser, model: BlockModel, *, keeps_paths: bool = False, unread: Sequence[str] = ()
 ) -> tuple[Page, str] | None:
     """The lines of the body and the title of the page. What is never read is dropped from the tree."""
-    body, title = _body_and_title(tree, unread or _SILENT)
+    _drop_silent(tree, unread or _SILENT)
+    body, title = _body_and_title(tree)
     return None if body is None else (model.page(body, keeps_paths=keeps_paths), title)
 
 
-def _body_and_title(tree: LexborHTMLParser, unread: Sequence[str]) -> tuple[str | None, str]:
+def _body_and_title(tree: LexborHTMLParser) -> tuple[str | None, str]:
     body = tree.body
     if body is None:
         return None, ""
     title = tree.css_first("title")
-    said = "" if title is None else " ".join(title.text().split())
-    _drop_silent(body, unread)
-    return body.html or "", said
+    return body.html or "", "" if title is None else " ".join(title.text().split())
 
 
 def _without_silent(html: bytes) -> LexborHTMLParser:
     tree = tree_of(html)
-    if tree.body is not None:
-        _drop_silent(tree.body, _SILENT)
+    _drop_silent(tree, _SILENT)
     return tree
 
 
-def _drop_silent(body: LexborNode, unread: Sequence[str]) -> None:
+def _drop_silent(tree: LexborHTMLParser, unread: Sequence[str]) -> None:
+    body = tree.body
+    if body is None:
+        return
     met = {node.tag for node in body.css(",".join(unread))}  # to strip each takes a walk through the tree
     body.strip_tags([tag for tag in unread if tag in met])
 
 
 def _likely_lines(tree: LexborHTMLParser, unread: Sequence[str]) -> _Likely:
     """The lines that the model takes for the main text, and the others."""
-    return _likely_lines_of(*_body_and_title(tree, unread))
+    _drop_silent(tree, unread)
+    return _likely_lines_of(*_body_and_title(tree))
 
 
 def _likely_lines_of(body: str | None, title: str) -> _Likely:
