@@ -16,7 +16,8 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from levada.core.errors import BadUrl
 from levada.pages.html import read_head, too_deep, tree_of
 from levada.pages.links import SILENT
-from levada.pages.text import content_element, is_menu
+from levada.pages.menus import is_menu
+from levada.pages.text import content_element
 from levada.pages.urls import Resolver, canonical, scheme_of
 
 MAX_NESTING = 5_000  # of elements, as in a crawl
@@ -550,7 +551,7 @@ def _table_line(cells: Sequence[str], width: int) -> str:
 
 
 def _with_links_marked(nodes: Sequence[LexborNode]) -> str:
-    """The text of these elements as `levada.pages.text.is_menu` reads it."""
+    """The text of these elements as `levada.pages.menus.is_menu` reads it."""
     parts: list[str] = []
     for node in nodes:
         if node.tag == "a":

@@ -9,10 +9,9 @@ all that a page has under its title.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Sequence, Set
-from functools import cache, lru_cache
+from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -24,6 +23,7 @@ from levada.pages.blocks import BlockModel, Container, Line, Page, block_model
 from levada.pages.boilerplate import SHORT, begins_title, drop_boilerplate, has_own_text, is_index, plain_size
 from levada.pages.folding import WideReplacement
 from levada.pages.html import tree_of
+from levada.pages.menus import without_menus
 from levada.pages.noise import LONGEST_LABEL, compared_lines, has_price, is_advert_label, is_related_label, is_slogan
 
 
@@ -53,13 +53,6 @@ READER = 2  # version: a page that is read differently by another one has not ch
 ENOUGH = 200  # characters: as much must stand elsewhere to be preferred to a short text
 _BYTES = 4  # per character at most
 _SMALL = 30_000  # bytes: a larger page has hardly ever so little to read that it is worth to look
-MENU_WORDS = 4  # a link of more words is a headline
-WORD_LETTERS = 3  # per word in a script without spaces
-MENU_LETTERS = 60  # a line with more per link is no menu
-_REMEMBERED = 200  # letters: a line with more is hardly repeated
-MENU_RUN = 3  # this many short links in a row are a menu
-MENU_SHARE = 0.7  # share of linked characters that makes a line with a run of links a menu
-ENTRY_SHARE = 0.9  # the same with fewer links: a name with its price or date is content
 MAX_SUSPECTS = 200  # elements whose size is measured
 LARGE = 0.4  # share of the text: an element with more is no frame, whatever its class says
 _NEAR, _NEAR_LETTERS = 4, 5000  # elements around a form, and the text of them
@@ -67,10 +60,6 @@ _HEADED = 0.5  # share of the text around a form that makes the form the content
 _BREAK, _LINK, _GAP = b"\x1e", b"\x1f", b" "
 _WRITTEN_BREAK = b"\x1d"  # a mark of its own: a list of files in a `pre` is judged as a whole, and is no menu
 _ENDS = _BREAK + _WRITTEN_BREAK
-_WITHOUT_SPACES = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
-)
-_COUNT = re.compile(r"\([\d.,\s]*+\)")  # the number of entries behind a menu link
 _NO_TEXT_TAGS = """
     script style noscript template iframe object embed svg math canvas audio video select textarea button datalist
     dialog
@@ -474,7 +463,7 @@ def _drop_unwanted(root: LexborNode, unwanted: frozenset[str], kept: frozenset[s
 def _text_of(root: LexborNode, *, with_menus: bool = False) -> bytes:
     """The text of a marked element."""
     text = root.text()
-    text = text.replace(_LINK.decode(), "") if with_menus else _without_menus(text)
+    text = text.replace(_LINK.decode(), "") if with_menus else without_menus(text)
     return tidy_lines(text.encode("utf-8", "replace"), _ENDS)
 
 
@@ -563,60 +552,3 @@ def _mark_written_breaks(listings: Sequence[LexborNode]) -> None:
                 inner.add(node.mem_id)
             elif node.tag == "-text" and "\n" in (text := node.text(deep=False)):
                 node.replace_with(text.encode("utf-8", "replace").replace(b"\n", _WRITTEN_BREAK))
-
-
-def _without_menus(text: str) -> str:
-    """Drop runs of short lines that are links and little else."""
-    if "\x1f" not in text:
-        return text
-    kept: list[str] = []
-    run: list[str] = []
-    entries = 0
-    for line in text.split("\x1e"):
-        links = _menu_links(line) if "\x1f" in line else 0
-        if links:
-            run.append(line)
-            entries += links
-        elif line and not line.isspace():
-            if run:
-                kept += run if entries < MENU_RUN else ()
-                run, entries = [], 0
-            kept.append(line)
-    kept += run if entries < MENU_RUN else ()
-    return "\x1e".join(kept).replace("\x1f", "")
-
-
-def _menu_links(line: str) -> int:
-    """The number of menu entries in this line; 0 if it is content."""
-    return _known_menu_links(line) if len(line) <= _REMEMBERED else _menu_links_in(line)
-
-
-@lru_cache(maxsize=4096)
-def _known_menu_links(line: str) -> int:
-    """The same for a line that the pages of a site may share."""
-    return _menu_links_in(line)
-
-
-def _menu_links_in(line: str) -> int:
-    parts = line.split("\x1f")
-    if len(line) > MENU_LETTERS * len(parts):
-        return 0
-    links = [part for part in parts[1::2] if part and not part.isspace()]
-    linked = sum(map(len, links))
-    words: float = sum(len(link.split()) for link in links)
-    if not line.isascii():
-        words = max(words, sum(len(_WITHOUT_SPACES.findall(link)) for link in links) / WORD_LETTERS)
-    rest = "".join(parts[::2])
-    if "(" in rest:
-        rest = _COUNT.sub("", rest)
-    unlinked = sum(map(str.isalnum, rest))  # the bars and dots between links do not count
-    share = MENU_SHARE if len(links) >= MENU_RUN else ENTRY_SHARE
-    if linked < share * (linked + unlinked) or words > MENU_WORDS * len(links):
-        return 0
-    return len(links)
-
-
-def is_menu(lines: Sequence[str]) -> bool:
-    """Whether these lines, with U+001F around each link, are a menu as a whole."""
-    entries = [_menu_links(line) for line in lines if line.strip()]
-    return all(entries) and sum(entries) >= MENU_RUN
