@@ -266,7 +266,7 @@ def wide_calendar(months: int, days: int) -> Web:
     for n in range(months):
         names = [f"/day/{n}/{day}" for day in range(days)]
         web[f"{HOME}month/{n}"] = month(n, f"/month/{n + 1}", *names)
-        web |= {f"{HOME}day/{n}/{day}": month(100 * n + day, f"/day/{n + 1}/{day}") for day in range(days)}
+        web |= {f"{HOME}day/{n}/{day}": month(1_000 + 100 * n + day, f"/day/{n + 1}/{day}") for day in range(days)}
     return web
 
 
