@@ -93,14 +93,14 @@ class TitleMarker:
 
     def marked(self, title: str, is_form: Callable[[str, str], bool]) -> Pieces:
         """The whole title in pieces, with True on the matching words."""
-        if not title.isascii() and any(map(str.isalpha, _HIGH.findall(title))):
+        if "_" in title or (not title.isascii() and any(map(str.isalpha, _HIGH.findall(title)))):
             found = _matches(title, self._words, is_form)
         else:
             found = self._found(title, is_form)
         return _on_one_line(_pieces(title, found, 0, len(title)))
 
     def _found(self, title: str, is_form: Callable[[str, str], bool]) -> list[_Match]:
-        if title.isascii() and "_" not in title:
+        if title.isascii():
             folded = _WORD.findall(title.lower())
         else:
             folded = [_folded(word) for word in _WORD.findall(title)]
@@ -126,7 +126,7 @@ class TitleMarker:
 
 
 def _folded(word: str) -> str:
-    return word.lower() if word.isascii() and "_" not in word else fold(word).strip()
+    return word.lower() if word.isascii() else fold(word).strip()
 
 
 def _pieces(text: str, matches: Sequence[_Match], start: int, end: int) -> list[tuple[str, bool]]:
