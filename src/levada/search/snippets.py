@@ -11,6 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from levada.core.search_records import Pieces
@@ -90,6 +91,8 @@ class TitleMarker:
             if each.has_forms() or each.prefix:
                 self._by_start[each.folded[0][:_LEAD]].append(each)
         self._leads = {each[:_LEAD] for each in self._by_word}
+        # A beginning that is shorter than that is looked up by its own length.
+        self._lengths = {_LEAD} | {len(each) for each in self._by_start if len(each) < _LEAD}
 
     def marked(self, title: str, is_form: Callable[[str, str], bool]) -> Pieces:
         """The whole title in pieces, with True on the matching words."""
@@ -100,12 +103,10 @@ class TitleMarker:
         return _on_one_line(_pieces(title, found, 0, len(title)))
 
     def _found(self, title: str, is_form: Callable[[str, str], bool]) -> list[_Match]:
-        if title.isascii():
-            folded = _WORD.findall(title.lower())
-        else:
-            folded = [_folded(word) for word in _WORD.findall(title)]
+        folded = _WORD.findall(title.lower()) if title.isascii() else [_folded(word) for word in _WORD.findall(title)]
         leads = self._leads
-        likely = [at for at, word in enumerate(folded) if word[:_LEAD] in leads]
+        lengths = self._lengths
+        likely = [at for at, word in enumerate(folded) if any(word[:length] in leads for length in lengths)]
         if not likely:
             return []
         places = list(_WORD.finditer(title))
@@ -116,7 +117,7 @@ class TitleMarker:
                 last = at + len(each.folded)
                 if last <= len(folded) and each.matches(folded[at:last]):
                     found.append(_Match(places[at].start(), places[last - 1].end(), 0))
-            for each in self._by_start.get(word[:_LEAD], ()):
+            for each in chain.from_iterable(self._by_start.get(start, ()) for start in {word[:n] for n in lengths}):
                 start, end = places[at].span()
                 begins_so = each.prefix and len(each.folded) == 1 and each.matches([word])
                 other_form = each.has_forms() and word != each.folded[0]
