@@ -336,7 +336,7 @@ class IndexContract:
             for seq, (number, text, title, language, site) in enumerate(pages, 1)
         )
         for word in some:
-            assert urls(index, word) <= urls(index, f"{word}*"), word
+            assert index.search(Query(word)).did_you_mean or urls(index, word) <= urls(index, f"{word}*"), word
             for end in range(2, len(word) if len(words(word)) == 1 else 0):
                 assert urls(index, f'"{word}"') <= urls(index, f"{word[:end]}*"), word[:end]
 
