@@ -17,7 +17,7 @@ UNREAD = ["script", "style", "noscript"]
 def lean_parse(page: RawPage, limits: ParseLimits | None = None) -> ParsedPage:
     tree = tree_of(page.body)
     head = read_head(tree, "levada")
-    links = LinkCollector(page.url, site_of(page.url), max_links=2_000, max_refused=20, max_length=2_000)
+    links = LinkCollector(page.url, site_of(page.url), max_bytes=1 << 24, max_refused=20, max_length=2_000)
     follow_links(tree, head, links)
     tree.strip_tags(UNREAD)
     text = tree.body.text(separator=" ", strip=True) if tree.body else ""
