@@ -52,6 +52,7 @@ _FOR_USERS = {  # what each extra is for
     "rabbitmq": "control, work",
     "keda": "control --keda",
     "kafka": "grouping in Kafka",
+    "s3": "store.bodies in a bucket",
     "postgresql": "store.servers, shard replay, capture of PostgreSQL",
     "mongodb": "capture of compressed traffic of MongoDB",
     "bulk": "load and warm into files",

@@ -32,6 +32,7 @@ from levada.core.records import (
 )
 from levada.core.structured import amended_data
 from levada.store.base import StoreLimits
+from levada.store.bodies.references import MARK
 from levada.store.retention import expendable
 from levada.store.rows import (
     CHANGE_KIND_CODE,
@@ -220,6 +221,11 @@ class SqlFrontier(SqlReader[WriteT]):
         """Delete each page's versions up to the one named; return how many there were."""
         raise NotImplementedError
 
+    def _note_unused(self, write: WriteT, statement: str, versions: Sequence[Sequence[int]], at: float) -> None:
+        """Note, before these versions (page, version) go or change, that nothing will name their objects any more."""
+        if self._bodies is not None and versions:
+            write.executemany(statement, [(float(at), MARK, *version) for version in versions])
+
     def add(
         self, found: Sequence[FoundUrl], refused: Sequence[Refusal], now: float, *, found_on: int | None = None
     ) -> int:
@@ -261,6 +267,8 @@ class SqlFrontier(SqlReader[WriteT]):
     def commit(self, visits: Sequence[VisitResult]) -> list[bool]:
         if not visits:
             return []
+        if self._bodies is not None:
+            visits = self._bodies.put_visits(visits, version_after)
         with self._database.write("settle") as write:
             intake = self._intake(write)
             write.reach("fence")
@@ -275,10 +283,15 @@ class SqlFrontier(SqlReader[WriteT]):
                 if is_current
             ]
             contents = self._contents(write, kept)
+            at = visits[-1].visit.at
             if contents.outdated:  # old versions first: the new ones take their room
+                self._note_unused(write, self.sql.unused_up_to, contents.outdated, at)
                 write.count("versions", -self._drop_versions(write, contents.outdated))
             if contents.dated:
-                write.count("versions", -self._drop_these(write, self._outdated_by_time(write, contents.dated)))
+                going = self._outdated_by_time(write, contents.dated)
+                self._note_unused(write, self.sql.unused_of_version, going, at)
+                write.count("versions", -self._drop_these(write, going))
+            self._note_unused(write, self.sql.unused_of_version, [row[-2:] for row in contents.amended], at)
             with write.pipeline():
                 write.reach("page")
                 self._update_pages(write, intake, kept)
@@ -298,7 +311,11 @@ class SqlFrontier(SqlReader[WriteT]):
             self._log_changes(write, contents)
         # Only now: a URL of a transaction that was rolled back must not count as stored.
         self._known.update(intake.held)
+        self._after_commit(at)
         return current
+
+    def _after_commit(self, at: float) -> None:
+        """What may be done after a commit, and is done later if it fails."""
 
     def release(self, leases: Sequence[Lease]) -> None:
         """Undo these leases, and the turns that their sites had for them."""
