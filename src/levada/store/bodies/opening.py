@@ -87,10 +87,11 @@ def writing_bodies(folder: DataFolder, asked: str) -> Bodies | None:
     return bodies
 
 
-def take_place(folder: DataFolder, held: HeldPlace, place: Place) -> None:
+def take_place(folder: DataFolder, held: HeldPlace, place: Place, *, keep: bool = True) -> None:
     """Make sure that the place is this collection's; the first time, make it so.
 
-    The file is written before the marker: a crash in between leaves nothing that belongs to nobody.
+    The file is written before the marker: a crash in between leaves nothing that belongs to nobody. Without `keep`,
+    it is left to the caller.
     """
     there = _marker(place)
     if held.made:
@@ -100,14 +101,15 @@ def take_place(folder: DataFolder, held: HeldPlace, place: Place) -> None:
                 f"Nothing was written; see {folder.path / FILE}"
             )
     elif there is None:
-        keep_place(folder, held)
+        if keep:
+            keep_place(folder, held)
         place.put(MARKER, msgspec.json.encode(_Marker(held.owner)))
     if there is not None and there != held.owner:
         raise StoreError(
             f"{place.name} holds the bodies of another collection: name another place or prefix. If that collection is "
             f"gone, delete the object {MARKER} there"
         )
-    if not held.made:
+    if keep and not held.made:
         keep_place(folder, msgspec.structs.replace(held, made=True))
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _FULL = {28, 122, 27}  # ENOSPC, EDQUOT, EFBIG
 _AWAY = {5, 19, 107, 110, 112, 113, 116}  # EIO, ENODEV, ENOTCONN, ETIMEDOUT, EHOSTDOWN, EHOSTUNREACH, ESTALE
-_DRAFT = ".part"
+DRAFT = ".part"
+"""The end of the name of a file that is being written."""
 MARKER = "levada-bodies.json"
 """The object that says which collection the others belong to."""
 
@@ -83,7 +84,7 @@ class FolderPlace:
 
     def put(self, key: str, content: bytes) -> None:
         path = self.path / key
-        draft = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}{_DRAFT}")
+        draft = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}{DRAFT}")
         try:
             self._make(path.parent, key)
             with draft.open("wb") as file:

@@ -35,9 +35,9 @@ class SqlBodies(SqlForgetting[WriteT]):
         """Where texts and bodies lie that are not in rows."""
         return self._bodies
 
-    def _after_commit(self, at: float) -> None:
+    def _after_commit(self, at: float, orphans: int) -> None:
         self._commits += 1
-        if self._bodies is not None and self._commits % _COMMITS == 0:
+        if self._bodies is not None and (orphans or self._commits % _COMMITS == 0):
             try:
                 self._delete_unused(at - self._bodies.grace, _AT_ONCE)
             except LevadaError as error:  # they are noted, and go later

@@ -351,6 +351,7 @@ class Statements:
         self.unused_of_pages = t(f"{unused} AND {self.among('page_id')} {once}")
         self.unused_of_version = t(f"{unused} AND page_id = ? AND version = ? {once}")
         self.unused_up_to = t(f"{unused} AND page_id = ? AND version <= ? {once}")
+        self.unused = t("INSERT INTO unused_bodies (reference, since) VALUES (?, ?) ON CONFLICT DO NOTHING")
         self.unused_bodies = t("SELECT reference FROM unused_bodies WHERE since <= ? ORDER BY since LIMIT ?")
         self.body_deleted = t("DELETE FROM unused_bodies WHERE reference = ?")
         self.references_of = t(

@@ -32,7 +32,7 @@ from levada.core.records import (
 )
 from levada.core.structured import amended_data
 from levada.store.base import StoreLimits
-from levada.store.bodies.references import MARK
+from levada.store.bodies.references import MARK, unpacked_reference
 from levada.store.retention import expendable
 from levada.store.rows import (
     CHANGE_KIND_CODE,
@@ -277,6 +277,8 @@ class SqlFrontier(SqlReader[WriteT]):
             held = [result.lease for place, result in enumerate(visits) if place not in copies]
             ended = iter(self._end_leases(write, held))
             current = [place not in copies and next(ended) for place in range(len(visits))]
+            refused = [result for result, is_kept in zip(visits, current, strict=True) if not is_kept]
+            orphans = self._note_orphans(write, refused)
             kept = [
                 _without_forgotten(result, intake.tombstones)
                 for result, is_current in zip(visits, current, strict=True)
@@ -311,11 +313,25 @@ class SqlFrontier(SqlReader[WriteT]):
             self._log_changes(write, contents)
         # Only now: a URL of a transaction that was rolled back must not count as stored.
         self._known.update(intake.held)
-        self._after_commit(at)
+        self._after_commit(at, orphans)
         return current
 
-    def _after_commit(self, at: float) -> None:
-        """What may be done after a commit, and is done later if it fails."""
+    def _note_orphans(self, write: WriteT, refused: Sequence[VisitResult]) -> int:
+        """Note what was written outside of the database for pages that were forgotten meanwhile; returns how much.
+
+        For others nothing is noted: the commit may be one that is repeated, and the first one may name it.
+        """
+        if self._bodies is None or not refused:
+            return 0
+        marks = Tombstones(write, self.sql)
+        forgotten = [result for result in refused if marks.cover(result.lease.page.url, result.lease.page.site)]
+        held = [result.version.content_zstd for result in forgotten if result.version is not None]
+        orphans = [(each, EVER) for each in held if unpacked_reference(each)]
+        write.executemany(self.sql.unused, orphans)
+        return len(orphans)
+
+    def _after_commit(self, at: float, orphans: int) -> None:
+        """What may be done after a commit, and is done later if it fails. `orphans` should be deleted now."""
 
     def release(self, leases: Sequence[Lease]) -> None:
         """Undo these leases, and the turns that their sites had for them."""
