@@ -32,7 +32,7 @@ _AT_ONCE = 1_000  # keys in a listing and in a deletion
 _CODE = re.compile(r"<Code>([A-Za-z0-9.]{1,60})</Code>")
 _STATUS = re.compile(r"status(?: code)?:? (\d{3})|Server returned non-2xx status code: (\d{3})|(\d{3}) [A-Z][a-z]+")
 _FULL = ("QuotaExceeded", "InsufficientStorage", "StorageFull", "EntityTooLarge", "507")
-_METADATA = ("169.254.169.254", "/latest/api/token", "security-credentials")
+_METADATA = ("169.254.169.254", "169.254.170.2", "/latest/api/token", "security-credentials")
 _ADVICE = "check the keys (AWS_ACCESS_KEY_ID, AWS_PROFILE or [bodies]) and what they may do"
 
 
@@ -86,15 +86,15 @@ class S3Place:
     def get(self, key: str) -> bytes | None:
         try:
             return bytes(self._obstore.get(self._store, key).bytes())
-        except self._obstore.exceptions.NotFoundError as error:
-            self._must_have_bucket(error)
+        except FileNotFoundError as error:
+            _must_be_of_object(error)
             return None
 
     @_translating
     def size(self, key: str) -> int | None:
         try:
             return int(self._obstore.head(self._store, key)["size"])
-        except self._obstore.exceptions.NotFoundError:  # of an answer without a body: it says not what is missing
+        except FileNotFoundError:  # of an answer without a body: it says not what is missing
             return None
 
     @_translating
@@ -103,8 +103,8 @@ class S3Place:
             some = list(keys[start : start + _AT_ONCE])
             try:
                 self._obstore.delete(self._store, some)
-            except self._obstore.exceptions.NotFoundError as error:
-                self._must_have_bucket(error)
+            except FileNotFoundError as error:
+                _must_be_of_object(error)
 
     def list(self) -> Iterator[list[Listed]]:
         objects = iter(self._obstore.list(self._store, chunk_size=_AT_ONCE))
@@ -115,22 +115,18 @@ class S3Place:
     def _next(self, objects: Iterator[Any]) -> Any:
         return next(objects, None)
 
-    def _must_have_bucket(self, error: Exception) -> None:
-        if "NoSuchBucket" in str(error):
-            raise error
-
     def translated(self, error: Exception) -> StoreError:
         """One sentence that says what happened and what to do, without what the server said in full."""
         exceptions, said = self._obstore.exceptions, str(error)
         code = found[1] if (found := _CODE.search(said)) else ""
-        if code == "NoSuchBucket" or isinstance(error, exceptions.NotFoundError):
+        if code == "NoSuchBucket":
             return StoreError(f"there is no bucket {self._bucket} for {self.name}: make it, or correct store.bodies")
         if any(word in (code or said) for word in _FULL):
             return StoreFull(f"no space left for bodies in {self.name}{_in(code)}: make room, then start again")
         if any(word in said for word in _METADATA) or "redential" in said:
             return StoreError(f"there are no credentials for {self.name}: set AWS_ACCESS_KEY_ID and "
                               "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or [bodies]")  # fmt: skip
-        refused = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
+        refused = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, FileNotFoundError)
         if isinstance(error, refused) or code in ("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch"):
             return StoreError(f"{self.name} refuses access{_in(code)}: {_ADVICE}")
         answered = _STATUS.search(said)
@@ -138,6 +134,13 @@ class S3Place:
         if status.startswith("4") and status not in ("408", "425", "429"):
             return StoreError(f"{self.name} refuses a request{_in(code or status)}: check the endpoint and the region")
         return BodiesAway(f"{self.name} cannot be reached now{_in(code or status or _why(said))}")
+
+
+def _must_be_of_object(error: FileNotFoundError) -> None:
+    """Raise it unless it is the object that is not there: a bucket or a user may be missing as well."""
+    code = _CODE.search(str(error))
+    if code is not None and code[1] not in ("NoSuchKey", "NoSuchVersion", "NotFound"):
+        raise error
 
 
 def _in(code: str) -> str:
