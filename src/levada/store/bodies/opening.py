@@ -97,8 +97,8 @@ def take_place(folder: DataFolder, held: HeldPlace, place: Place, *, keep: bool 
     if held.made:
         if there is None:
             raise StoreError(
-                f"{place.name} holds no bodies of the collection in {folder.path}: it is empty, or another place. "
-                f"Nothing was written; see {folder.path / FILE}"
+                f"{place.name} holds no bodies of the collection in {folder.path}: it is empty, not mounted, or another "
+                f"place. Nothing was written; see {folder.path / FILE}"
             )
     elif there is None:
         if keep:

@@ -126,11 +126,11 @@ class S3Place:
         if any(word in said for word in _METADATA) or "redential" in said:
             return StoreError(f"there are no credentials for {self.name}: set AWS_ACCESS_KEY_ID and "
                               "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or [bodies]")  # fmt: skip
-        refused = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, FileNotFoundError)
-        if isinstance(error, refused) or code in ("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch"):
-            return StoreError(f"{self.name} refuses access{_in(code)}: {_ADVICE}")
         answered = _STATUS.search(said)
         status = next((each for each in answered.groups() if each), "") if answered else ""
+        refused = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, FileNotFoundError)
+        if isinstance(error, refused) or status in ("401", "403", "404"):
+            return StoreError(f"{self.name} refuses access{_in(code)}: {_ADVICE}")
         if status.startswith("4") and status not in ("408", "425", "429"):
             return StoreError(f"{self.name} refuses a request{_in(code or status)}: check the endpoint and the region")
         return BodiesAway(f"{self.name} cannot be reached now{_in(code or status or _why(said))}")
