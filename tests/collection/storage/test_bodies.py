@@ -217,7 +217,7 @@ def test_another_place_in_the_settings_is_refused_with_what_to_do(news: DataFold
 def test_a_place_that_was_emptied_is_not_written_to(news: DataFolder, place: Path) -> None:
     shutil.rmtree(place)
     place.mkdir()
-    with pytest.raises(StoreError, match="it is empty, not mounted, or another place"):
+    with pytest.raises(StoreError, match="it is empty, not mounted or another one"):
         opened(news)
 
 

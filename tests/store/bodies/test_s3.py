@@ -14,7 +14,8 @@ import pytest
 from levada.core.errors import BodiesAway, LevadaError, SettingsError, StoreError, StoreFull
 from levada.core.settings import BodiesSettings
 from levada.store.bodies import Bodies
-from levada.store.bodies.places import MARKER, Place, open_place
+from levada.store.bodies.opening import open_place
+from levada.store.bodies.places import MARKER, Place
 from levada.store.bodies.s3 import S3Place
 from levada.store.sqlite import SqliteStore
 from levada.testing.store.visits import first, links, visited
@@ -33,7 +34,7 @@ def place(s3: str, tmp_path: Path) -> Place:
 
 def said(place: Place) -> list[tuple[type[Exception], str]]:
     """What it says to each kind of request."""
-    heard = []
+    heard: list[tuple[type[Exception], str]] = []
     for ask in (lambda: place.put("ab/cd/x", b"x"), lambda: place.get("ab/cd/x"), lambda: list(place.list())):
         with pytest.raises(LevadaError) as told:
             ask()

@@ -32,7 +32,7 @@ def move(
     data: DataOption = Path("levada-data"),
     json: JsonOption = False,
 ) -> None:
-    """Moves a collection to another folder, to PostgreSQL servers, or from servers back into files; or its bodies.
+    """Moves a collection to another folder, to PostgreSQL servers, or from servers back into files.
 
     Stop its crawl, workers and dashboard first. Everything keeps its number: history, change log, feeds and
     notifications go on where they were. The old copy is kept under another name until you delete it. If the command

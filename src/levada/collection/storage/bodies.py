@@ -22,10 +22,12 @@ from levada.store.bodies.opening import (
     held_place,
     keep_place,
     make_bodies,
+    open_place,
     reading_bodies,
+    same_place,
     take_place,
 )
-from levada.store.bodies.places import DRAFT, MARKER, Listed, open_place, same_place
+from levada.store.bodies.places import DRAFT, MARKER, Listed
 from levada.store.bodies.references import keyed, references_in
 from levada.store.faults import NoFaults
 from levada.store.opening import open_reading_store, open_store, plan_of

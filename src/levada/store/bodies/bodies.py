@@ -9,9 +9,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -19,6 +18,9 @@ from levada.core.errors import StoreDamaged, StoreError
 from levada.core.records import VisitResult
 from levada.store.bodies.places import Place
 from levada.store.bodies.references import Reference, reference_to, unpacked_reference
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -123,6 +125,8 @@ class Bodies:
         """The results in order, several at a time. The first error is raised when nothing is under way any more."""
         if len(items) < 2 or self._parallel < 2:
             return [work(each) for each in items]
+        from concurrent.futures import ThreadPoolExecutor  # here: most collections have no bodies elsewhere
+
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self._parallel, thread_name_prefix="bodies")

@@ -7,16 +7,19 @@ The marker says to which collection the objects belong: two collections in one p
 from __future__ import annotations
 
 import os
-from secrets import token_hex
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from levada.core.errors import SettingsError, StoreError
 from levada.core.files import sync_folder, write_durably
 from levada.core.folder import DataFolder
-from levada.core.settings import BodiesSettings
 from levada.store.bodies.bodies import Bodies
-from levada.store.bodies.places import MARKER, Place, open_place, same_place
+from levada.store.bodies.places import MARKER, FolderPlace, Place
+
+if TYPE_CHECKING:
+    from levada.core.settings import BodiesSettings
 
 FILE = "bodies.json"
 
@@ -31,6 +34,22 @@ class HeldPlace(msgspec.Struct, frozen=True):
 
 class _Marker(msgspec.Struct, frozen=True):
     levada_bodies: str
+
+
+def same_place(one: str, other: str) -> bool:
+    return one.rstrip("/") == other.rstrip("/")
+
+
+def open_place(address: str, settings: BodiesSettings) -> Place:
+    """The place of this address. Nothing is read or written yet."""
+    from urllib.parse import unquote, urlsplit  # here: most collections have no such place
+
+    parts = urlsplit(address)
+    if parts.scheme == "file":
+        return FolderPlace(Path(unquote(parts.path)))
+    from levada.store.bodies.s3 import S3Place
+
+    return S3Place(parts.netloc, parts.path.strip("/"), settings)
 
 
 def held_place(folder: DataFolder) -> HeldPlace | None:
@@ -80,6 +99,8 @@ def writing_bodies(folder: DataFolder, asked: str) -> Bodies | None:
     if held is None or not (held.made or same_place(held.place, asked or held.place)):
         if not asked:
             return None
+        from secrets import token_hex  # here: a place is taken once
+
         held = HeldPlace(asked, token_hex(8))
     settings = folder.settings().bodies
     bodies = make_bodies(open_place(held.place, settings), settings)
@@ -97,8 +118,8 @@ def take_place(folder: DataFolder, held: HeldPlace, place: Place, *, keep: bool 
     if held.made:
         if there is None:
             raise StoreError(
-                f"{place.name} holds no bodies of the collection in {folder.path}: it is empty, not mounted, or another "
-                f"place. Nothing was written; see {folder.path / FILE}"
+                f"{place.name} holds no bodies of the collection in {folder.path}: it is empty, not mounted or "
+                f"another one. Nothing was written; see {folder.path / FILE}"
             )
     elif there is None:
         if keep:

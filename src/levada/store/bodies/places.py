@@ -7,14 +7,10 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
-from urllib.parse import unquote, urlsplit
+from typing import NamedTuple, Protocol
 
 from levada.core.errors import BodiesAway, StoreError, StoreFull
 from levada.core.files import sync_folder
-
-if TYPE_CHECKING:
-    from levada.core.settings import BodiesSettings
 
 _FULL = {28, 122, 27}  # ENOSPC, EDQUOT, EFBIG
 _AWAY = {5, 19, 107, 110, 112, 113, 116}  # EIO, ENODEV, ENOTCONN, ETIMEDOUT, EHOSTDOWN, EHOSTUNREACH, ESTALE
@@ -56,20 +52,6 @@ class Place(Protocol):
 
     def list(self) -> Iterator[list[Listed]]:
         """All objects, some at a time."""
-
-
-def same_place(one: str, other: str) -> bool:
-    return one.rstrip("/") == other.rstrip("/")
-
-
-def open_place(address: str, settings: BodiesSettings) -> Place:
-    """The place of this address. Nothing is read or written yet."""
-    parts = urlsplit(address)
-    if parts.scheme == "file":
-        return FolderPlace(Path(unquote(parts.path)))
-    from levada.store.bodies.s3 import S3Place
-
-    return S3Place(parts.netloc, parts.path.strip("/"), settings)
 
 
 class FolderPlace:

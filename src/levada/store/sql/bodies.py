@@ -7,7 +7,6 @@ that is under way may still read it. What is forgotten is deleted at once.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from levada.core.errors import LevadaError
@@ -16,8 +15,6 @@ from levada.store.bodies import MARK, Bodies, unpacked_reference
 from levada.store.bodies.references import Reference, references_in
 from levada.store.sql.base import Database, WriteT
 from levada.store.sql.forgetting import SqlForgetting
-
-log = logging.getLogger(__name__)
 
 _AT_ONCE = 1_000
 _COMMITS = 50  # after so many, what a crawl dropped a day ago is deleted
@@ -41,7 +38,9 @@ class SqlBodies(SqlForgetting[WriteT]):
             try:
                 self._delete_unused(at - self._bodies.grace, _AT_ONCE)
             except LevadaError as error:  # they are noted, and go later
-                log.debug("bodies that no version names could not be deleted: %s", error)
+                import logging  # here: a follower needs none
+
+                logging.getLogger(__name__).debug("bodies that no version names could not be deleted: %s", error)
 
     def references(self, page_ids: Sequence[int]) -> list[bytes]:
         asked = (MARK, self.sql.dialect.id_list(page_ids))

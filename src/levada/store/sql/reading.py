@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Generic
 
@@ -36,8 +35,6 @@ from levada.store.rules import DUE_COUNTED, checked_one_in, plain_text, text_key
 from levada.store.sql.base import Database, KnownUrls, WriteT
 from levada.store.sql.statements import Statements
 from levada.store.summaries import PageSummary, SummaryVersion, summary_of
-
-log = logging.getLogger(__name__)
 
 _SITES_COUNTED = 2_000
 _PAGES_AT_ONCE = 500
@@ -117,7 +114,9 @@ class SqlReader(Generic[WriteT]):
         shown = [at for at, row in enumerate(rows) if is_shown_change(row)]
         for at, row in zip(shown, whole_rows(self._bodies, [rows[at] for at in shown], CONTENT), strict=True):
             if isinstance(row, str):  # one body that is lost must not keep all later changes from those who follow
-                log.warning("%s is left out of the search index: its body %s", rows[at][3], row)
+                import logging  # here: a follower needs it only for this
+
+                logging.getLogger(__name__).warning("%s is left out of the search index: its body %s", rows[at][3], row)
                 rows[at] = without_document(rows[at])
             else:
                 rows[at] = row
