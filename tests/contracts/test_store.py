@@ -45,28 +45,14 @@ class TestShardedSqlite(StoreContract, ForgettingContract):
         return sharded_sqlite(folder, limits, 3)
 
 
-class TestSqliteWithBodiesInAFolder(StoreContract, ForgettingContract):
-    def make(self, folder: Path, limits: StoreLimits) -> Store:
-        bodies = Bodies(FolderPlace(folder / "bodies"), least=0)
-        bodies.place.put(MARKER, b"")
-        return SqliteStore(folder / "pages.db", limits=limits, bodies=bodies)
-
-
-class TestShardedSqliteWithBodiesInAFolder(StoreContract, ForgettingContract):
-    def make(self, folder: Path, limits: StoreLimits) -> Store:
-        bodies = Bodies(FolderPlace(folder / "bodies"), least=0)
-        bodies.place.put(MARKER, b"")
-        return sharded_sqlite(folder, limits, 3, bodies=bodies)
-
-
-class TestSqliteWithBodiesInABucket(StoreContract, ForgettingContract):
+class TestShardedSqliteWithBodiesInABucket(StoreContract, ForgettingContract):
     @pytest.fixture(autouse=True)
     def _endpoint(self, s3: str) -> None:
         self.endpoint = s3
 
     def make(self, folder: Path, limits: StoreLimits) -> Store:
-        place = S3Place(BUCKET, f"contract/{folder.name}-{next(_PREFIXES)}", s3_settings(self.endpoint))
-        return SqliteStore(folder / "pages.db", limits=limits, bodies=Bodies(place, least=0))
+        place = S3Place(BUCKET, f"contract/{folder.parent.name}-{next(_PREFIXES)}", s3_settings(self.endpoint))
+        return sharded_sqlite(folder, limits, 3, bodies=Bodies(place, least=0))
 
 
 class TestPostgresql(StoreContract, ForgettingContract):

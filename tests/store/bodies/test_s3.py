@@ -14,7 +14,7 @@ import pytest
 from levada.core.errors import BodiesAway, LevadaError, SettingsError, StoreError, StoreFull
 from levada.core.settings import BodiesSettings
 from levada.store.bodies import Bodies
-from levada.store.bodies.opening import open_place
+from levada.store.bodies.opening import open_place, shared_bodies
 from levada.store.bodies.places import MARKER, Place
 from levada.store.bodies.s3 import S3Place
 from levada.store.sqlite import SqliteStore
@@ -189,3 +189,14 @@ def test_an_address_says_which_place_it_is(s3: str) -> None:
     assert open_place("s3://levada/a/b/", s3_settings(s3)).name == "s3://levada/a/b"
     assert open_place("file:///a%20b/c", BodiesSettings()).name == "/a b/c"
     assert MARKER.endswith(".json")
+
+
+def test_a_worker_without_the_folder_uses_only_a_place_that_a_collection_has(s3: str, tmp_path: Path) -> None:
+    address, settings = f"s3://{BUCKET}/{tmp_path.name}", s3_settings(s3)
+    assert shared_bodies("", settings) is None
+    with pytest.raises(StoreError, match="holds no bodies of a collection"):
+        shared_bodies(address, settings)
+    open_place(address, settings).put(MARKER, b'{"levada_bodies": "mine"}')
+    bodies = shared_bodies(address, settings)
+    assert bodies is not None
+    assert bodies.name == address
