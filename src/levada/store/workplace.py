@@ -13,7 +13,7 @@ from levada.core.errors import NotFound, StoreError, StoreLocked, UsageError
 from levada.core.folder import DataFolder
 from levada.core.settings import Settings, StoreSettings, saved_settings
 from levada.store.base import Shard, Store, StoreLimits
-from levada.store.bodies.opening import shared_bodies
+from levada.store.bodies.opening import held_place, shared_bodies
 from levada.store.opening import collection_name, make_collection_name, open_store, plan_of, sharded_store
 
 if TYPE_CHECKING:
@@ -97,6 +97,9 @@ def share(folder: DataFolder, settings: Settings) -> None:
         if file.read().home:
             from levada.store.postgresql.shared_plan import SharedPlan
 
+            if (held := held_place(folder)) is not None:  # a setting may be missing where a file decides
+                store = msgspec.structs.replace(settings.store, bodies=held.place)
+                settings = msgspec.structs.replace(settings, store=store)
             with closing(SharedPlan(file.read().home, collection_name(folder))) as plan:
                 plan.put_settings(msgspec.json.encode(settings))
 

@@ -230,7 +230,8 @@ def sweep(folder: DataFolder, on_progress: Callable[[int], None] = lambda seen: 
     oldest = SystemClock().now() - bodies.grace
     objects = deleted = gone = waiting = 0
     with closing(bodies), nobody_moves(folder), closing(open_reading_store(folder)) as store:
-        _must_show_all(folder, store)
+        _must_show_all(store)
+        _must_be_at_rest(folder)
         must_be_ours(folder, bodies)
         for listed in bodies.place.list():
             objects += sum(keyed(each.key) is not None for each in listed)
@@ -254,7 +255,7 @@ def delete_bodies_of_gone_pages(folder: DataFolder, store: Store) -> int:
         return 0
     deleted = 0
     with closing(bodies):
-        _must_show_all(folder, store)
+        _must_show_all(store)
         must_be_ours(folder, bodies)
         for listed in bodies.place.list():
             going = [each.key for each, is_page_known in _unnamed(store, listed) if not is_page_known]
@@ -287,9 +288,13 @@ def _unnamed(store: Store, listed: Sequence[Listed]) -> list[tuple[Listed, bool]
     return [(each, page_id in known) for key, (each, page_id) in ours.items() if key not in named]
 
 
-def _must_show_all(folder: DataFolder, store: Store) -> None:
+def _must_show_all(store: Store) -> None:
     if store.away:
         raise StoreError(f"{next(iter(store.away.values()))}: what it holds is not known, so nothing was deleted")
+
+
+def _must_be_at_rest(folder: DataFolder) -> None:
+    """Raise while pages move between shards, which another machine may be doing."""
     file = plan_of(folder)
     if file is not None:
         with closing(file):
