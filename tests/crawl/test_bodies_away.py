@@ -24,12 +24,12 @@ class AwayStore(MemoryStore):
 
     def __init__(self, away: float, error: StoreError | None = None) -> None:
         super().__init__()
-        self.away = away
+        self.refused = away
         self.error = error or BodiesAway("s3://bucket cannot be reached now")
 
     def commit(self, visits: Sequence[VisitResult]) -> list[bool]:
-        if self.away > 0:
-            self.away -= 1
+        if self.refused > 0:
+            self.refused -= 1
             raise self.error
         return super().commit(visits)
 

@@ -19,6 +19,7 @@ from levada.collection.forgetting.remains import find_remains
 from levada.collection.forgetting.run import forget, wanted
 from levada.collection.storage.backup import back_up
 from levada.collection.storage.bodies import ROWS, move_bodies, sweep
+from levada.collection.storage.move import move_folder
 from levada.collection.storage.restore import restore
 from levada.core.errors import BodiesAway, SettingsError, StoreDamaged, StoreError, UsageError
 from levada.core.folder import DataFolder
@@ -192,6 +193,34 @@ def test_what_is_forgotten_is_in_no_object(tmp_path: Path, place: Path) -> None:
     assert find_remains(data, CANARY).found == ()
     assert not orphan.exists()
     assert 0 < len(objects_in(place)) < len(objects)
+
+
+def test_a_forget_whose_bucket_goes_away_is_finished_by_the_next_one(tmp_path: Path, place: Path) -> None:
+    settings = Settings(store=StoreSettings(bodies=f"file://{place}"), bodies=BodiesSettings(least=0))
+    DataFolder(tmp_path / "data").make()
+    DataFolder(tmp_path / "data").save_settings(settings)
+    data, objects = build(tmp_path / "data", settings), len(objects_in(place))
+
+    class AwayAt:
+        def reach(self, point: str) -> None:
+            if point == "forgetting.deleted":
+                place.rename(tmp_path / "away")
+
+    with pytest.raises(StoreError, match="not mounted"):
+        forget(data, wanted((), FORGOTTEN), faults=AwayAt())
+    (tmp_path / "away").rename(place)
+    assert len(objects_in(place)) == objects
+    assert find_remains(data, CANARY).found
+    assert forget(data, wanted(())).finished
+    assert find_remains(data, CANARY).found == ()
+    assert len(objects_in(place)) < objects
+
+
+def test_a_folder_that_moves_keeps_its_place(news: DataFolder, tmp_path: Path) -> None:
+    before = everything(news)
+    move_folder(news, tmp_path / "elsewhere")
+    assert everything(DataFolder(tmp_path / "elsewhere")) == before
+    opened(DataFolder(tmp_path / "elsewhere"))
 
 
 def test_an_object_that_no_version_names_is_found_and_told(news: DataFolder, place: Path) -> None:

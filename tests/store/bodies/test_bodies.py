@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from levada.store.bodies.references import Keyed, keyed
 from levada.store.sqlite import SqliteStore
 from levada.testing.store.forgetting import forget
 from levada.testing.store.visits import changed, first, links, visited
+from tests.faults import PointLog
 from tests.sharded import sharded_sqlite
 from tests.small_disk import small_disk
 from tests.store.bodies.places import WatchedPlace, all_texts, folder_bodies, keys_in, keys_named
@@ -166,6 +168,23 @@ def test_a_page_that_is_forgotten_between_its_row_and_its_body_is_not_there(
 
     monkeypatch.setattr(place, "get", get)
     assert store.document("http://a/") is None
+
+
+@pytest.mark.parametrize(("room", "asked"), [(1_000_000, 3), (1_000, 6), (0, 6)])
+def test_what_was_looked_at_last_is_kept_in_memory_and_a_walk_keeps_nothing(
+    tmp_path: Path, room: int, asked: int
+) -> None:
+    place, log = folder_bodies(tmp_path / "bodies").place, PointLog()
+    bodies = Bodies(WatchedPlace(place, log), least=0, cache_bytes=room)
+    with closing(SqliteStore(tmp_path / "pages.db", bodies=bodies)) as store:
+        for number in range(3):
+            text = random.Random(number).randbytes(300).hex()
+            visited(store, f"http://{number}/", str(number), text, 0.0)
+        assert len(list(store.scan())) == len(store.changes(0, 10)) == 3
+        assert log.points.count("get") == 6
+        for number in (0, 1, 2, 0, 1, 2):
+            assert store.document(f"http://{number}/") is not None
+    assert log.points.count("get") == 6 + asked
 
 
 def test_without_a_place_rows_can_be_read_and_bodies_cannot(store: SqliteStore, tmp_path: Path) -> None:

@@ -93,12 +93,13 @@ class Bodies:
     def _write(self, frames: Sequence[tuple[Reference, bytes]]) -> None:
         self.map(lambda each: self.place.put(each[0].key, each[1]), frames)
 
-    def frames(self, references: Iterable[Reference]) -> dict[Reference, bytes | str]:
-        """Each frame; or, in words, what is wrong with it."""
+    def frames(self, references: Iterable[Reference], *, keep: bool = False) -> dict[Reference, bytes | str]:
+        """Each frame; or, in words, what is wrong with it. With `keep` they stay in memory for a while: they are of
+        pages that somebody looks at, and not of a walk over all."""
         wanted = list(dict.fromkeys(references))
-        return dict(zip(wanted, self.map(self._read, wanted), strict=True))
+        return dict(zip(wanted, self.map(lambda each: self._read(each, keep), wanted), strict=True))
 
-    def _read(self, reference: Reference) -> bytes | str:
+    def _read(self, reference: Reference, keep: bool) -> bytes | str:
         frame = self._cache.get(reference)
         if frame is None:
             frame = self.place.get(reference.key)
@@ -106,7 +107,8 @@ class Bodies:
                 return "is missing"
             if not reference.matches(frame):
                 return f"is damaged ({len(frame):,} of {reference.size:,} bytes, or another content)"
-            self._cache.put(reference, frame)
+            if keep:
+                self._cache.put(reference, frame)
         return frame
 
     def trouble(self, reference: Reference) -> str:
@@ -174,7 +176,9 @@ class _Cache:
                 self._bytes -= len(self._held.pop(reference, b""))
 
 
-def whole_rows(bodies: Bodies | None, rows: Sequence[tuple[Any, ...]], column: int) -> list[tuple[Any, ...] | str]:
+def whole_rows(
+    bodies: Bodies | None, rows: Sequence[tuple[Any, ...]], column: int, *, keep: bool = False
+) -> list[tuple[Any, ...] | str]:
     """Rows with frames in the place of references in this column; for a frame that cannot be had, why."""
     references = {at: found for at, row in enumerate(rows) if (found := unpacked_reference(row[column])) is not None}
     if not references:
@@ -183,7 +187,7 @@ def whole_rows(bodies: Bodies | None, rows: Sequence[tuple[Any, ...]], column: i
         raise StoreError(
             "texts and bodies of this collection lie outside of its database, and no place is named: set store.bodies"
         )
-    frames = bodies.frames(references.values())
+    frames = bodies.frames(references.values(), keep=keep)
     whole: list[tuple[Any, ...] | str] = list(rows)
     for at, reference in references.items():
         frame = frames[reference]

@@ -30,8 +30,8 @@ T = TypeVar("T")
 _RETRIES = 2
 _AT_ONCE = 1_000  # keys in a listing and in a deletion
 _CODE = re.compile(r"<Code>([A-Za-z0-9.]{1,60})</Code>")
-_STATUS = re.compile(r"status(?: code)?:? (\d{3})|Server returned non-2xx status code: (\d{3})|(\d{3}) [A-Z][a-z]+")
-_FULL = ("QuotaExceeded", "InsufficientStorage", "StorageFull", "EntityTooLarge", "507")
+_STATUS = re.compile(r"non-2xx status code: (\d{3})|status(?: code)?:? (\d{3})")
+_FULL = {"QuotaExceeded", "InsufficientStorage", "StorageFull", "XMinioStorageFull"}
 _METADATA = ("169.254.169.254", "169.254.170.2", "/latest/api/token", "security-credentials")
 _ADVICE = "check the keys (AWS_ACCESS_KEY_ID, AWS_PROFILE or [bodies]) and what they may do"
 
@@ -118,16 +118,18 @@ class S3Place:
     def translated(self, error: Exception) -> StoreError:
         """One sentence that says what happened and what to do, without what the server said in full."""
         exceptions, said = self._obstore.exceptions, str(error)
-        code = found[1] if (found := _CODE.search(said)) else ""
+        line = said.partition("\n\nDebug source")[0]
+        code = found[1] if (found := _CODE.search(line)) else ""
+        status = found[1] or found[2] if (found := _STATUS.search(line)) else ""
+        if any(word in line for word in _METADATA):
+            return StoreError(
+                f"there are no credentials for {self.name}: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
+                "AWS_PROFILE, or [bodies]"
+            )
         if code == "NoSuchBucket":
             return StoreError(f"there is no bucket {self._bucket} for {self.name}: make it, or correct store.bodies")
-        if any(word in (code or said) for word in _FULL):
+        if code in _FULL or status == "507":
             return StoreFull(f"no space left for bodies in {self.name}{_in(code)}: make room, then start again")
-        if any(word in said for word in _METADATA) or "redential" in said:
-            return StoreError(f"there are no credentials for {self.name}: set AWS_ACCESS_KEY_ID and "
-                              "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or [bodies]")  # fmt: skip
-        answered = _STATUS.search(said)
-        status = next((each for each in answered.groups() if each), "") if answered else ""
         refused = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, FileNotFoundError)
         if isinstance(error, refused) or status in ("401", "403", "404"):
             return StoreError(f"{self.name} refuses access{_in(code)}: {_ADVICE}")

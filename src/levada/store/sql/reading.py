@@ -98,11 +98,11 @@ class SqlReader(Generic[WriteT]):
         asked = (version, *self.sql.dialect.url_key(url))
         rows = self._rows(self.sql.document, asked)
         try:
-            whole = self._whole(rows)
+            whole = self._whole(rows, keep=True)
         except StoreDamaged:
             if (now := self._rows(self.sql.document, asked)) == rows:
                 raise
-            whole = self._whole(now)  # it was forgotten, or replaced, between the row and its body
+            whole = self._whole(now, keep=True)  # it was forgotten, or replaced, between the row and its body
         return document_record(whole[0]) if whole else None
 
     def versions(self, url: str) -> list[VersionInfo]:
@@ -194,9 +194,9 @@ class SqlReader(Generic[WriteT]):
             bytes=size or 0,
         )
 
-    def _whole(self, rows: Sequence[Row]) -> list[Row]:
+    def _whole(self, rows: Sequence[Row], *, keep: bool = False) -> list[Row]:
         """Rows of documents with their frames, wherever these lie."""
-        return must_be_whole(whole_rows(self._bodies, rows, CONTENT), [row[1] for row in rows])
+        return must_be_whole(whole_rows(self._bodies, rows, CONTENT, keep=keep), [row[1] for row in rows])
 
     def follow_seq(self, seq: int) -> None:
         self._database.seq_base = max(self._database.seq_base, seq)
