@@ -11,7 +11,7 @@ from rich.text import Text
 
 from levada.cli.options import ConfigOption, DataOption, JsonOption, print_result
 from levada.cli.terminal import doing, printer
-from levada.core.errors import LevadaError
+from levada.core.errors import LevadaError, UsageError
 from levada.core.words import line, plural, size
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from levada.collection.doctor import Check, Package
     from levada.collection.forgetting.remains import Remains
+    from levada.collection.storage.bodies import Swept
     from levada.core.settings import Settings
 
 _STYLES = {"ok": "green", "warn": "bold yellow", "fail": "bold red"}
@@ -30,6 +31,9 @@ def doctor(
     forgotten: Annotated[
         str, typer.Option(metavar="TEXT", help="Look only for this URL, host or text in every file of the folder.")
     ] = "",
+    sweep: Annotated[
+        bool, typer.Option("--sweep", help="Only delete bodies in object storage that no version names.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Checks this installation, the settings, their servers and the collection, and says what to do.
@@ -38,6 +42,9 @@ def doctor(
 
     With `--forgotten` it searches every file, and unpacks what is packed: the exit status is 1 if it is found.
 
+    With `--sweep` it only looks through the folder or bucket of `store.bodies`, and deletes objects that no version
+    names and that are older than a day: crawls that were killed leave some.
+
     Examples:
 
     ```
@@ -45,8 +52,14 @@ def doctor(
     levada doctor --data levada-data --config levada.toml
     levada doctor --json
     levada doctor --forgotten example.org
+    levada doctor --sweep
     ```
     """
+    if forgotten and sweep:
+        raise UsageError("--forgotten and --sweep are different searches: give one of them")
+    if sweep:
+        _sweep(data, json)
+        return
     if forgotten:
         _look_for(data, forgotten, json)
         return
@@ -65,6 +78,23 @@ def doctor(
     install = {"bytes": sum(package.bytes for package in packages), "packages": packages}
     print_result(json, {"ok": sound, "checks": checks, "install": install}, _print, checks, packages)
     raise typer.Exit(0 if sound else 1)
+
+
+def _sweep(data: Path, json: bool) -> None:
+    from levada.collection.storage.bodies import sweep
+    from levada.core.folder import DataFolder
+
+    with doing("looking through all bodies", json):
+        swept = sweep(DataFolder(data))
+    print_result(json, swept, _print_swept)
+
+
+def _print_swept(swept: Swept) -> None:
+    out = printer()
+    out.print(f"{plural(swept.objects, 'body')} in {swept.place}")
+    out.print(f"{plural(swept.deleted, 'object')} that no version names deleted, {size(swept.bytes)}")
+    if swept.waiting:
+        out.print(f"{plural(swept.waiting, 'object')} that no version names kept: younger than a day")
 
 
 def _look_for(data: Path, typed: str, json: bool) -> None:

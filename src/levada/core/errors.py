@@ -15,6 +15,7 @@ LevadaError                 exit 1: the work could not be done
 ├── StoreError              the data folder
 │   ├── StoreLocked         another process has it open
 │   ├── StoreFull           the disk is full; nothing of this batch was written
+│   ├── BodiesAway          the place of the bodies cannot be reached now; nothing of this batch was written
 │   ├── StoreDamaged        the database or index is not readable
 │   │   └── IndexOutdated   the index was written by an older Levada: to be rebuilt
 │   ├── StoreOutdated       written by an older Levada: to be upgraded first
@@ -160,6 +161,10 @@ class StoreLocked(StoreError):
 
 
 class StoreFull(StoreError):
+    pass
+
+
+class BodiesAway(StoreError):
     pass
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from math import ceil
 
 from levada.core.protocols import Faults
-from levada.core.records import Lease
+from levada.core.records import FOREVER, Lease
 from levada.store.base import StoreLimits
+from levada.store.bodies import Bodies
 from levada.store.fair_leasing import SiteTurn, first_portions
 from levada.store.faults import NoFaults
 from levada.store.postgresql import schema
@@ -73,11 +74,13 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
         limits: StoreLimits | None = None,
         faults: Faults | None = None,
         read_only: bool = False,
+        bodies: Bodies | None = None,
     ) -> None:
         self.address = Address(dsn, schema)
         self.place, self.schema = self.address.place, schema
         limits = limits or StoreLimits()
-        super().__init__(PostgresqlDatabase(self.address, limits, faults or NoFaults(), read_only=read_only), limits)
+        database = PostgresqlDatabase(self.address, limits, faults or NoFaults(), read_only=read_only)
+        super().__init__(database, limits, bodies)
 
     @classmethod
     def open_reader(cls, dsn: str, *, schema: str = "levada", limits: StoreLimits | None = None) -> PostgresqlStore:
@@ -174,6 +177,7 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
         return len(write.rows(_DROP_THESE, (pages, numbers)))
 
     def compact(self) -> None:
+        self.delete_unused_bodies(FOREVER)
         self._database.compact()
 
     def _fence_off(self, write: PostgresqlWrite, ids: Sequence[int]) -> None:

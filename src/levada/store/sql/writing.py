@@ -32,6 +32,7 @@ from levada.core.records import (
 )
 from levada.core.structured import amended_data
 from levada.store.base import StoreLimits
+from levada.store.bodies.references import MARK, unpacked_reference
 from levada.store.retention import expendable
 from levada.store.rows import (
     CHANGE_KIND_CODE,
@@ -220,6 +221,11 @@ class SqlFrontier(SqlReader[WriteT]):
         """Delete each page's versions up to the one named; return how many there were."""
         raise NotImplementedError
 
+    def _note_unused(self, write: WriteT, statement: str, versions: Sequence[Sequence[int]], at: float) -> None:
+        """Note, before these versions (page, version) go or change, that nothing will name their objects any more."""
+        if self._bodies is not None and versions:
+            write.executemany(statement, [(float(at), MARK, *version) for version in versions])
+
     def add(
         self, found: Sequence[FoundUrl], refused: Sequence[Refusal], now: float, *, found_on: int | None = None
     ) -> int:
@@ -261,6 +267,8 @@ class SqlFrontier(SqlReader[WriteT]):
     def commit(self, visits: Sequence[VisitResult]) -> list[bool]:
         if not visits:
             return []
+        if self._bodies is not None:
+            visits = self._bodies.put_visits(visits, version_after)
         with self._database.write("settle") as write:
             intake = self._intake(write)
             write.reach("fence")
@@ -269,16 +277,23 @@ class SqlFrontier(SqlReader[WriteT]):
             held = [result.lease for place, result in enumerate(visits) if place not in copies]
             ended = iter(self._end_leases(write, held))
             current = [place not in copies and next(ended) for place in range(len(visits))]
+            refused = [result for result, is_kept in zip(visits, current, strict=True) if not is_kept]
+            orphans = self._note_orphans(write, refused)
             kept = [
                 _without_forgotten(result, intake.tombstones)
                 for result, is_current in zip(visits, current, strict=True)
                 if is_current
             ]
             contents = self._contents(write, kept)
+            at = visits[-1].visit.at
             if contents.outdated:  # old versions first: the new ones take their room
+                self._note_unused(write, self.sql.unused_up_to, contents.outdated, at)
                 write.count("versions", -self._drop_versions(write, contents.outdated))
             if contents.dated:
-                write.count("versions", -self._drop_these(write, self._outdated_by_time(write, contents.dated)))
+                going = self._outdated_by_time(write, contents.dated)
+                self._note_unused(write, self.sql.unused_of_version, going, at)
+                write.count("versions", -self._drop_these(write, going))
+            self._note_unused(write, self.sql.unused_of_version, [row[-2:] for row in contents.amended], at)
             with write.pipeline():
                 write.reach("page")
                 self._update_pages(write, intake, kept)
@@ -298,7 +313,25 @@ class SqlFrontier(SqlReader[WriteT]):
             self._log_changes(write, contents)
         # Only now: a URL of a transaction that was rolled back must not count as stored.
         self._known.update(intake.held)
+        self._after_commit(at, orphans)
         return current
+
+    def _note_orphans(self, write: WriteT, refused: Sequence[VisitResult]) -> int:
+        """Note what was written outside of the database for pages that were forgotten meanwhile; returns how much.
+
+        For others nothing is noted: the commit may be one that is repeated, and the first one may name it.
+        """
+        if self._bodies is None or not refused:
+            return 0
+        marks = Tombstones(write, self.sql)
+        forgotten = [result for result in refused if marks.cover(result.lease.page.url, result.lease.page.site)]
+        held = [result.version.content_zstd for result in forgotten if result.version is not None]
+        orphans = [(each, EVER) for each in held if unpacked_reference(each)]
+        write.executemany(self.sql.unused, orphans)
+        return len(orphans)
+
+    def _after_commit(self, at: float, orphans: int) -> None:
+        """What may be done after a commit, and is done later if it fails. `orphans` should be deleted now."""
 
     def release(self, leases: Sequence[Lease]) -> None:
         """Undo these leases, and the turns that their sites had for them."""
