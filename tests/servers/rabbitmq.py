@@ -36,7 +36,9 @@ class Server:
         if self._within:
             (folder / "node.conf").write_text("log.console = false\nloopback_users = none\n")
             self._environment["RABBITMQ_NODE_IP_ADDRESS"] = "0.0.0.0"
-        self._children = [Child([*self._within, "epmd", "-port", str(mapper), "-address", "127.0.0.1"], self._environment)]
+        self._children = [
+            Child([*self._within, "epmd", "-port", str(mapper), "-address", "127.0.0.1"], self._environment)
+        ]
         self.revive()
         return f"amqp://guest:guest@127.0.0.1:{port}/"
 

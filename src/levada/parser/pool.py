@@ -341,7 +341,7 @@ class ParserPool:
         return child
 
     def _spawn(self, shared: Sequence[int]) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-I", *self._program, *map(str, shared), *self._arguments]
+        command = [sys.executable, "-P", *self._program, *map(str, shared), *self._arguments]
         with signals_held_back():
             return subprocess.Popen(command, pass_fds=shared, stdin=subprocess.DEVNULL)  # noqa: S603
 
