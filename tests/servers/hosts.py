@@ -143,7 +143,7 @@ class Network:
 
     def relay(self, listens: Host, at: tuple[str, int], dials: Host | None, target: tuple[str, int]) -> Relay:
         """From an address of one host to one as another host (None: this machine) sees it."""
-        made = Relay(listens.namespace, at, dials and dials.namespace, target)
+        made = Relay(listens.namespace, at, dials.namespace if dials else None, target)
         self._relays.append(made)
         return made
 

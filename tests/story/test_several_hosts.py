@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -27,6 +27,13 @@ from tests.servers.postgresql import new_cluster, own_folder
 from tests.story.test_several_machines import check_whole, machines, stats, wait_for
 
 PAGES = 100
+FAULTS: tuple[tuple[str, Callable[[Host], None]], ...] = (
+    ("catalog-0", lambda host: host.lose(5)),
+    ("fetch-0", lambda host: host.cut(outgoing=False)),
+    ("control", lambda host: host.lose(5)),
+    ("fetch-0", Host.heal),
+    ("fetch-1", lambda host: host.late(0.3)),
+)
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +110,8 @@ def test_late_lossy_and_cut_hosts_and_a_wrong_clock_lose_nothing_and_double_noth
                 fault(hosts[name])
                 time.sleep(chance.uniform(1.0, 2.0))
             _cut_for(hosts["catalog-0"], 6.0)  # longer than a lease
-            for host in ("fetch-0", "catalog-0", "control"):
-                hosts[host].heal()
+            for name in ("fetch-0", "catalog-0", "control"):
+                hosts[name].heal()
             wait_for(folder, PAGES, running, whole=True)
             assert stats(folder).stored >= PAGES
             for name in ("fetch-0", "fetch-1", "catalog-0", "control"):
@@ -116,12 +123,3 @@ def _cut_for(host: Host, seconds: float) -> None:
     host.cut()
     time.sleep(seconds)
     host.heal()
-
-
-FAULTS = (
-    ("catalog-0", lambda host: host.lose(5)),
-    ("fetch-0", lambda host: host.cut(incoming=True, outgoing=False)),
-    ("control", lambda host: host.lose(5)),
-    ("fetch-0", lambda host: host.heal()),
-    ("fetch-1", lambda host: host.late(0.3)),
-)
