@@ -1,8 +1,8 @@
 """Pages that wait to be read, shared out fairly between their sites.
 
 Most pages take a millisecond or two. A site whose pages each burn the limit of five CPU seconds would leave nothing for
-the others, so sites take turns, and a site whose pages are slow waits in a lane of its own: while pages of others
-wait, that lane gets half of the reading time, and a child that reads one of its pages reads nothing else meanwhile.
+the others, so sites take turns, and a site whose pages are slow waits in a queue of its own: while pages of others
+wait, that queue gets half of the reading time, and a child that reads one of its pages reads nothing else meanwhile.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class OfSite(Protocol):
 T = TypeVar("T", bound=OfSite)
 
 
-class _Lane(Generic[T]):
+class _FairQueue(Generic[T]):
     """Pages by site; the sites take turns."""
 
     def __init__(self) -> None:
         self.sites: OrderedDict[str, deque[T]] = OrderedDict()
         self.spent = 0.0  # seconds of reading
 
-    def add(self, page: T, other: _Lane[T], *, first: bool = False) -> None:
+    def add(self, page: T, other: _FairQueue[T], *, first: bool = False) -> None:
         if not self.sites:
             self.spent = max(self.spent, other.spent)  # nobody saves up time by not needing it
         waiting = self.sites.get(page.site)
@@ -55,7 +55,7 @@ class _Lane(Generic[T]):
 
 class WaitingPages(Generic[T]):
     def __init__(self) -> None:
-        self._quick, self._slow = _Lane[T](), _Lane[T]()
+        self._quick, self._slow = _FairQueue[T](), _FairQueue[T]()
         self._means: OrderedDict[str, float] = OrderedDict()  # of the slow sites: seconds per page
         self._count = 0
 
@@ -64,15 +64,15 @@ class WaitingPages(Generic[T]):
 
     def add(self, page: T) -> None:
         self._count += 1
-        lane, other = self._lanes(page.site)
-        lane.add(page, other)
+        queue, other = self._queues(page.site)
+        queue.add(page, other)
 
     def add_back(self, pages: Sequence[T]) -> None:
         """Add pages that had been taken, before the others of their sites."""
         for page in reversed(pages):
             self._count += 1
-            lane, other = self._lanes(page.site)
-            lane.add(page, other, first=True)
+            queue, other = self._queues(page.site)
+            queue.add(page, other, first=True)
 
     def take_quick(self) -> T | None:
         return self._counted(self._quick.take())
@@ -97,17 +97,17 @@ class WaitingPages(Generic[T]):
         if mean >= SLOW:
             for site in set(sites):
                 self._keep(site, mean)
-        lane, other = self._lanes(sites[0])
-        lane.spent += seconds
-        if mean < SLOW and lane is self._slow:
+        queue, other = self._queues(sites[0])
+        queue.spent += seconds
+        if mean < SLOW and queue is self._slow:
             mean = (self._means[sites[0]] + mean) / 2
             if mean < SLOW / 2:
                 del self._means[sites[0]]
-                self._move(sites[0], lane, other)
+                self._move(sites[0], queue, other)
             else:
                 self._means[sites[0]] = mean
 
-    def _lanes(self, site: str) -> tuple[_Lane[T], _Lane[T]]:
+    def _queues(self, site: str) -> tuple[_FairQueue[T], _FairQueue[T]]:
         return (self._slow, self._quick) if site in self._means else (self._quick, self._slow)
 
     def _keep(self, site: str, mean: float) -> None:
@@ -119,9 +119,9 @@ class WaitingPages(Generic[T]):
         self._move(site, self._quick, self._slow)
 
     @staticmethod
-    def _move(site: str, lane: _Lane[T], other: _Lane[T]) -> None:
-        for page in lane.sites.pop(site, ()):
-            other.add(page, lane)
+    def _move(site: str, queue: _FairQueue[T], other: _FairQueue[T]) -> None:
+        for page in queue.sites.pop(site, ()):
+            other.add(page, queue)
 
     def _counted(self, page: T | None) -> T | None:
         self._count -= page is not None
