@@ -21,7 +21,13 @@ import msgspec
 from levada.core.balance import MethodLoad
 from levada.core.errors import BodiesAway, LevadaError
 from levada.core.folder import DataFolder
-from levada.core.processes import FreedMemory, leave_signals_to_parent, signals_held_back, tune_allocator
+from levada.core.processes import (
+    FreedMemory,
+    leave_signals_to_parent,
+    module_command,
+    signals_held_back,
+    tune_allocator,
+)
 from levada.scale.statistics import InProcessStatistics
 
 if TYPE_CHECKING:
@@ -52,7 +58,7 @@ class Follower:
     """The crawl's side: a stage with at most one worker, which runs while there is something to do."""
 
     def __init__(self, module: str, *arguments: str) -> None:
-        self._command = [sys.executable, "-I", "-m", module, *arguments]
+        self._command = module_command(module, *arguments)
         self._process: subprocess.Popen[bytes] | None = None
         self._is_ending = False
         self._is_behind = True  # what an earlier crawl left undone is not known before the process says so
