@@ -24,7 +24,7 @@ import tantivy
 from levada.core.records import Document
 from levada.pages.folding import LONGEST_WORD, TURKISH, fold
 from levada.search.hits import HitSummary
-from levada.search.properties import ordered, properties_of
+from levada.search.properties import ordered, properties_of_page
 from levada.search.stemming import word_forms
 from levada.search.terms import site_names, words_of_url
 from levada.store.rules import PAGE_BITS, nth_of, plain_text
@@ -117,7 +117,7 @@ def forms_of(searcher: tantivy.Searcher, stems: Mapping[str, Collection[str]]) -
     return forms
 
 
-FORMAT = 6  # raise it with every change of fields or folding: an older index is rebuilt
+FORMAT = 7  # raise it with every change of fields or folding: an older index is rebuilt
 
 
 _OTHERS = (("names", 300), ("properties", 200))  # bytes: of a host and its port, of a property and a word
@@ -166,13 +166,13 @@ def document_of(document: Document, site_number: int) -> tantivy.Document:
     entry.add_text("url", words_of_url(document.url))
     entry.add_text("title", fold(document.title))
     entry.add_text("text", fold(document.text))
-    if document.packed_data:
-        found = properties_of(document.data)
-        for type in found.types:
-            entry.add_text("type", type)
-        # What stands between two values keeps a phrase from running from one to the next.
-        values = (" ".join(property_term(name, word) for word in value) for name, value in found.values)
-        entry.add_text(PROPERTIES, f" {_SEPARATOR} ".join(values))
+    found = properties_of_page(document)
+    for type in found.types:
+        entry.add_text("type", type)
+    # What stands between two values keeps a phrase from running from one to the next.
+    values = (" ".join(property_term(name, word) for word in value) for name, value in found.values)
+    entry.add_text(PROPERTIES, f" {_SEPARATOR} ".join(values))
+    if found.numbers:
         entry.add_text(NUMBERS, " ".join(property_term(name, ordered(number)) for name, number in found.numbers))
     return entry
 
