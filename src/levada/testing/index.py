@@ -423,8 +423,8 @@ class IndexContract:
 
     def test_facets_count_the_pages_that_match(self, shop: Index, filled: Index) -> None:
         types = {each.value: each.count for each in shop.search(Query("-nothing", facets=("type",))).facets["type"]}
-        assert (types.pop("Product"), types.pop("html"), types.pop("pdf")) == (2, 3, 1)
-        assert types == dict.fromkeys("NewsArticle Offer Brand AggregateRating AggregateOffer Place Person".split(), 1)
+        others = ("NewsArticle", "Offer", "Brand", "AggregateRating", "AggregateOffer", "Place", "Person")
+        assert types == dict.fromkeys(others, 1) | {"Product": 2, "html": 3, "pdf": 1}
         found = filled.search(Query("ferry OR vapur", now=380.0, facets=("site", "language", "time"), limit=0))
         assert [(each.value, each.count, each.filter) for each in found.facets["site"]] == [
             ("a.org", 1, "site:a.org"),

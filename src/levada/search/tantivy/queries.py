@@ -19,10 +19,11 @@ import tantivy
 
 from levada.search.properties import RangeOf, WordsOf, range_pattern
 from levada.search.stemming import LANGUAGES
-from levada.search.tantivy.schema import NUMBERS, PROPERTIES, property_term, schema
+from levada.search.tantivy.schema import HEADINGS, NUMBERS, PROPERTIES, property_term, schema
 from levada.search.terms import Ask, Group, Language, Pages, Since, SiteFilter, Term, Until, UrlWords, Words
 
-BOOSTS = {"text": 1.0, "title": 1.3}
+BOOSTS = {"text": 1.0, "title": 1.3, HEADINGS: 0.6}
+FOUND_IN = ("text", "title")
 FORM_BOOST = 0.8
 COMPLETION_BOOST = 0.6
 NEAR_BOOST = 1.5
@@ -155,8 +156,13 @@ def near(field: str, pairs: Iterable[tuple[str, str]], between: int) -> tantivy.
 
 
 def fields_of(each: Words) -> tuple[str, ...]:
-    """The fields in which words are searched."""
-    return (each.field,) if each.field else tuple(BOOSTS)
+    """The fields in which words are searched as they stand."""
+    return (each.field,) if each.field else FOUND_IN
+
+
+def ranked_fields_of(each: Words) -> tuple[str, ...]:
+    """The fields in which a match of words counts."""
+    return fields_of(each) if each.field or not each.has_forms() else (*FOUND_IN, HEADINGS)
 
 
 def completed(searcher: tantivy.Searcher, field: str, words: tuple[str, ...]) -> tantivy.Query:

@@ -27,7 +27,7 @@ from levada.search.ranking import reranked
 from levada.search.stemming import LANGUAGES
 from levada.search.tantivy.folder import IndexFolder, IndexLinks, damaged, may_write, translated
 from levada.search.tantivy.queries import form_languages, tantivy_query, term
-from levada.search.tantivy.schema import FORMAT, FORMS, PROPERTIES, register_analyzers, schema, summary_of
+from levada.search.tantivy.schema import FORMAT, FORMS, HEADINGS, PROPERTIES, register_analyzers, schema, summary_of
 from levada.search.tantivy.statistics import (
     Forms,
     IndexTotals,
@@ -238,7 +238,7 @@ def held_in_index(path: Path, pattern: re.Pattern[bytes], words: Sequence[str]) 
         forms = searcher.terms_with_prefix(FORMS, "", limit=_EVERY_TERM)
         properties = searcher.terms_with_prefix(PROPERTIES, "", limit=_EVERY_TERM)
         return entries, (
-            any(searcher.doc_freq(field, words[0]) for field in ("text", "title"))
+            any(searcher.doc_freq(field, words[0]) for field in ("text", "title", HEADINGS))
             or any(term.endswith(words[0]) for term, _ in forms)
             or any(term.endswith(f"={words[0]}") for term, _ in properties)
         )

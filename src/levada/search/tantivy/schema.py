@@ -1,7 +1,8 @@
 """Fields of a page in the index, and the word forms of each language.
 
 `text` and `title` hold every word as written, folded, with positions: what is typed is found, phrases are exact,
-and counts are the paper's. The main text itself is not stored (the documents have it); the rest of a hit is.
+and counts are the paper's. `headings` repeats what of the text is a heading or names a thing: it ranks. The main text
+itself is not stored (the documents have it); the rest of a hit is.
 
 To find a word in its other forms too, the index holds once, for all pages, which folded words are forms of which
 stem: terms `stem, language, word` of documents that are not pages. A search for a stem becomes one for its forms,
@@ -12,6 +13,7 @@ than making an object of each, and only the others are stemmed.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, lru_cache
@@ -23,6 +25,7 @@ import tantivy
 
 from levada.core.records import Document
 from levada.pages.folding import LONGEST_WORD, TURKISH, fold
+from levada.pages.links import headings_in
 from levada.search.hits import HitSummary
 from levada.search.properties import ordered, properties_of_page
 from levada.search.stemming import word_forms
@@ -31,6 +34,7 @@ from levada.store.rules import PAGE_BITS, nth_of, plain_text
 
 FORMS = "forms"  # the field
 PROPERTIES, NUMBERS = "properties", "numbers"  # the fields of structured data
+HEADINGS = "headings"  # the field
 LONGEST_FORM = 2 * LONGEST_WORD + 16  # bytes
 _SEPARATOR = "\x1f"
 _MOST_FORMS = 2_000  # forms of one stem that are searched
@@ -39,6 +43,10 @@ _LONGEST_REMEMBERED = 40
 _DEARER = 4  # skipping a word from now on costs as much as looking it up this many times
 _MARKS = bytes(code for code in range(128) if not chr(code).isalnum())
 _CAPITALS = ascii_uppercase.encode()
+
+
+_JOINED = re.compile(r"[A-Za-z]*[a-z][A-Z][A-Za-z]*")
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 class KnownForms:
@@ -139,6 +147,7 @@ def schema() -> tantivy.Schema:
     build.add_text_field("url", tokenizer_name="folded", index_option="position")
     build.add_text_field("title", tokenizer_name="folded", index_option="position")
     build.add_text_field("text", tokenizer_name="folded", index_option="position")
+    build.add_text_field(HEADINGS, tokenizer_name="folded", index_option="freq")
     build.add_text_field(PROPERTIES, tokenizer_name="properties", index_option="position")
     build.add_text_field(NUMBERS, tokenizer_name="properties", index_option="basic")
     build.add_text_field(FORMS, tokenizer_name="forms", index_option="basic")
@@ -166,6 +175,8 @@ def document_of(document: Document, site_number: int) -> tantivy.Document:
     entry.add_text("url", words_of_url(document.url))
     entry.add_text("title", fold(document.title))
     entry.add_text("text", fold(document.text))
+    if headings := headings_in(document.packed_anchors):
+        entry.add_text(HEADINGS, fold(_with_parts("\n".join(headings))))
     found = properties_of_page(document)
     for type in found.types:
         entry.add_text("type", type)
@@ -175,6 +186,12 @@ def document_of(document: Document, site_number: int) -> tantivy.Document:
     if found.numbers:
         entry.add_text(NUMBERS, " ".join(property_term(name, ordered(number)) for name, number in found.numbers))
     return entry
+
+
+def _with_parts(headings: str) -> str:
+    """Headings, and the words of the names in them that are written as one (RandomForestClassifier)."""
+    parts = [_CAPITAL.sub(" ", name) for name in _JOINED.findall(headings)]
+    return " ".join((headings, *parts)) if parts else headings
 
 
 def property_term(name: str, value: str) -> str:
