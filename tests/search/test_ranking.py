@@ -19,6 +19,7 @@ class Page(msgspec.Struct, frozen=True):
     url: str
     title: str = ""
     language: str = "en"
+    page_id: int = 0
 
 
 def signals(typed: str, url: str = "http://a.example/x", title: str = "", *anchors: str, pages: int = 0) -> Signals:

@@ -33,10 +33,11 @@ BATCH = [change(1, "ferry to the pier"), change(2, "old bridge", site="b.org")]
 FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
+NAMED = encode([(OWN_PARTS, "RandomForestClassifier")])
 HEADED = [
     change(1, "The forest is old. Trees grow", packed_anchors=b""),
     change(2, "Trees grow. The forest is old", packed_anchors=encode([(OWN_PARTS, "Trees grow"), (7, "a link")])),
-    change(3, "class RandomForestClassifier", packed_anchors=encode([(OWN_PARTS, "RandomForestClassifier")])),
+    change(3, "class RandomForestClassifier", packed_anchors=NAMED),
 ]
 
 
@@ -397,11 +398,22 @@ def test_a_page_with_the_words_in_a_heading_comes_before_one_with_them_elsewhere
         assert first.score > second.score
 
 
-def test_a_heading_finds_what_the_text_does_and_the_words_of_a_joined_name(tmp_path: Path) -> None:
+def test_words_side_by_side_come_before_the_same_words_apart(tmp_path: Path) -> None:
+    with closing(writer(tmp_path / "index")) as index:
+        index.apply([change(1, "grow old trees and new"), change(2, "old and new trees grow")])
+        assert [hit.url[-1] for hit in index.search(Query("trees grow")).hits] == ["2", "1"]
+        assert [hit.url[-1] for hit in index.search(Query("grow old")).hits] == ["1", "2"]
+
+
+def test_a_heading_finds_nothing_that_the_text_does_not(tmp_path: Path) -> None:
     with closing(writer(tmp_path / "index")) as index:
         index.apply(HEADED)
         assert urls(index, "link") == set(), "what a page calls another page is no heading of its own"
-        assert urls(index, "random classifier") == {"http://a.org/3"}
-        assert urls(index, '"random"') == set(), "a word in quotes is one that stands in the text"
-        index.apply([change(3, "nothing of it", seq=4)])
-        assert urls(index, "random classifier") == set()
+        assert urls(index, "random") == set()
+
+
+def test_a_name_that_is_written_as_one_is_a_heading_of_its_words(tmp_path: Path) -> None:
+    with closing(writer(tmp_path / "index")) as index:
+        index.apply([change(n, "A random forest is a classifier. RandomForestClassifier") for n in (4, 5)])
+        index.apply([change(6, "class RandomForestClassifier: a random forest is a classifier", packed_anchors=NAMED)])
+        assert index.search(Query("random forest classifier")).hits[0].url == "http://a.org/6"

@@ -1,8 +1,10 @@
 """Reranking of the best hits by what title, address and links say beside the text.
 
 The index finds pages by their words. The order of the first `DEPTH` is then corrected by how much of the title and of
-the address the query's words are, by what other pages call a page where they link to it, and by how many do. Each of
-these signals adds a share of the page's score, so a page never falls behind one that is not reranked.
+the address the query's words are, by what other pages call a page where they link to it, and by how many do; by how
+many of the words are in headings, and how many stand side by side in the text as they do in the query (the ordered
+pairs of Metzler and Croft 2005). Each of these signals adds a share of the page's score, so a page never falls behind
+one that is not reranked.
 
 The weights were learnt on the tuned half of the questions over real pages, by cross-validation (`levada lab search`);
 docs/design.md has the figures, and what was tried and left out.
@@ -60,9 +62,17 @@ class Shown(Protocol):
     def title(self) -> str: ...
     @property
     def language(self) -> str: ...
+    @property
+    def page_id(self) -> int: ...
+
+
+Placed = Callable[[Sequence[str], Sequence[Shown]], Mapping[str, float]]
+"""Gives, by address, what is added to the factors of pages where these words are in headings or side by side."""
 
 
 WEIGHTS = Signals(title=0.2, name=0.4, anchor=1.5, popularity=0.3)
+IN_HEADINGS = 0.8  # times the share of the query's words that are in headings
+SIDE_BY_SIDE = 0.2  # times the share of the query's neighbours that are neighbours in the text
 _MANY = 10  # doublings of the number of pages that link to a page, above which more count no more
 _MANY_SAY_SO = 4  # doublings of the number of links with one text
 _MOST_TEXTS = 4  # of links that are compared with the query
@@ -73,9 +83,10 @@ def reranked(
     summary: Callable[[Found], Shown],
     links: Callable[[Sequence[str]], Mapping[str, LinkFacts]],
     weights: Signals = WEIGHTS,
+    placed: Placed | None = None,
 ) -> Callable[[Ask, int], tuple[int, Sequence[tuple[float, Found]]]]:
-    """`run` with the first hits in a better order. `summary` gives what is shown of a hit, and `links` what is known of
-    some addresses."""
+    """`run` with the first hits in a better order. `summary` gives what is shown of a hit, `links` what is known of
+    some addresses, and `placed` what the places of the words on some pages add."""
 
     def rerank(ask: Ask, wanted: int) -> tuple[int, Sequence[tuple[float, Found]]]:
         typed = [each for each in ask.words() if each.folded]
@@ -87,12 +98,22 @@ def reranked(
         query = QueryWords(typed)
         shown = [summary(each) for _, each in found[:DEPTH]]
         known = links([each.url for each in shown])
-        factors = (query.factor(each.url, each.title, each.language, known.get(each.url), weights) for each in shown)
+        plain = plain_words(typed)
+        added = placed(plain, shown) if placed is not None and plain else {}
+        factors = (
+            query.factor(each.url, each.title, each.language, known.get(each.url), weights) + added.get(each.url, 0.0)
+            for each in shown
+        )
         first = [(score * factor, each) for (score, each), factor in zip(found, factors, strict=False)]
         first.sort(key=lambda scored: -scored[0])
         return total, [*first, *found[DEPTH:]][:wanted]
 
     return rerank
+
+
+def plain_words(typed: Sequence[Words]) -> list[str]:
+    """The words of a query as they stand, in their order: no synonym, no correction, and none that is half typed."""
+    return [word for each in typed if each.worth >= 1 for word in (each.folded[:-1] if each.prefix else each.folded)]
 
 
 class QueryWords:

@@ -1,8 +1,8 @@
 """Fields of a page in the index, and the word forms of each language.
 
 `text` and `title` hold every word as written, folded, with positions: what is typed is found, phrases are exact,
-and counts are the paper's. `headings` repeats what of the text is a heading or names a thing: it ranks. The main text
-itself is not stored (the documents have it); the rest of a hit is.
+and counts are the paper's. `headings` repeats what of the text is a heading or names a thing: it only reranks. The main
+text itself is not stored (the documents have it); the rest of a hit is.
 
 To find a word in its other forms too, the index holds once, for all pages, which folded words are forms of which
 stem: terms `stem, language, word` of documents that are not pages. A search for a stem becomes one for its forms,
@@ -147,7 +147,7 @@ def schema() -> tantivy.Schema:
     build.add_text_field("url", tokenizer_name="folded", index_option="position")
     build.add_text_field("title", tokenizer_name="folded", index_option="position")
     build.add_text_field("text", tokenizer_name="folded", index_option="position")
-    build.add_text_field(HEADINGS, tokenizer_name="folded", index_option="freq")
+    build.add_text_field(HEADINGS, tokenizer_name="folded", index_option="basic")
     build.add_text_field(PROPERTIES, tokenizer_name="properties", index_option="position")
     build.add_text_field(NUMBERS, tokenizer_name="properties", index_option="basic")
     build.add_text_field(FORMS, tokenizer_name="forms", index_option="basic")
@@ -168,7 +168,8 @@ def document_of(document: Document, site_number: int) -> tantivy.Document:
     entry.add_unsigned("place", site_number << PAGE_BITS | nth_of(document.page_id))
     entry.add_float("changed_at", document.fetched_at)
     title, language = plain_text(document.title), document.language
-    entry.add_bytes("card", _encode(HitSummary(document.url, document.site, title, language, document.fetched_at)))
+    summary = HitSummary(document.url, document.site, title, language, document.fetched_at, document.page_id)
+    entry.add_bytes("card", _encode(summary))
     entry.add_text("within", _within(document.site))
     entry.add_text("language", language)
     entry.add_text("site", document.site)

@@ -24,7 +24,6 @@ from levada.search.tantivy.queries import (
     BOOSTS,
     COMPLETION_BOOST,
     FORM_BOOST,
-    FOUND_IN,
     NEAR_BOOST,
     OTHERS,
     any_word,
@@ -32,17 +31,16 @@ from levada.search.tantivy.queries import (
     completion_holders,
     fields_of,
     near,
-    ranked_fields_of,
     rarity,
     tantivy_query,
     term,
     weighted_queries,
     words_query,
 )
-from levada.search.tantivy.schema import HEADINGS, forms_of
+from levada.search.tantivy.schema import forms_of
 from levada.search.terms import Ask, Term, Words
 
-FIELDS = (*FOUND_IN, HEADINGS)
+FIELDS = ("text", "title")
 Forms = Mapping[str, frozenset[str]]
 """For a word as typed: the other forms of it that are known."""
 _MOST_KEPT = 2_000  # words whose queries are kept
@@ -130,7 +128,7 @@ def statistics(
     words = {word for each in every for word in each.folded}.union(*forms.values())
     holders = {(field, word): searcher.doc_freq(field, word) for field in FIELDS for word in words}
     for start in {each.folded[-1] for each in every if each.prefix}:
-        for field in FOUND_IN:
+        for field in FIELDS:
             holders[field, any_ending(start)] = completion_holders(searcher, field, start)
     return TermStatistics(totals, holders)
 
@@ -158,7 +156,7 @@ class WordWeights:
         weight = self._weight(each)
         variants = [(each.folded, weight), *(((form,), FORM_BOOST * weight) for form in self._ranked_forms(each)[0])]
         holders = self._own.holders
-        for field in ranked_fields_of(each):
+        for field in fields_of(each):
             for words, of_variant in variants:
                 if all(map(holders.get, [(field, word) for word in words])):
                     yield field, words, BOOSTS[field] * of_variant
@@ -198,9 +196,9 @@ class WordWeights:
     def _rarity(self, each: Words) -> float:
         forms, _ = self._ranked_forms(each)
         if forms:
-            holders = max(sum([self._holders(field, word) for word in (*each.folded, *forms)]) for field in FOUND_IN)
+            holders = max(sum([self._holders(field, word) for word in (*each.folded, *forms)]) for field in FIELDS)
             return rarity(self.all.totals.documents, holders)
-        most = (max(self._holders(field, word) for field in FOUND_IN) for word in each.folded)
+        most = (max(self._holders(field, word) for field in FIELDS) for word in each.folded)
         return sum(rarity(self.all.totals.documents, holders) for holders in most)
 
     def _holders(self, field: str, word: str) -> int:
