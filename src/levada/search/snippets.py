@@ -29,6 +29,9 @@ _MARKS = (
     "\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200d"
 )
 _WORD = re.compile(rf"[\w{_MARKS}]+")
+_ACCENTED = re.compile(
+    "[\xaa\xb2\xb3\xb5\xb9\xba\xc0-\u1fff\u200b-\u200d]"
+)  # what stands for plain letters, or within a word
 _LEAD = 3  # letters that the forms of a word share
 _BEFORE = 40  # characters of context before the first matching word
 _MOST_MATCHES = 100  # matches of one word
@@ -126,6 +129,7 @@ class TitleMarker:
         return sorted(found)
 
 
+@lru_cache(maxsize=1 << 12)
 def _folded(word: str) -> str:
     return word.lower() if word.isascii() else fold(word).strip()
 
@@ -167,7 +171,8 @@ def _each_alone(each: Words) -> list[Words]:
 def _matches_of(text: str, each: Words, number: int, is_form: Callable[[str, str], bool]) -> list[_Match]:
     found: list[_Match] = []
     seen: dict[str, bool] = {}
-    for candidate in _pattern(each.folded, each.quoted).finditer(text):
+    is_plain = all(map(str.isascii, each.folded)) and (text.isascii() or not _ACCENTED.search(text))
+    for candidate in _pattern(each.folded, each.quoted, is_plain).finditer(text):
         start, end = candidate.span()
         if start and text[start] < _UNSPACED and text[start - 1].isalnum():
             continue  # begins inside a word
@@ -245,7 +250,9 @@ def _spellings() -> dict[str, str]:
     return spellings
 
 
-def _letters(word: str) -> str:
+def _letters(word: str, is_plain: bool) -> str:
+    if is_plain:  # a class of two letters is compiled in a tenth of the time
+        return "".join(f"[{letter}{letter.upper()}]" for letter in word)
     spellings = _spellings()
     parts: list[str] = []
     place = 0
@@ -265,14 +272,17 @@ def _letter(folded: str) -> str:
     return f"[{_spellings().get(folded, re.escape(folded))}][{_MARKS}]*+"
 
 
-@lru_cache(maxsize=256)
-def _pattern(folded: tuple[str, ...], quoted: bool) -> re.Pattern[str]:
+@lru_cache(maxsize=512)
+def _pattern(folded: tuple[str, ...], quoted: bool, is_plain: bool) -> re.Pattern[str]:
+    """What begins like these words; in a plain text (`_ACCENTED`) plain words are written with plain letters."""
     if len(folded) == 1 and not quoted and folded[0] < _UNSPACED:
-        cuts_a_pair = len(folded[0]) > _LEAD and folded[0][_LEAD - 1 : _LEAD + 1] in _spellings()
-        return re.compile(_letters(folded[0][: _LEAD - cuts_a_pair]) + _rest(folded[0]))
-    return re.compile(r"[\W_]{0,8}".join(map(_letters, folded)) + _rest(folded[-1]))
+        cuts_a_pair = not is_plain and len(folded[0]) > _LEAD and folded[0][_LEAD - 1 : _LEAD + 1] in _spellings()
+        return re.compile(_letters(folded[0][: _LEAD - cuts_a_pair], is_plain) + _rest(folded[0], is_plain))
+    return re.compile(r"[\W_]{0,8}".join(_letters(word, is_plain) for word in folded) + _rest(folded[-1], is_plain))
 
 
-def _rest(word: str) -> str:
+def _rest(word: str, is_plain: bool) -> str:
     """The rest of the word, where the script separates words."""
+    if is_plain:
+        return r"\w*+"
     return rf"[\w{_MARKS}\u0900-\u0dff]*+" if word[-1] < _UNSPACED else ""
