@@ -398,13 +398,6 @@ def test_a_page_with_the_words_in_a_heading_comes_before_one_with_them_elsewhere
         assert first.score > second.score
 
 
-def test_words_side_by_side_come_before_the_same_words_apart(tmp_path: Path) -> None:
-    with closing(writer(tmp_path / "index")) as index:
-        index.apply([change(1, "grow old trees and new"), change(2, "old and new trees grow")])
-        assert [hit.url[-1] for hit in index.search(Query("trees grow")).hits] == ["2", "1"]
-        assert [hit.url[-1] for hit in index.search(Query("grow old")).hits] == ["1", "2"]
-
-
 def test_a_heading_finds_nothing_that_the_text_does_not(tmp_path: Path) -> None:
     with closing(writer(tmp_path / "index")) as index:
         index.apply(HEADED)

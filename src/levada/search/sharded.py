@@ -19,7 +19,7 @@ from levada.search.hits import HitSources, HitSummary, PageFacts, facet_counts, 
 from levada.search.hybrid.fusion import Near, with_near_pages
 from levada.search.links import LinkReader
 from levada.search.query import one_word, parse_page_of_hits
-from levada.search.ranking import Shown, reranked
+from levada.search.ranking import reranked
 from levada.search.tantivy.reader import Candidate, ScoredHit, TantivyShard
 from levada.search.tantivy.statistics import FIELDS, Forms, IndexTotals, TermStatistics, WordWeights, any_ending
 from levada.search.terms import Ask, SiteFilter, site_names
@@ -69,11 +69,7 @@ class ShardedIndex:
             return sum(count for count, _ in answers) - twice, found
 
         facts = _SearchedShards(self._shards, self._queried(touched), self._counted)
-
-        def placed(words: Sequence[str], pages: Sequence[Shown]) -> dict[str, float]:
-            return {url: more for place in touched for url, more in self._shards[place].placed(words, pages).items()}
-
-        best_first = reranked(run, lambda summary: summary, self._linked.facts, placed=placed)
+        best_first = reranked(run, lambda summary: summary, self._linked.facts)
 
         def best(wanted: int) -> Match[HitSummary]:
             return best_match(ask, query, facts, wanted, best_first, lambda summary: summary.url)

@@ -11,17 +11,15 @@ walks its dictionary with an automaton, which costs as much for 100 words as for
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator
 from math import log
 from typing import Protocol
 
 import tantivy
 
 from levada.search.properties import RangeOf, WordsOf, range_pattern
-from levada.search.ranking import IN_HEADINGS, SIDE_BY_SIDE
 from levada.search.stemming import LANGUAGES
-from levada.search.tantivy.schema import HEADINGS, NUMBERS, PROPERTIES, property_term, schema
+from levada.search.tantivy.schema import NUMBERS, PROPERTIES, property_term, schema
 from levada.search.terms import Ask, Group, Language, Pages, Since, SiteFilter, Term, Until, UrlWords, Words
 
 BOOSTS = {"text": 1.0, "title": 1.3}
@@ -73,7 +71,7 @@ def form_languages(ask: Ask, present: Iterable[str]) -> list[str]:
     return [code for code in present if code in LANGUAGES and (wanted is None or code in wanted)]
 
 
-def term(field: str, value: str | int, option: str = "freq") -> tantivy.Query:
+def term(field: str, value: str, option: str = "freq") -> tantivy.Query:
     return _Q.term_query(schema(), field, value, option)
 
 
@@ -154,20 +152,6 @@ def near(field: str, pairs: Iterable[tuple[str, str]], between: int) -> tantivy.
         for pair in pairs
     ]
     return both[0] if len(both) == 1 else _Q.boolean_query([(_MUST, query) for query in both])
-
-
-def places_query(words: Sequence[str], pages: Iterable[int]) -> tantivy.Query:
-    """These pages, with what the places of the words on them add to the factor of reranking."""
-    # One query per page: a set of terms is looked up by walking the dictionary, in three times the time.
-    clauses = [(_MUST, _filter(_either([term("page", page, "basic") for page in pages])))]
-    each = list(dict.fromkeys(words))
-    clauses += [
-        (_SHOULD, _Q.const_score_query(term(HEADINGS, word, "basic"), IN_HEADINGS / len(each))) for word in each
-    ]
-    pairs = [pair for pair in pairwise(words) if pair[0] != pair[1]]
-    for pair in pairs:
-        clauses.append((_SHOULD, _Q.const_score_query(words_query("text", pair), SIDE_BY_SIDE / len(pairs))))
-    return _Q.boolean_query(clauses)
 
 
 def fields_of(each: Words) -> tuple[str, ...]:

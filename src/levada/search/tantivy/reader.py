@@ -23,11 +23,11 @@ from levada.search.best_match import Match, best_match
 from levada.search.hits import TIMES, HitSummary, facet_counts, pages_wanted
 from levada.search.hybrid.fusion import Near, with_near_pages
 from levada.search.links import LinkReader
-from levada.search.ranking import Shown, reranked
+from levada.search.ranking import reranked
 from levada.search.stemming import LANGUAGES
 from levada.search.tantivy.folder import IndexFolder, IndexLinks, damaged, may_write, translated
-from levada.search.tantivy.queries import form_languages, places_query, tantivy_query, term
-from levada.search.tantivy.schema import FORMAT, FORMS, HEADINGS, PROPERTIES, register_analyzers, schema, summary_of
+from levada.search.tantivy.queries import form_languages, tantivy_query, term
+from levada.search.tantivy.schema import FORMAT, FORMS, PROPERTIES, register_analyzers, schema, summary_of
 from levada.search.tantivy.statistics import (
     Forms,
     IndexTotals,
@@ -104,8 +104,7 @@ class TantivyReader:
             by_time = query.sort == "changed"
             by_words = partial(self._run, searcher, by_time=by_time)
             summary_of = _Summaries(searcher).of
-            placed = partial(_placed, searcher, summary_of)
-            run = reranked(by_words, summary_of, self._linked.facts, placed=placed)
+            run = reranked(by_words, summary_of, self._linked.facts)
             words = SearchedWords(searcher, self._languages)
 
             def best(wanted: int) -> Match[HitSummary]:
@@ -239,7 +238,7 @@ def held_in_index(path: Path, pattern: re.Pattern[bytes], words: Sequence[str]) 
         forms = searcher.terms_with_prefix(FORMS, "", limit=_EVERY_TERM)
         properties = searcher.terms_with_prefix(PROPERTIES, "", limit=_EVERY_TERM)
         return entries, (
-            any(searcher.doc_freq(field, words[0]) for field in ("text", "title", HEADINGS))
+            any(searcher.doc_freq(field, words[0]) for field in ("text", "title"))
             or any(term.endswith(words[0]) for term, _ in forms)
             or any(term.endswith(f"={words[0]}") for term, _ in properties)
         )
@@ -254,17 +253,6 @@ def _cards(searcher: tantivy.Searcher) -> Iterator[bytes]:
             except (ValueError, RuntimeError, OSError, OverflowError):
                 break  # the segment has no more
             yield b"".join(bytes(each) for each in entry.get_all("card"))
-
-
-def _placed(
-    searcher: tantivy.Searcher,
-    summary: Callable[[tantivy.DocAddress], HitSummary],
-    words: Sequence[str],
-    pages: Sequence[Shown],
-) -> dict[str, float]:
-    """By address, what the places of these words on the pages add to their factors."""
-    found = searcher.search(places_query(words, [page.page_id for page in pages]), len(pages), count=False)
-    return {summary(address).url: score for score, address in found.hits if score}
 
 
 def _place(address: tantivy.DocAddress) -> tuple[int, int]:
@@ -346,12 +334,6 @@ class TantivyShard(TantivyReader):
             if searcher is not self._totals[0]:
                 self._totals = searcher, totals_of(searcher)
             return statistics(searcher, self._totals[1], ask.every_word(), forms)
-
-    def placed(self, words: Sequence[str], pages: Sequence[Shown]) -> dict[str, float]:
-        """As `levada.search.ranking.Placed`, for those of the pages that are here."""
-        with translated(self._folder.path):
-            searcher = self.searcher()
-            return {} if searcher is None else _placed(searcher, _Summaries(searcher).of, words, pages)
 
     def words(self) -> SearchedWords | None:
         """What this index knows about words; None if it is empty."""

@@ -1,8 +1,8 @@
 """Fields of a page in the index, and the word forms of each language.
 
 `text` and `title` hold every word as written, folded, with positions: what is typed is found, phrases are exact,
-and counts are the paper's. `headings` repeats what of the text is a heading or names a thing: it only reranks. The main
-text itself is not stored (the documents have it); the rest of a hit is.
+and counts are the paper's. The main text itself is not stored (the documents have it); the rest of a hit is, and the
+words of its headings, by which it is ranked.
 
 To find a word in its other forms too, the index holds once, for all pages, which folded words are forms of which
 stem: terms `stem, language, word` of documents that are not pages. A search for a stem becomes one for its forms,
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import filterfalse
 from string import ascii_uppercase
@@ -34,7 +34,6 @@ from levada.store.rules import PAGE_BITS, nth_of, plain_text
 
 FORMS = "forms"  # the field
 PROPERTIES, NUMBERS = "properties", "numbers"  # the fields of structured data
-HEADINGS = "headings"  # the field
 LONGEST_FORM = 2 * LONGEST_WORD + 16  # bytes
 _SEPARATOR = "\x1f"
 _MOST_FORMS = 2_000  # forms of one stem that are searched
@@ -45,6 +44,7 @@ _MARKS = bytes(code for code in range(128) if not chr(code).isalnum())
 _CAPITALS = ascii_uppercase.encode()
 
 
+_MOST_IN_HEADINGS = 300  # words
 _JOINED = re.compile(r"[A-Za-z]*[a-z][A-Z][A-Za-z]*")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -147,7 +147,6 @@ def schema() -> tantivy.Schema:
     build.add_text_field("url", tokenizer_name="folded", index_option="position")
     build.add_text_field("title", tokenizer_name="folded", index_option="position")
     build.add_text_field("text", tokenizer_name="folded", index_option="position")
-    build.add_text_field(HEADINGS, tokenizer_name="folded", index_option="basic")
     build.add_text_field(PROPERTIES, tokenizer_name="properties", index_option="position")
     build.add_text_field(NUMBERS, tokenizer_name="properties", index_option="basic")
     build.add_text_field(FORMS, tokenizer_name="forms", index_option="basic")
@@ -168,7 +167,8 @@ def document_of(document: Document, site_number: int) -> tantivy.Document:
     entry.add_unsigned("place", site_number << PAGE_BITS | nth_of(document.page_id))
     entry.add_float("changed_at", document.fetched_at)
     title, language = plain_text(document.title), document.language
-    summary = HitSummary(document.url, document.site, title, language, document.fetched_at, document.page_id)
+    headings = _words_of_headings(headings_in(document.packed_anchors))
+    summary = HitSummary(document.url, document.site, title, language, document.fetched_at, headings)
     entry.add_bytes("card", _encode(summary))
     entry.add_text("within", _within(document.site))
     entry.add_text("language", language)
@@ -176,8 +176,6 @@ def document_of(document: Document, site_number: int) -> tantivy.Document:
     entry.add_text("url", words_of_url(document.url))
     entry.add_text("title", fold(document.title))
     entry.add_text("text", fold(document.text))
-    if headings := headings_in(document.packed_anchors):
-        entry.add_text(HEADINGS, fold(_with_parts("\n".join(headings))))
     found = properties_of_page(document)
     for type in found.types:
         entry.add_text("type", type)
@@ -189,10 +187,14 @@ def document_of(document: Document, site_number: int) -> tantivy.Document:
     return entry
 
 
-def _with_parts(headings: str) -> str:
-    """Headings, and the words of the names in them that are written as one (RandomForestClassifier)."""
-    parts = [_CAPITAL.sub(" ", name) for name in _JOINED.findall(headings)]
-    return " ".join((headings, *parts)) if parts else headings
+def _words_of_headings(headings: Sequence[str]) -> str:
+    """The words of headings, and of the names in them that are written as one (RandomForestClassifier)."""
+    if not headings:
+        return ""
+    written = "\n".join(headings)
+    parts = (_CAPITAL.sub(" ", name) for name in _JOINED.findall(written))
+    found = list(dict.fromkeys(fold(" ".join((written, *parts))).split()))[:_MOST_IN_HEADINGS]
+    return f" {' '.join(found)} "
 
 
 def property_term(name: str, value: str) -> str:
