@@ -35,6 +35,7 @@ class HitSummary(msgspec.Struct, frozen=True, array_like=True, gc=False):
     title: str
     language: str
     changed_at: float
+    headings: str = ""  # the folded words of its headings, each between spaces: they rank it
 
 
 class PageFacts(msgspec.Struct, frozen=True):
