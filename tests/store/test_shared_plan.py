@@ -87,7 +87,10 @@ def test_whoever_dies_while_he_holds_it_holds_up_nobody(database: str) -> None:
         mover.publish(record(2))
         with worker.steady():
             with closing(psycopg.connect(database, autocommit=True)) as admin:
-                admin.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
+                admin.execute(
+                    """SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+                    WHERE l.locktype = 'advisory' AND d.datname = current_database()"""
+                )
             mover.replace(record(3))
         assert worker.read() == record(3), "a lost session is made anew"
 

@@ -321,7 +321,7 @@ class CollectionReader:
         >>> news.unreachable()
         []
         """
-        return list(self._reader().store.away.values())
+        return [str(away) for away in self._reader().store.away.values()]
 
     def now(self) -> float:
         """The time by the collection's clock, in epoch seconds.

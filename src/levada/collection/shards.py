@@ -8,11 +8,12 @@ from contextlib import ExitStack, closing, suppress
 from itertools import cycle, islice
 from pathlib import Path
 from secrets import token_bytes
+from typing import cast
 
 import msgspec
 from msgspec.structs import replace
 
-from levada.core.errors import Refused, StoreLocked
+from levada.core.errors import Refused, StoreAway, StoreLocked
 from levada.core.folder import DataFolder, only_mover
 from levada.core.protocols import Faults
 from levada.core.records import CollectionStats
@@ -25,11 +26,12 @@ from levada.sharding.placement import Placement, Ranges
 from levada.sharding.queries import AllOf, AnyOf, Condition, Filter, NoneOf, QueryEntry, read_queries
 from levada.sharding.sample import Sample
 from levada.sharding.workload import LogStatistics, Workload
-from levada.store.base import Shard, StoreLimits
+from levada.store.base import Shard, Store, StoreLimits
 from levada.store.opening import make_collection_name, open_shard, places_for, plan_of, writing_plan
 from levada.store.reading import OpenedCollection, open_collection
 from levada.store.sharded.forgetting import share_tombstones
 from levada.store.sharded.plan import PlacementRecord, PlanFile, ShardPlace, ShardPlan, new_record
+from levada.store.sharded.remote import answers
 from levada.store.sharded.resharding import Moved, begin_move, finish_move, move_pages, turn_back
 
 LEAST_ASKED = 20  # questions: fewer say nothing
@@ -73,18 +75,25 @@ def own_shards(collection: OpenedCollection) -> OwnShards:
         return OwnShards("none: one shard", False, (only,), ((1.0, 0),))
     with closing(file):
         record = file.read()
+    known = _stats_of(collection.store.shards, now)
     away = collection.store.away
     shards = []
-    for number, (place, shard) in enumerate(zip(record.shards, collection.store.shards, strict=False)):
+    for number, (place, _) in enumerate(zip(record.shards, collection.store.shards, strict=False)):
         where = place.server.rpartition("@")[2] or place.folder
-        stats = CollectionStats() if number in away else shard.stats(now)
-        shards.append(OwnShard(number, where, stats.stored, stats.bytes, away.get(number, "")))
+        stats = known.get(number, CollectionStats())
+        shards.append(OwnShard(number, where, stats.stored, stats.bytes, str(away.get(number, ""))))
     placement = record.plan.following or record.plan.current
     # By the first eight bytes of the hash; a bound within one hash is a range of no width.
     cuts = [int.from_bytes(bound[1:9].ljust(8, b"\0"), "big") / 2**64 for bound in placement.ranges.bounds]
     ends = zip([0.0, *cuts], [*cuts, 1.0], placement.ranges.owners, strict=True)
     ranges = tuple((high - low, owner) for low, high, owner in ends)
     return OwnShards(str(placement.key), record.plan.following is not None, tuple(shards), ranges)
+
+
+def _stats_of(shards: Sequence[Store], now: float) -> dict[int, CollectionStats]:
+    with suppress(StoreAway):
+        return answers(dict(enumerate(cast("Sequence[Shard]", shards))), lambda _, shard: shard.stats(now))
+    return {}
 
 
 def own_advice(collection: OpenedCollection, log: Path) -> OwnAdvice | None:

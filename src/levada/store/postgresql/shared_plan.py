@@ -126,14 +126,17 @@ class SharedPlan:
 
     @contextmanager
     def steady(self) -> Iterator[ShardPlan]:
+        """Threads may hold it together, and enter here and leave in different threads."""
         with self._turn:
             if self._depth == 0:
                 self._line.run(self._hold)
             self._depth += 1
-            try:
-                assert self._record is not None
-                yield self._record.plan
-            finally:
+            assert self._record is not None
+            plan = self._record.plan
+        try:
+            yield plan
+        finally:
+            with self._turn:
                 self._depth -= 1
                 if self._depth == 0:
                     self._line.let_go(_LET_GO, self._key)

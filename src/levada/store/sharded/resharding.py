@@ -19,7 +19,7 @@ from levada.core.protocols import Faults
 from levada.sharding.placement import Placement
 from levada.store.base import Shard
 from levada.store.faults import NoFaults
-from levada.store.sharded.combining import deliver
+from levada.store.sharded.combining import Outboxes
 from levada.store.sharded.plan import PlacementRecord, PlanStore, ShardPlace, ShardPlan
 
 _WALKED_AT_ONCE = 2_000
@@ -75,7 +75,7 @@ class Mover:
                 held_back += len(some) - self._move(place, some)
             self._looked_at += len(walked)
             self._on_progress(Moved(self._looked_at, self._moved))
-        deliver(self._plan, self._shards)
+        Outboxes(strict=True).deliver(self._plan, self._shards)
         return held_back
 
     def _move(self, place: int, urls: Sequence[str]) -> int:
