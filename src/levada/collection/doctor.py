@@ -9,7 +9,7 @@ import shutil
 import socket
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
 from ipaddress import ip_address
@@ -29,7 +29,7 @@ from levada.core.site_rules.credentials import references_of
 from levada.core.site_rules.rendering import renders_any
 from levada.core.site_rules.routes import proxy_address
 from levada.core.words import plural, size
-from levada.store.base import Shard
+from levada.store.base import Shard, ShardAway
 from levada.store.bodies.opening import reading_bodies
 from levada.store.opening import open_reading_store, open_shard_reader, shard_folders
 
@@ -398,10 +398,18 @@ def folder_checks(path: Path) -> Iterator[Check]:
         yield worrying("forget", "begun, and not finished", "run 'levada forget' to finish it")
     try:
         shards = shard_folders(folder)
+        away = _away(folder)
     except LevadaError as error:
         yield _told(error, "placement")
         return
     for number, shard in enumerate(shards):
+        if number in away:
+            advice = (
+                "start its server, or see to the network between: a running crawl goes on with the other shards and "
+                "takes this one up by itself; pages under way are visited again, and nothing is lost"
+            )
+            yield failed(f"database of shard {number}", str(away[number]), advice)
+            continue
         of_shard = f" of shard {number}" if folder.placement.exists() else ""
         if shard.database.exists():
             yield _written_when(shard.database, of_shard)
@@ -435,6 +443,14 @@ def _bodies(folder: DataFolder) -> Iterator[Check]:
     for each in lost:
         advice = "put a copy of the object back; else 'levada check' stores the page again when it changes"
         yield failed("bodies", f"version {each.version} of {each.url}: {each.trouble}", advice)
+
+
+def _away(folder: DataFolder) -> Mapping[int, ShardAway]:
+    """The shards on servers that do not answer; all are asked at the same time."""
+    if not folder.placement.exists():
+        return {}
+    with closing(open_reading_store(folder)) as store:
+        return dict(store.away)
 
 
 def _told(error: LevadaError, name: str) -> Check:

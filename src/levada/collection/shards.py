@@ -46,7 +46,7 @@ class OwnShard(msgspec.Struct, frozen=True):
     where: str  # its folder, or its server without user and password
     pages: int
     bytes: int
-    trouble: str = ""
+    trouble: str = ""  # why it cannot be reached, and since when
 
 
 class OwnShards(msgspec.Struct, frozen=True):

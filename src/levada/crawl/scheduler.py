@@ -16,7 +16,7 @@ from collections.abc import Callable, Container, Coroutine, Iterable, Sequence
 from contextlib import suppress
 
 from levada.core.clock import first_of
-from levada.core.errors import LevadaError, StoreError
+from levada.core.errors import LevadaError, StoreAway, StoreError
 from levada.core.reasons import Reason
 from levada.core.records import CollectionStats, Lease, PageRecord, PlanSelection, Signals
 from levada.core.settings import Settings
@@ -194,8 +194,8 @@ class Scheduler:
                     await self.network.undo()
 
     def start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Run a task until the crawl ends; its error ends the crawl."""
-        task = self.start_and_finish(work)
+        """Run a task until the crawl ends; its error ends the crawl. What a shard misses that is away can wait."""
+        task = self.start_and_finish(_unless_away(work))
         self._turns.add(task)
         task.add_done_callback(self._turns.discard)
         return task
@@ -420,7 +420,14 @@ class Scheduler:
 
     async def _turn(self, lease: Lease) -> None:
         """Take one page from the politeness queue to the transport."""
-        verdict = await self._verdict(lease)
+        try:
+            verdict = await self._verdict(lease)
+        except StoreAway:  # the shard of this site: the lease ends there by itself
+            self._transport.put_back()
+            self._begun -= 1
+            self.lapsed(lease)
+            self.pump()
+            return
         # The turn of the site was used for its robots.txt, or its hours have ended meanwhile.
         if verdict is None or (verdict.reason is None and (verdict.asked or not self._is_open(lease.page.site))):
             self._transport.put_back()
@@ -459,8 +466,10 @@ class Scheduler:
         False if it does not count, because the network is down.
         """
         site = fetched.lease.page.site
-        counts = await self.network.counts(fetched)
-        health = await self._sites.after(fetched) if counts else SiteHealth()
+        counts, health = await self.network.counts(fetched), SiteHealth()
+        if counts:
+            with suppress(StoreAway):  # its visit is not stored either
+                health = await self._sites.after(fetched)
         now = self._clock.now()
         due = now
         if self._transport.delay_from_answer and fetched.response is not None:
@@ -522,6 +531,11 @@ class Scheduler:
         if held:
             await self.executor.run(self.ports.frontier.release, held)
         self._news.set()
+
+
+async def _unless_away(work: Coroutine[None, None, None]) -> None:
+    with suppress(StoreAway):
+        await work
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:

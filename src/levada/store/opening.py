@@ -179,6 +179,16 @@ def unreachable(store: Store) -> list[str]:
     return [str(away) for away in store.away.values()]
 
 
+def newest_of_shards(store: Store) -> dict[int, int]:
+    """The newest change of each shard that answers."""
+    from levada.store.sharded.remote import answers
+
+    shards = dict(enumerate(cast("Sequence[Shard]", store.shards)))
+    with suppress(StoreAway):
+        return answers(shards, lambda _, shard: shard.newest_seq())
+    return {}
+
+
 def reachable_folders(folder: DataFolder, store: Store) -> list[DataFolder]:
     """The `shard_folders` of the shards that can be reached."""
     return [shard for number, shard in enumerate(shard_folders(folder)) if number not in store.away]
