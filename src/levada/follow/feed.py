@@ -80,14 +80,14 @@ class Feed:
         cursors = [_Backwards(log, step) for log, step in zip(self._logs, steps, strict=True)]
         found: list[tuple[int, ChangeEvent]] = []
         for _ in range(look):
-            latest = {shard: change for shard, each in enumerate(cursors) if (change := each.latest(since))}
+            latest = {shard: change for shard, each in enumerate(cursors) if (change := each.newest(since))}
             if not latest or len(found) == limit:
                 break
             shard = max(latest, key=lambda each: latest[each].at)
             change = cursors[shard].pop()
             if is_wanted(change, wanted, partial(self._text, change)):
                 found.append((shard, self._titled(change)))
-        more = any(each.latest(since) is not None for each in cursors)
+        more = any(each.newest(since) is not None for each in cursors)
         return FeedPage(found, tuple(each.step for each in cursors), more)
 
     def oldest(self) -> Place:
@@ -113,8 +113,9 @@ class Feed:
         return tuple(_last_step(log) for log in self._logs)
 
     def place_at(self, at: float) -> Place:
-        """A place before the first change at that time or later; by halving, for a log is in the order of time."""
-        return tuple(_step_before(log, at, last) for log, last in zip(self._logs, self.newest(), strict=True))
+        """A place before the first change at that time or later; by halving, for a log is in the order of time. The
+        log of a shard that is away is read from its beginning."""
+        return tuple(_answer(partial(_step_before, log, at), 0) for log in self._logs)
 
     def _titled(self, change: ChangeEvent) -> ChangeEvent:
         """The change with its title: that of a page that moved to another shard is read there."""
@@ -213,7 +214,9 @@ def _last_step(log: Documents) -> int:
     return bisect_left(range(high), True, lo=high // 2, key=lambda step: not log.change_log(step, 1))
 
 
-def _step_before(log: Documents, at: float, last: int) -> int:
+def _step_before(log: Documents, at: float) -> int:
+    last = _last_step(log)
+
     def is_reached(step: int) -> bool:
         following = log.change_log(step, 1)
         return not following or following[0].at >= at

@@ -1,7 +1,6 @@
 """Shards on servers: each is asked on a thread of its own, and nobody waits long for one that does not answer.
 
-A call that has run for `seconds` without an answer, or that ends with `StoreAway`, opens the shard's circuit
-breaker: the shard is away, and every further call fails at once. The late answer of the call that hangs closes it
+A call that has run too long without an answer, or that ends with `StoreAway`, opens the shard's circuit breaker: the shard is away, and every further call fails at once. The late answer of the call that hangs closes it
 again, and so does a probe, which the shard's own thread makes every few seconds.
 
 What nobody waits for any more may still happen. So a write keeps the shard plan steady until it has ended
@@ -24,11 +23,26 @@ from levada.store.base import Capability, Shard, ShardAway, StoreLimits, WithLim
 
 T = TypeVar("T")
 
-ANSWER_SECONDS = 2.0  # of the wall clock, for an answer to somebody who waits
+# At most, of the wall clock. A shard that used to answer soon is given less: `_SLOWER` times its slowest answer lately.
+ANSWER_SECONDS = 1.5  # for somebody who waits for an answer
 WRITE_SECONDS = 5.0  # for a crawl: a commit on a busy disk takes its time
+_LEAST_SECONDS = 1.0
+_SLOWER = 20.0
+_FORGOTTEN = 0.95  # by each answer, how slow those before it were
 PROBE_SECONDS = 2.0  # between two probes of a shard that is away
 _UNBOUNDED = frozenset(
-    {"adopt_tombstones", "bury", "check", "compact", "erase", "erase_traces", "import_pages", "let_go", "thin_out"}
+    {
+        "adopt_tombstones",
+        "bury",
+        "check",
+        "compact",
+        "erase",
+        "erase_traces",
+        "import_pages",
+        "let_go",
+        "scan",
+        "thin_out",
+    }
 )
 _STREAMED = {"sample": 200, "scan": 20, "sites": 200}  # how many are read in one call
 
@@ -65,6 +79,7 @@ class RemoteShard:
         self._running: _Call[Any] | None = None
         self._away: ShardAway | None = None
         self._is_closed = False
+        self._slowest: float | None = None  # seconds of an answer lately
         self.returns = 0  # how often it came back
         # A daemon: a call that hangs does not hold up the end of the process.
         threading.Thread(target=self._work, name=f"shard {number}", daemon=True).start()
@@ -140,7 +155,11 @@ class RemoteShard:
 
     def _streamed(self, name: str, given: tuple[Any, ...]) -> Iterator[Any]:
         rows = self.ask(lambda shard: iter(getattr(shard, name)(*given)))
-        while batch := self.ask(lambda _: list(islice(rows, _STREAMED[name]))):
+
+        def some(_: Shard) -> list[Any]:
+            return list(islice(rows, _STREAMED[name]))
+
+        while batch := self.begin(some, bounded=name not in _UNBOUNDED)():
             yield from batch
 
     def _refuse(self) -> None:
@@ -156,7 +175,7 @@ class RemoteShard:
                 if hanging is None or call.ended.is_set() or self._left(hanging) > 0:
                     continue  # it waits for one that began a moment ago
                 call.is_abandoned = True
-                self._is_away(f"{self._where} has not answered for {self._seconds:g} s")
+                self._is_away(f"{self._where} has not answered for {self._most():.1f} s")
             raise StoreAway(str(self._away))
         return call.answer()
 
@@ -171,7 +190,12 @@ class RemoteShard:
     def _left(self, running: _Call[Any]) -> float:
         if not running.is_bounded:
             return self._seconds
-        return running.began + self._seconds - self._clock.monotonic()
+        return running.began + self._most() - self._clock.monotonic()
+
+    def _most(self) -> float:
+        """Seconds that an answer may take now."""
+        usual = self._seconds if self._slowest is None else max(_LEAST_SECONDS, _SLOWER * self._slowest)
+        return min(usual, self._seconds)
 
     def _is_away(self, why: str) -> None:
         if self._away is None:
@@ -202,8 +226,11 @@ class RemoteShard:
             self._running = call
         try:
             shard = self._opened() if call.needs_shard else None
+            began = self._clock.monotonic()
             call.value = call.operation(cast(Shard, shard))
             if call.needs_shard:
+                if call.is_bounded and not call.is_abandoned:
+                    self._slowest = max(self._clock.monotonic() - began, _FORGOTTEN * (self._slowest or 0.0))
                 self._answers()
         except StoreAway as error:
             call.error = error
