@@ -117,5 +117,5 @@ def test_a_vacant_shard_holds_nothing_and_takes_nothing() -> None:
     visits = [first(lease, 1.0, "text") for lease in other.lease(0.0, 2, 60.0)]
     assert (vacant.lease(0.0, 5, 60.0), vacant.page("http://a/"), vacant.newest_seq()) == ([], None, 0)
     assert (vacant.commit(visits), list(vacant.scan()), vacant.undelivered(9)) == ([False, False], [], [])
-    with pytest.raises(StoreError, match="another machine"):
+    with pytest.raises(StoreError, match="empty for good"):
         vacant.add([], [], 0.0)

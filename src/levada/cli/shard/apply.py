@@ -13,7 +13,7 @@ from levada.core.errors import UsageError
 from levada.core.words import plural
 
 if TYPE_CHECKING:
-    from levada.collection.shards import Resharded
+    from levada.collection.shards import PlannedMove, Resharded
 
 _KEYS = ("site", "section", "url")
 
@@ -30,14 +30,19 @@ def apply(
     back: Annotated[
         bool, typer.Option("--back", help="Take back the move that is under way: pages return to where they were.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say how many pages would move, and change nothing.")
+    ] = False,
     data: DataOption = Path("levada-data"),
     json: JsonOption = False,
 ) -> None:
     """Moves a collection to other shards, beside a running crawl or alone.
 
-    Pages move some at a time, with all their versions; everybody goes on reading and writing. If it is cut short,
-    the same command goes on where it was; without options it finishes whatever was begun, and `--back` takes that
-    back, however far it is. A collection that is still one file needs its crawl to be stopped for the first step.
+    Pages move some at a time, with all their versions; everybody goes on reading and writing. No more pages move than
+    must: to add a server to two, name all three, and a third of the pages moves. `--dry-run` counts them first. If
+    it is cut short, the same command goes on where it was; without options it finishes whatever was begun, and
+    `--back` takes that back, however far it is. A collection that is still one file needs its crawl to be stopped for
+    the first step.
     With `--advised`, the key and the cuts between shards come from the questions that were captured, as the
     dashboard's page of shards shows them.
 
@@ -48,6 +53,7 @@ def apply(
     levada shard apply --key url --shards 8
     levada shard apply --advised --shards 4
     levada shard apply --server postgresql://one/levada --server postgresql://two/levada --shards 8
+    levada shard apply --shards 8 --dry-run
     levada shard apply
     levada shard apply --back
     ```
@@ -58,10 +64,13 @@ def apply(
         raise UsageError("--advised finds the key by itself: leave --key out")
     if back and (shards or key or advised or server):
         raise UsageError("--back takes pages to where they were: leave the other options out")
-    from levada.collection.shards import ReshardOptions, apply_shards
+    from levada.collection.shards import ReshardOptions, apply_shards, planned_move
     from levada.core.folder import DataFolder
 
     options = ReshardOptions(shards, key, tuple(server or ()), back=back, advised=advised)
+    if dry_run:
+        print_result(json, planned_move(DataFolder(data), options), _say_planned)
+        return
     with progress_bar(json) as show:
         done = apply_shards(
             DataFolder(data),
@@ -70,6 +79,16 @@ def apply(
             on_progress=lambda moved, known: show(min(moved.looked_at, known), known, "moving pages"),
         )
     print_result(json, done, _say)
+
+
+def _say_planned(planned: PlannedMove) -> None:
+    out = printer()
+    out.print(
+        f"{planned.moves:,} of {plural(planned.pages, 'page')} would move; the collection would lie on "
+        f"{plural(len(planned.shards), 'shard')} by {planned.key}"
+    )
+    for place in planned.shards:
+        out.print(f"  {place}")
 
 
 def _say(done: Resharded) -> None:

@@ -20,7 +20,7 @@ class EmptyShard(MemoryStore):
         self._number = number
 
     def _refuse_write(self, *given: Any, **named: Any) -> NoReturn:
-        raise StoreError(f"shard {self._number} is in the data folder of another machine: nothing is stored there")
+        raise StoreError(f"shard {self._number} is empty for good: nothing is stored there")
 
     add = save = receive = fence = import_pages = let_go = unfence = _refuse_write
 

@@ -1,7 +1,8 @@
 """Shards on servers: each is asked on a thread of its own, and nobody waits long for one that does not answer.
 
-A call that has run too long without an answer, or that ends with `StoreAway`, opens the shard's circuit breaker: the shard is away, and every further call fails at once. The late answer of the call that hangs closes it
-again, and so does a probe, which the shard's own thread makes every few seconds.
+A call that has run too long without an answer, or that ends with `StoreAway`, opens the shard's circuit breaker:
+the shard is away, and every further call fails at once. The late answer of the call that hangs closes it again, and
+so does a probe, which the shard's own thread makes every few seconds.
 
 What nobody waits for any more may still happen. So a write keeps the shard plan steady until it has ended
 (`RemoteShard.keep`): no page is written to a shard by a plan that was replaced meanwhile.

@@ -43,6 +43,7 @@ class Mover:
         batch: int = 50,
         faults: Faults | None = None,
         on_progress: Callable[[Moved], None] = lambda moved: None,
+        now: Callable[[], float] = lambda: 0.0,
     ) -> None:
         if plan.following is None:
             raise ValueError("the plan names no other placement to move to")
@@ -51,6 +52,7 @@ class Mover:
         self._batch = batch
         self._faults = faults or NoFaults()
         self._on_progress = on_progress
+        self._now = now
         self._looked_at = self._moved = 0
 
     def resume(self) -> int:
@@ -62,7 +64,8 @@ class Mover:
             self._move(place, [url for url in urls if self._plan.home(url) != place])
         # The other fenced pages are at home: their source has deleted them, or never had them.
         for place, shard in enumerate(self._shards):
-            shard.unfence([id for id, url in shard.fenced() if self._plan.home(url) == place])
+            if at_home := [id for id, url in shard.fenced() if self._plan.home(url) == place]:
+                shard.unfence(at_home)
         return len(under_way)
 
     def empty(self, place: int) -> int:
@@ -79,9 +82,12 @@ class Mover:
         return held_back
 
     def _move(self, place: int, urls: Sequence[str]) -> int:
-        """Move those of the pages that are not leased; return how many."""
+        """Move those of the pages that are not leased; return how many. A lease that has ended is that of a dead
+        process, and must not hold back the move for ever."""
+        if not urls:
+            return 0
         source = self._shards[place]
-        pages = source.fence(urls)
+        pages = source.fence(urls, self._now())
         self._faults.reach("move.fenced")
         by_target: defaultdict[int, list[int]] = defaultdict(list)
         for moved in pages:
@@ -134,13 +140,15 @@ def move_pages(
     wait: Callable[[], None],
     faults: Faults | None = None,
     on_progress: Callable[[Moved], None] = lambda moved: None,
+    now: Callable[[], float] = lambda: 0.0,
 ) -> None:
-    """Empty each shard of what others should hold; call `wait` before trying leased pages again."""
+    """Empty each shard of what others should hold; call `wait` before trying leased pages again. `now` is the time of
+    the collection, by which leases end."""
     record = file.read()
     plan = record.plan
     if plan.following is None:
         return
-    mover = Mover(shards, plan, faults=faults, on_progress=on_progress)
+    mover = Mover(shards, plan, faults=faults, on_progress=on_progress, now=now)
     mover.resume()
     for place in range(plan.current.shards):
         if place in plan.emptied:
