@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
 from msgspec.structs import replace
 
 import levada
-from levada.collection.shards import ReshardOptions, apply_shards, planned_move
-from levada.core.errors import LevadaError, StoreError, StoreLocked, UsageError
+from levada.collection.shards import ReshardOptions, apply_shards, planned_move, spread_by_citus
+from levada.core.errors import LevadaError, Refused, StoreError, StoreLocked, UsageError
 from levada.core.folder import DataFolder
 from levada.core.settings import Settings, StoreSettings
 from levada.store.base import StoreLimits
@@ -190,3 +192,53 @@ def test_a_lost_lock_ends_the_move(folder: DataFolder, postgresql: str) -> None:
             )
         with pytest.raises(StoreError, match="is away"):
             check()
+
+
+@pytest.fixture
+def pretended_citus(postgresql: str) -> Iterator[str]:
+    """A database with functions of Citus's names that write down their calls: what Citus itself does is not tested."""
+    name = f"citus_{uuid4().hex[:12]}"
+    address = postgresql.rpartition("/")[0] + f"/{name}"
+    with closing(psycopg.connect(postgresql, autocommit=True)) as admin:
+        admin.execute(f"CREATE DATABASE {name}".encode())
+        with closing(psycopg.connect(address, autocommit=True)) as own:
+            own.execute(
+                """CREATE TABLE pg_dist_node (noderole text, isactive bool, shouldhaveshards bool);
+                CREATE TABLE pg_dist_schema (schemaid oid, colocationid int);
+                CREATE FUNCTION citus_schema_distribute(schemaname regnamespace) RETURNS void LANGUAGE sql
+                AS 'INSERT INTO public.pg_dist_schema VALUES (schemaname, 1)'"""
+            )
+        yield address
+        admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def test_citus_is_given_each_schema_once(folder: DataFolder, pretended_citus: str) -> None:
+    apply_shards(folder, ReshardOptions(2, servers=(pretended_citus,)))
+    with pytest.raises(Refused, match="has no node that takes shards"):
+        spread_by_citus(folder, dry_run=False)
+    with closing(psycopg.connect(pretended_citus, autocommit=True)) as admin:
+        admin.execute("INSERT INTO pg_dist_node VALUES ('primary', true, true), ('primary', true, true)")
+        record = record_of(folder)
+        schemas = [record.shards[number].schema for number in sorted(record.plan.holders)]
+        statements = tuple(f"SELECT citus_schema_distribute('\"{schema}\"')" for schema in schemas)
+        (planned,) = spread_by_citus(folder, dry_run=True)
+        assert (planned.nodes, planned.sql) == (2, statements)
+        assert admin.execute("SELECT count(*) FROM pg_dist_schema").fetchone() == (0,)
+        assert spread_by_citus(folder, dry_run=False) == [planned]
+        called = admin.execute("SELECT schemaid::regnamespace::text FROM pg_dist_schema ORDER BY 1").fetchall()
+        assert [name for (name,) in called] == schemas
+        apply_shards(folder, ReshardOptions(3))
+        (later,) = spread_by_citus(folder, dry_run=False)
+        assert (len(later.schemas), len(later.sql)) == (3, 1)
+    assert known(folder) == PAGES
+
+
+def test_where_there_is_no_citus_one_sentence_says_so(folder: DataFolder, postgresql: str) -> None:
+    with pytest.raises(UsageError, match="no shard is on a server"):
+        spread_by_citus(folder, dry_run=True)
+    assert "run it by itself" in str(refused("apply", "--data", str(folder.path), "--citus", "--shards", "2"))
+    apply_shards(folder, ReshardOptions(2, servers=(postgresql,)))
+    with closing(psycopg.connect(postgresql)) as admin:
+        there = admin.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'citus'").fetchone()
+    if there is None:
+        assert "has no Citus" in str(refused("apply", "--data", str(folder.path), "--citus"))

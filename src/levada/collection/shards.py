@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, suppress
 from itertools import cycle, islice
 from pathlib import Path
 from secrets import token_bytes
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -36,6 +36,9 @@ from levada.store.sharded.forgetting import share_tombstones
 from levada.store.sharded.plan import PlacementRecord, PlanFile, ShardPlace, ShardPlan, new_record
 from levada.store.sharded.remote import answers
 from levada.store.sharded.resharding import Moved, begin_move, finish_move, move_pages, turn_back
+
+if TYPE_CHECKING:
+    from levada.store.postgresql.citus import CitusShards
 
 LEAST_ASKED = 20  # questions: fewer say nothing
 _MOST_QUERIES = 20_000
@@ -311,6 +314,23 @@ def _record_of(folder: DataFolder) -> PlacementRecord:
 
 def _shown(place: ShardPlace) -> str:
     return place.server.rpartition("@")[2] or place.folder
+
+
+def spread_by_citus(folder: DataFolder, *, dry_run: bool) -> list[CitusShards]:
+    """Let Citus spread the shards over its nodes, server by server; with `dry_run` only say how."""
+    from levada.store.postgresql.citus import spread_schemas
+
+    folder.must_exist()
+    with only_mover_anywhere(folder):
+        record = _record_of(folder)
+        places = [record.shards[number] for number in sorted(record.plan.holders)]
+        servers = list(dict.fromkeys(place.server for place in places))
+        return [
+            spread_schemas(
+                server, [each.schema for each in places if server and each.server == server], dry_run=dry_run
+            )
+            for server in servers
+        ]
 
 
 def shards_queried(folder: DataFolder, questions: Sequence[Query | str]) -> list[int]:
