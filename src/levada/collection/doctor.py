@@ -10,11 +10,12 @@ import socket
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -62,6 +63,7 @@ _FOR_USERS = {  # what each extra is for
     "otel": "traces",
 }
 _PROXY_SECONDS = 3.0
+_SERVER_SECONDS = 3
 _SKEW = 60.0  # seconds that a folder may seem to be written in the future
 
 
@@ -156,15 +158,23 @@ def _size(path: Path) -> int:
 
 
 def server_checks(settings: Settings) -> list[Check]:
-    """Whether the PostgreSQL servers of the settings can be reached, and are new enough."""
-    return [_reached(dsn) for dsn in settings.store.servers]
+    """Whether the PostgreSQL servers of the settings can be reached, and are new enough; all at the same time."""
+    servers = settings.store.servers
+    if not servers:
+        return []
+    with ThreadPoolExecutor(len(servers)) as pool:
+        return list(pool.map(_reached, servers))
 
 
 def _reached(dsn: str) -> Check:
-    from levada.store.postgresql.connection import Address
+    from levada.store.postgresql.connection import Address, address_parts
 
     try:
-        address = Address(dsn, "levada")
+        parts = address_parts(dsn)  # says it if the package is missing
+        from psycopg.conninfo import make_conninfo
+
+        patience: dict[str, Any] = {} if "connect_timeout" in parts else {"connect_timeout": _SERVER_SECONDS}
+        address = Address(make_conninfo(dsn, **patience), "levada")
         with address.connect() as connection:
             number = connection.info.server_version // 10_000
     except LevadaError as error:
