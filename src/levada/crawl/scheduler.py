@@ -194,8 +194,8 @@ class Scheduler:
                     await self.network.undo()
 
     def start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Run a task until the crawl ends; its error ends the crawl. What a shard misses that is away can wait."""
-        task = self.start_and_finish(_unless_away(work))
+        """Run a task until the crawl ends; its error ends the crawl."""
+        task = self.start_and_finish(work)
         self._turns.add(task)
         task.add_done_callback(self._turns.discard)
         return task
@@ -513,7 +513,8 @@ class Scheduler:
 
     async def _close_site(self, closed: ClosedSite) -> None:
         """Lease no page of a site until its active hours begin."""
-        await self._sites.rest(closed.site, closed.until)
+        with suppress(StoreAway):  # then none of its pages is leased
+            await self._sites.rest(closed.site, closed.until)
         held = [self.open.let_go(lease) for lease in closed.waiting]
         if held:
             await self.executor.run(self.ports.frontier.release, held)
@@ -521,7 +522,8 @@ class Scheduler:
 
     async def _open_sites(self, before: SitePaces) -> None:
         """Ask sites that rested by active hours which hold no more."""
-        await self._sites.wake(before, self.paces, self._clock.now())
+        with suppress(StoreAway):
+            await self._sites.wake(before, self.paces, self._clock.now())
         self._news.set()
 
     async def _back_off(self, site: str, backoff: Backoff) -> None:
@@ -531,11 +533,6 @@ class Scheduler:
         if held:
             await self.executor.run(self.ports.frontier.release, held)
         self._news.set()
-
-
-async def _unless_away(work: Coroutine[None, None, None]) -> None:
-    with suppress(StoreAway):
-        await work
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
