@@ -26,7 +26,7 @@ from levada.collection.live import live_file_writer
 from levada.collection.starts import add_start, forget_demo, limit_waits, reschedule, tidied
 from levada.core.clock import first_of, make_clock
 from levada.core.configuration.kept import SettingChange
-from levada.core.errors import StoreError
+from levada.core.errors import StoreAway, StoreError
 from levada.core.folder import DataFolder
 from levada.core.processes import FreedMemory, tune_allocator
 from levada.core.protocols import Faults, Fetcher
@@ -41,7 +41,7 @@ from levada.follow.index import IndexerChild
 from levada.follow.process import Follower, ShardFollowers, followers
 from levada.scale.autoscaler import stage_rule, stages_after_fetch
 from levada.search.hybrid.embedding import open_embedder
-from levada.store.opening import open_store, store_limits
+from levada.store.opening import open_store, store_limits, unreachable
 from levada.store.workplace import is_shared
 
 Following = Follower | ShardFollowers
@@ -150,6 +150,8 @@ async def open_crawl(
             stopping.set()
             for untold in await telling:
                 (on_untold or _log_untold)(untold)
+        if once and (away := unreachable(store)):
+            raise StoreAway(f"the pages of the other shards are stored, and {away[0]}")
         if trouble:
             raise StoreError(f"the pages are stored, but the search index is behind: {trouble}")
         if uncounted:
