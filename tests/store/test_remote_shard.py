@@ -63,13 +63,23 @@ class Servers:
                 f"server {each.number}",
                 lambda limits, each=each: cast(Shard, each),  # type: ignore[misc]
                 StoreLimits(shard=each.number),
-                seconds=0.2,
+                seconds=WAIT,
                 probe_seconds=0.02,
             )
             for each in self.servers
         ]
         self.plan = ShardPlan(page_placement(key, SHARDS))
         self.store = ShardedStore(cast("list[Shard]", self.shards), FixedPlan(self.plan))
+
+    def hang(self, number: int) -> None:
+        """From now on this one does not answer; only for it nobody waits long."""
+        self.shards[number]._seconds = 0.2
+        self.servers[number].hang()
+
+    def go_on(self, number: int) -> None:
+        self.servers[number].answers.set()
+        until(lambda: not self.store.away)
+        self.shards[number]._seconds = WAIT
 
     def of(self, number: int) -> list[str]:
         return [url for url in URLS if self.plan.home(url) == number]
@@ -99,7 +109,7 @@ def until(is_so: Callable[[], bool]) -> None:
 
 def hanging(three: Servers, number: int) -> None:
     """Shard `number` hangs, and that is known."""
-    three.servers[number].hang()
+    three.hang(number)
     with pytest.raises(StoreAway, match=f"shard {number} cannot be reached: server {number} has not answered"):
         three.store.page(three.of(number)[0])
     assert set(three.store.away) == {number}
@@ -131,8 +141,7 @@ def test_all_shards_away_is_an_error(three: Servers) -> None:
 
 def test_a_shard_that_answers_late_is_back_at_once(three: Servers) -> None:
     hanging(three, 2)
-    three.servers[2].answers.set()
-    until(lambda: not three.store.away)
+    three.go_on(2)
     assert three.store.page(three.of(2)[0]) is not None
 
 
@@ -168,8 +177,7 @@ def test_links_for_a_shard_that_is_away_wait_and_are_delivered_when_it_is_back(t
     assert all(three.store.commit([first(lease, 2.0, lease.page.url, found) for lease in leases]))
     there = [each.url for each in found if three.plan.home(each.url) != 1]
     assert all(three.store.page(url) is not None for url in there)
-    three.servers[1].answers.set()
-    until(lambda: not three.store.away)
+    three.go_on(1)
     three.store.deliver()
     assert all(three.store.page(each.url) is not None for each in found)
     assert [server.store.undelivered(9) for server in three.servers] == [[], [], []]
@@ -185,8 +193,7 @@ def test_more_waiting_links_than_are_read_at_once_hold_up_no_other_link(
     other = FoundUrl(f"{three.of(2)[0]}new", three.of(2)[0][7:-1])
     assert three.store.commit([first(leases[0], 2.0, "text", (*waiting, other))]) == [True]
     assert three.store.page(other.url) is not None
-    three.servers[1].answers.set()
-    until(lambda: not three.store.away)
+    three.go_on(1)
     three.store.deliver()
     assert all(three.store.page(each.url) is not None for each in waiting)
 
@@ -195,11 +202,10 @@ def test_visits_that_were_under_way_are_stored_once(three: Servers) -> None:
     """Whether the commit that nobody waited for came through or not."""
     leases = {lease.page.url: lease for lease in three.store.lease(1.0, 100, 60.0)}
     url = three.of(1)[0]
-    three.servers[1].hang()
+    three.hang(1)
     visits = [first(lease, 2.0, f"text {each}") for each, lease in leases.items()]
     assert three.store.commit(visits) == [three.plan.home(each) != 1 for each in leases]
-    three.servers[1].answers.set()
-    until(lambda: not three.store.away)
+    three.go_on(1)
     again = [lease for lease in three.store.lease(100.0, 100, 60.0) if not lease.page.visits]
     three.store.commit([first(lease, 101.0, f"text {lease.page.url}") for lease in again])
     assert [len(three.store.versions(each)) for each in URLS] == [1] * len(URLS)
@@ -209,10 +215,9 @@ def test_visits_that_were_under_way_are_stored_once(three: Servers) -> None:
 
 
 def test_pages_that_were_leased_too_late_are_given_back(three: Servers) -> None:
-    three.servers[1].hang()
+    three.hang(1)
     assert all(three.plan.home(lease.page.url) != 1 for lease in three.store.lease(1.0, 100, 1e9))
-    three.servers[1].answers.set()
-    until(lambda: not three.store.away)
+    three.go_on(1)
     until(lambda: len(three.store.lease(2.0, 100, 1e9)) == len(three.of(1)))
 
 
@@ -223,7 +228,7 @@ def test_a_write_that_goes_on_keeps_the_plan_steady(tmp_path: Path) -> None:
     mover.replace(new_record(servers.plan, places))
     store = ShardedStore(cast("list[Shard]", servers.shards), file)
     url = servers.of(1)[0]
-    servers.servers[1].hang()
+    servers.hang(1)
     with pytest.raises(StoreAway):
         store.add([FoundUrl(url, url[7:-1])], [], 0.0)
     replaced = threading.Event()
@@ -251,8 +256,7 @@ def test_the_feed_is_read_without_the_shard_and_misses_nothing(three: Servers) -
     page = Feed(three.store.logs).read((), 1_000)
     assert {change.url for _, change in page.changes} == set(three.of(0) + three.of(2))
     assert len(Feed(three.store.logs).read_back(page.after, 1_000).changes) == len(page.changes)
-    three.servers[1].answers.set()
-    until(lambda: not three.store.away)
+    three.go_on(1)
     rest = Feed(three.store.logs).read(page.after, 1_000)
     assert {change.url for _, change in rest.changes} == set(three.of(1))
 
@@ -272,8 +276,7 @@ def test_a_site_on_several_shards_is_known_without_one_of_them(tmp_path: Path) -
 def test_a_page_that_changes_is_leased_and_stored_after_the_outage(three: Servers) -> None:
     three.store.commit([first(lease, 2.0, "old") for lease in three.store.lease(1.0, 100, 60.0)])
     hanging(three, 0)
-    three.servers[0].answers.set()
-    until(lambda: not three.store.away)
+    three.go_on(0)
     due = three.store.lease(1e9, 100, 60.0)
     assert len(due) == len(URLS)
     assert all(three.store.commit([changed(lease, 1e9, "new") for lease in due]))
