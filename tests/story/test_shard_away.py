@@ -75,6 +75,7 @@ class Shards:
             store.close()
 
 
+@pytest.mark.timeout(300)
 def test_the_others_go_on_while_one_server_is_stopped(clusters: list[Cluster], tmp_path: Path) -> None:
     data, config = tmp_path / "data", tmp_path / "levada.toml"
     with serving("--speed", "1", "--pages", str(PAGES), "--no-hostile") as web:

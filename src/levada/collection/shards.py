@@ -422,14 +422,14 @@ def _owners(
     there, then empty ones that were left there earlier, then new ones. A number never means another place."""
     places = list(record.shards)
     left = [number for number in range(len(places)) if number not in record.plan.holders]
+    there = {server: [n for n in (*used, *left) if places[n].server == server] for server in dict.fromkeys(servers)}
     owners = []
-    for server in dict.fromkeys(servers):
-        wanted = list(servers).count(server)
-        here = [number for number in (*used, *left) if places[number].server == server][:wanted]
-        for _ in range(wanted - len(here)):
-            here.append(len(places))
+    for server in servers:
+        if there[server]:
+            owners.append(there[server].pop(0))
+        else:
+            owners.append(len(places))
             places += places_for(len(places) + 1, [server] if server else (), len(places), name=name)
-        owners += here
     return sorted(owners), places
 
 
