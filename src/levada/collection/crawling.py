@@ -125,7 +125,9 @@ async def open_crawl(
         asking, reading = traced(own, parser)
         running = RunningSettings(folder, settings, store, None if fetcher else own, parser, policy, clock, slots=slots)
         compact = partial(compact_for, folder, store, indexer.wake)
-        ports = CrawlPorts(clock, store, store, store, policy, store, asking, commands, running, compact)
+        ports = CrawlPorts(
+            clock, store, store, store, policy, store, asking, commands, running, lambda: bool(store.away), compact
+        )
         stages = stages_after_fetch(settings.stages, parser, indexer, counter, settings.plugins, slots)
         transport = LocalTransport(reading, on_committed=committed, stage_pools=stages, hooks=hooks)
         board = live_file_writer(folder, lambda: counter.balance if counter else None)
@@ -150,8 +152,8 @@ async def open_crawl(
             stopping.set()
             for untold in await telling:
                 (on_untold or _log_untold)(untold)
-        if once and (away := unreachable(store)):
-            raise StoreAway(f"the pages of the other shards are stored, and {away[0]}")
+        if once and (missing := unreachable(store)):
+            raise StoreAway(f"the pages of the other shards are stored, and {missing[0]}")
         if trouble:
             raise StoreError(f"the pages are stored, but the search index is behind: {trouble}")
         if uncounted:

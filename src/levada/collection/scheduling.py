@@ -150,7 +150,9 @@ async def _open_distributed_crawl(
         following = [each for each in open_followers(folder, settings) if each is not None]
         compact = partial(compact_for, folder, store, following[0].wake)
         running = RunningSettings(folder, settings, store, fetcher, None, policy, clock, lambda now: share(folder, now))
-        ports = CrawlPorts(clock, store, store, store, policy, store, fetcher, commands, running, compact)
+        ports = CrawlPorts(
+            clock, store, store, store, policy, store, fetcher, commands, running, lambda: bool(store.away), compact
+        )
         transport = RabbitmqTransport(names, lambda queue, body: jobs.publish(queue, body, secrets.token_hex(8)))
         opened.callback(folder.forget_live)
         crawl = Crawl(

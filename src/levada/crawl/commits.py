@@ -76,6 +76,7 @@ class CrawlPorts(CommitPorts, frozen=True):
     fetcher: Fetcher
     commands: CommandQueue | None = None
     settings: LiveSettings | None = None
+    is_partial: Callable[[], bool] = lambda: False  # a shard is away: its pages are leased when it is back
     compact: Callable[[], None] | None = None  # makes the store's files small; on the thread of the store
 
 

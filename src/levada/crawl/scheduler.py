@@ -352,6 +352,8 @@ class Scheduler:
             return tick  # its site's turn comes soon
         if poll <= 25 * tick:
             return poll  # short enough: the next due time does not matter
+        if self.ports.is_partial():
+            return min(poll, 100 * tick)  # nobody tells when the shard is back
         next_due, now = (await self.stats()).next_due, self._clock.now()
         if next_due is not None and next_due <= now:
             return 25 * tick  # due, but not for this crawl
