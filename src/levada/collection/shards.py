@@ -38,7 +38,7 @@ from levada.store.sharded.remote import answers
 from levada.store.sharded.resharding import Moved, begin_move, finish_move, move_pages, turn_back
 
 if TYPE_CHECKING:
-    from levada.store.postgresql.citus import CitusShards
+    from levada.store.postgresql.citus import CitusShards as CitusShards
 
 LEAST_ASKED = 20  # questions: fewer say nothing
 _MOST_QUERIES = 20_000

@@ -15,8 +15,7 @@ from levada.core.errors import UsageError
 from levada.core.words import plural
 
 if TYPE_CHECKING:
-    from levada.collection.shards import PlannedMove, Resharded
-    from levada.store.postgresql.citus import CitusShards
+    from levada.collection.shards import CitusShards, PlannedMove, Resharded
 
 _KEYS = ("site", "section", "url")
 
