@@ -54,7 +54,9 @@ class RemoteShard:
     `where` is shown to users, and `open_it` is called with the limits. Threads may share an instance.
     """
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.SHARD, Capability.FORGET, Capability.LIMITS})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(
+        {Capability.SHARD, Capability.FORGET, Capability.LIMITS, Capability.BODIES}
+    )
 
     def __init__(
         self,
