@@ -46,7 +46,7 @@ from levada.crawl.rabbitmq_transport import RabbitmqTransport
 from levada.engines.rabbitmq.jobs import RabbitmqJobs
 from levada.scale.autoscaler import Autoscaler
 from levada.store.base import Store
-from levada.store.opening import make_collection_name, open_store, place_if_new, store_limits
+from levada.store.opening import make_collection_name, newest_of_shards, open_store, place_if_new, store_limits
 from levada.store.workplace import is_shared, share
 
 _LOOK = 1.0  # seconds between two looks at whether there is something to index
@@ -150,7 +150,9 @@ async def _open_distributed_crawl(
         following = [each for each in open_followers(folder, settings) if each is not None]
         compact = partial(compact_for, folder, store, following[0].wake)
         running = RunningSettings(folder, settings, store, fetcher, None, policy, clock, lambda now: share(folder, now))
-        ports = CrawlPorts(clock, store, store, store, policy, store, fetcher, commands, running, compact)
+        ports = CrawlPorts(
+            clock, store, store, store, policy, store, fetcher, commands, running, lambda: bool(store.away), compact
+        )
         transport = RabbitmqTransport(names, lambda queue, body: jobs.publish(queue, body, secrets.token_hex(8)))
         opened.callback(folder.forget_live)
         crawl = Crawl(
@@ -185,9 +187,9 @@ async def _take_back(jobs: RabbitmqJobs, names: QueueNames, store: Store) -> Non
 
 async def _follow(store: Store, executor: StoreExecutor, following: Sequence[Following]) -> None:
     """The index and the counts follow what the catalog workers commit, on whatever machine and shard."""
-    last: list[int] = []
+    last: dict[int, int] = {}
     while True:
-        seen = await executor.run(lambda: [shard.newest_seq() for shard in store.shards])
+        seen = {**last, **await executor.run(newest_of_shards, store)}
         if seen != last:
             for each in following:
                 each.wake()

@@ -14,6 +14,7 @@ LevadaError                 exit 1: the work could not be done
 │   └── MissingExtra        a package that this command needs is not installed
 ├── StoreError              the data folder
 │   ├── StoreLocked         another process has it open
+│   ├── StoreAway           a server that holds pages does not answer; the others go on
 │   ├── StoreFull           the disk is full; nothing of this batch was written
 │   ├── BodiesAway          the place of the bodies cannot be reached now; nothing of this batch was written
 │   ├── StoreDamaged        the database or index is not readable
@@ -157,6 +158,14 @@ class StoreLocked(StoreError):
     ...     print(str(error).partition(" (")[0])
     news is in use by another crawl
     >>> events.close()
+    """
+
+
+class StoreAway(StoreError):
+    """A server that holds pages cannot be reached, or does not answer; nothing is lost.
+
+    >>> issubclass(levada.errors.StoreAway, levada.StoreError)
+    True
     """
 
 

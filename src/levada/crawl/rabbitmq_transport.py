@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from levada.core.clock import first_of
-from levada.core.errors import BrokerError
+from levada.core.errors import BrokerError, StoreAway
 from levada.core.protocols import Clock
 from levada.core.reasons import Reason
 from levada.core.records import Lease, Response, VisitResult
@@ -346,7 +346,10 @@ class CatalogWorker:
         if len(self._sites_until) > 10_000:
             self._sites_until.clear()
         self._sites_until[site] = now + _SITE_SECONDS
-        record = await self._executor.run(self._ports.sites.site, site)
+        try:
+            record = await self._executor.run(self._ports.sites.site, site)
+        except StoreAway:  # its visits are not stored either
+            return
         if record is None:
             return
         if record.dropped:
