@@ -45,13 +45,17 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
     known_urls: int = 100_000  # URLs remembered in memory as stored, to save lookups
     cache_bytes: int = 32 << 20  # size of the database's page cache
     busy_seconds: float = 5.0  # how long to wait for another process that writes
+    statement_seconds: float = 30.0  # how long a server may take for one answer
+    away_seconds: float = 0.0  # how long a writer waits for a server that is away
     shard: int = 0  # number of this shard in the collection; the ids of its pages and leases begin with it
 
     def __post_init__(self) -> None:
         for name in ("max_pages_per_site", "keep_versions", "keep_events", "run"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("keep_seconds", "delay", "known_urls", "cache_bytes", "busy_seconds"):
+        if self.statement_seconds <= 0:
+            raise ValueError(f"statement_seconds must be positive, not {self.statement_seconds}")
+        for name in ("keep_seconds", "delay", "known_urls", "cache_bytes", "busy_seconds", "away_seconds"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, not {getattr(self, name)}")
         if not 0 <= self.shard < MOST_SHARDS:

@@ -6,18 +6,21 @@ import errno
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from levada.core.errors import MissingExtra, SettingsError, StoreDamaged, StoreError, StoreLocked
+from levada.core.errors import MissingExtra, SettingsError, StoreAway, StoreDamaged, StoreError, StoreLocked
 from levada.store.base import StoreLimits
 from levada.store.sql.base import no_space
 
 if TYPE_CHECKING:
     import psycopg
 
+    from levada.store.postgresql.session import Session
+
 # Give up on a server that does not answer, unless the address says otherwise.
 _DEFAULTS: dict[str, Any] = {
-    "connect_timeout": 10,
-    "keepalives_idle": 30,
-    "tcp_user_timeout": 60_000,
+    "connect_timeout": 2,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
 }
 # Every query of ours is answered by an index, in its order, up to a limit. The planner sometimes prefers to read
 # and sort a whole table: it plans while tables are small, and may keep that plan until it learns of more rows.
@@ -29,18 +32,22 @@ _SESSION = {
     "enable_mergejoin": "off",
     "jit": "off",
     "default_transaction_isolation": "read committed",
-    "idle_in_transaction_session_timeout": "60s",  # frees the locks of a machine that vanished
+    "idle_in_transaction_session_timeout": "5s",  # frees the locks of a machine that vanished
 }
 _LONGEST_NAME = 63
+_PATIENT = StoreLimits()
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _DISK_FULL = "53100"
 _NO_CONNECTION_LEFT = "53300"
 _IDLE_TOO_LONG = "25P03"
-_WAITED = {"55P03", "40P01", "40001", "57014"}  # lock timeout, deadlock, serialization failure, statement timeout
+_WAITED = {"55P03", "40P01", "40001"}  # lock timeout, deadlock, serialization failure
+_TOO_LONG = "57014"  # statement timeout
 _DAMAGED = {"XX001", "XX002"}
 _OTHER_TABLES = {"42P01", "42703", "3F000"}  # no such table, column or schema
-_NOT_ALLOWED = {"25006", "42501"}
+_READ_ONLY = "25006"
+_NOT_ALLOWED = "42501"
+_GRACE = 1.1  # a server that runs ends a statement before the client gives up
 
 
 class Address:
@@ -53,36 +60,51 @@ class Address:
         self.place = _place(self.parts, schema)
         self.session_name = f"levada {schema}"[:_LONGEST_NAME]  # by which the server lists who uses the schema
 
-    def connect(self) -> psycopg.Connection[Any]:
+    def connect(self, limits: StoreLimits = _PATIENT, *, read_only: bool = True) -> Session:
+        """A session without our settings. Of several hosts, one that writes takes the primary."""
         import psycopg
 
+        from levada.store.postgresql.session import Session, milliseconds_of
+
         defaults = {**_DEFAULTS, "application_name": self.session_name}
+        defaults["tcp_user_timeout"] = milliseconds_of(limits.statement_seconds)
+        if not read_only and "," in f"{self.parts.get('host') or ''}{self.parts.get('hostaddr') or ''}":
+            defaults["target_session_attrs"] = "read-write"
         missing = {name: value for name, value in defaults.items() if name not in self.parts}
         try:
-            return psycopg.connect(self.dsn, autocommit=True, client_encoding="utf8", **missing)
+            session = Session.connect(self.dsn, autocommit=True, client_encoding="utf8", **missing)
         except psycopg.Error as error:
             raise _unreachable(error, self.place) from None  # its text may quote the address
+        session.patience = limits.statement_seconds * _GRACE
+        return session
 
 
-def connect(address: Address, limits: StoreLimits, *, read_only: bool) -> psycopg.Connection[Any]:
+def connect(address: Address, limits: StoreLimits, *, read_only: bool) -> Session:
     """Open a session with our settings, without looking at the schema yet."""
     import psycopg
 
     from levada.store.postgresql.values import speak_binary
 
-    connection = address.connect()
+    session = address.connect(limits, read_only=read_only)
     try:
-        speak_binary(connection)
-        _set(connection, _session_settings(address.schema, limits, read_only))
-        # A commit is durable when it returns, whatever the server's default; a stricter setting stays.
-        connection.execute(
-            """SELECT set_config('synchronous_commit', 'on', false)
-            WHERE current_setting('synchronous_commit') = 'off'"""
-        )
+        speak_binary(session)
+        settings = session_settings(address.schema, limits, read_only)
+        with session.pipeline():
+            server = session.execute("SELECT pg_backend_pid(), pg_is_in_recovery()")
+            set_all(session, settings)
+        process, is_standby = server.fetchone() or (0, False)
     except psycopg.Error as error:
-        connection.close()
+        session.close()
         raise translated(error, address.place) from error
-    return connection
+    if is_standby and not read_only:
+        session.close()
+        raise StoreAway(f"{address.place} is a standby, which cannot be written to: name the primary, or all hosts")
+    if process != session.info.backend_pid:
+        # A pool between us and the server: the next transaction may run in another session of the server. It gets
+        # all settings itself, and no statement is prepared.
+        session.prepare_threshold = None
+        session.own_settings = settings
+    return session
 
 
 def address_parts(dsn: str) -> dict[str, Any]:
@@ -99,7 +121,7 @@ def address_parts(dsn: str) -> dict[str, Any]:
     # A raw @ or / in a password makes a part of it the host, the port or the database.
     if any("@" in str(parts.get(name, "")) for name in ("host", "port", "dbname")):
         raise _no_address()
-    if not str(parts.get("port") or "0").replace(",", "").isdigit():
+    if not all(each.isdigit() for each in str(parts.get("port") or "").split(",") if each):
         raise _no_address()
     return parts
 
@@ -110,35 +132,44 @@ def translated(error: psycopg.Error | OSError, place: str) -> StoreError:
         return no_space(place) if error.errno in _FULL else StoreError(f"{place} cannot be used: {error}")
     code, summary = error.sqlstate or "", _summary(error)
     if is_away(error):
-        return StoreError(f"{place} is away ({summary}): start again when the server runs; nothing is lost")
+        return StoreAway(f"{place} is away ({summary}): start again when the server runs; nothing is lost")
     if code == _DISK_FULL:
         return no_space(place)
     if code in _WAITED:
         return StoreLocked(f"{place} is held by another process ({summary}): try again")
+    if code == _TOO_LONG:
+        return StoreAway(f"{place} is too slow ({summary}): see what else it does, or raise store.statement_seconds")
     if code in _DAMAGED:
         return StoreDamaged(f"{place} is damaged ({summary}): restore a copy, or crawl again into another schema")
     if code in _OTHER_TABLES:
         return StoreDamaged(
             f"{place} lacks tables that Levada wrote ({summary}): restore a copy, or name another schema"
         )
-    if code in _NOT_ALLOWED:
+    if code in {_READ_ONLY, _NOT_ALLOWED}:
         return StoreError(f"{place} does not allow this ({summary}): open it for writing, as a user who may")
     return StoreError(f"{place} cannot be read or written ({summary}, {code or type(error).__name__})")
 
 
 def _unreachable(error: psycopg.Error, place: str) -> StoreError:
     """The error of a connection that could not be made."""
-    return StoreError(
+    said = (
         f"{place} is away or does not let us in ({_summary(error)}): see that it runs, and that user, password and "
         "database are right, then start again; nothing is lost"
     )
+    return StoreError(said) if _is_refusal(error) else StoreAway(said)
+
+
+def _is_refusal(error: psycopg.Error) -> bool:
+    """Whether a running server said no: waiting would not help."""
+    words = str(error)
+    return any(each in words for each in ("authentication failed", "does not exist", "no pg_hba.conf entry"))
 
 
 def is_away(error: psycopg.Error) -> bool:
     """Whether the connection or the server failed, not the query."""
     code = error.sqlstate
     if code is None:
-        return type(error).__name__ in {"OperationalError", "ConnectionTimeout"}
+        return type(error).__name__ in {"OperationalError", "ConnectionTimeout", "Unanswered"}
     return code.startswith(("08", "57P")) or code in {_NO_CONNECTION_LEFT, _IDLE_TOO_LONG}
 
 
@@ -148,18 +179,29 @@ def _summary(error: psycopg.Error) -> str:
     return next((line.strip() for line in message.splitlines() if line.strip()), type(error).__name__)
 
 
-def _session_settings(schema: str, limits: StoreLimits, read_only: bool) -> dict[str, str]:
+def session_settings(schema: str, limits: StoreLimits, read_only: bool) -> dict[str, str]:
     quoted = schema.replace('"', '""')
     return _SESSION | {
         "search_path": f'"{quoted}", pg_temp',
         "lock_timeout": f"{max(1, round(limits.busy_seconds * 1000))}ms",
+        "statement_timeout": f"{max(1, round(limits.statement_seconds * 1000))}ms",
         "default_transaction_read_only": "on" if read_only else "off",
     }
 
 
-def _set(connection: psycopg.Connection[Any], settings: Mapping[str, str]) -> None:
-    calls = ", ".join("set_config(%s, %s, false)" for _ in settings)
-    connection.execute(f"SELECT {calls}", [each for pair in settings.items() for each in pair])
+def set_all(session: Session, settings: Mapping[str, str], *, local: bool = False) -> None:
+    """Make these settings, for the session or for the transaction alone."""
+    chosen = dict(settings)
+    if local:
+        chosen["transaction_read_only"] = chosen.pop("default_transaction_read_only")
+        del chosen["default_transaction_isolation"]  # a transaction that has begun has one
+    calls = ", ".join(f"set_config(%s, %s, {local})" for _ in chosen)
+    # A commit is durable when it returns, whatever the server's default; a stricter setting stays.
+    session.execute(
+        f"""SELECT {calls}, set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+        WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, {local})""".encode(),
+        [each for pair in chosen.items() for each in pair],
+    )
 
 
 def _checked(schema: str) -> str:
@@ -171,8 +213,10 @@ def _checked(schema: str) -> str:
 
 
 def _place(parts: Mapping[str, Any], schema: str) -> str:
-    host, port = parts.get("host") or parts.get("hostaddr") or "localhost", parts.get("port") or "5432"
-    return f"PostgreSQL at {host}:{port}/{parts.get('dbname') or ''} (schema {schema})"
+    hosts = str(parts.get("host") or parts.get("hostaddr") or "localhost").split(",")
+    ports = str(parts.get("port") or "").split(",")
+    named = [f"{host}:{ports[min(place, len(ports) - 1)] or '5432'}" for place, host in enumerate(hosts)]
+    return f"PostgreSQL at {','.join(named)}/{parts.get('dbname') or ''} (schema {schema})"
 
 
 def _no_address() -> SettingsError:
