@@ -45,6 +45,8 @@ def store_limits(settings: Settings) -> StoreLimits:
         new_share=settings.store.new_share,
         delay=max(settings.politeness.delay, 3600.0 / per_hour if per_hour else 0.0),
         paces=SitePaces.of(settings),
+        statement_seconds=settings.store.statement_seconds,
+        away_seconds=settings.store.away_seconds,
     )
 
 
@@ -102,8 +104,8 @@ def opened_upgraded(folder: DataFolder, open_it: Callable[[], T]) -> T:
     return open_it()
 
 
-def open_reading_store(folder: DataFolder) -> Store:
-    """Open the store for reading, beside a running crawl or alone."""
+def open_reading_store(folder: DataFolder, seconds: float = StoreLimits().statement_seconds) -> Store:
+    """Open the store for reading, beside a running crawl or alone; a server may take so long for an answer."""
     if not is_builtin("levada.stores", engine := folder.engine()):
         return _plugin_store(folder, engine, folder.settings().plugins.get(engine), read_only=True)
     file = plan_of(folder)
@@ -115,7 +117,7 @@ def open_reading_store(folder: DataFolder) -> Store:
     def open_numbered(number: int) -> Shard:
         place = file.read().shards[number]
         try:
-            return open_shard(folder, place, StoreLimits(), read_only=True)
+            return open_shard(folder, place, StoreLimits(statement_seconds=seconds), read_only=True)
         except StoreError as error:
             if not place.server or isinstance(error, StoreOutdated):
                 raise

@@ -133,6 +133,8 @@ def translated(error: psycopg.Error | OSError, place: str) -> StoreError:
     code, summary = error.sqlstate or "", _summary(error)
     if is_away(error):
         return StoreAway(f"{place} is away ({summary}): start again when the server runs; nothing is lost")
+    if type(error).__name__ == "PipelineAborted":
+        return StoreError(f"{place} undid a write that had failed: nothing of this batch was written")
     if code == _DISK_FULL:
         return no_space(place)
     if code in _WAITED:

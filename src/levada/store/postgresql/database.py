@@ -54,13 +54,25 @@ class PostgresqlWrite(Write):
     _take = """INSERT INTO counters (name, n) VALUES (%(name)s, %(base)s + %(count)s)
         ON CONFLICT (name) DO UPDATE SET n = greatest(counters.n, %(base)s) + %(count)s RETURNING n"""
 
-    def __init__(self, connection: Session, operation: str, faults: Faults, seq_base: int) -> None:
+    def __init__(
+        self, connection: Session, pipeline: psycopg.Pipeline, operation: str, faults: Faults, seq_base: int
+    ) -> None:
         super().__init__(operation, faults, seq_base)
         self._connection = connection
+        self._pipeline = pipeline
         self._has_dropped = False
 
     def ask(self, sql: str, parameters: Parameters = (), /) -> Asked:
-        return self._connection.execute(sql.encode(), parameters, binary=True).fetchall
+        cursor = self._connection.execute(sql.encode(), parameters, binary=True)
+
+        def rows() -> list[Row]:
+            # Synced, not only flushed: the server takes a session for idle within a transaction only then, and frees
+            # its locks if it hears no more of it.
+            if cursor.pgresult is None:
+                self._pipeline.sync()
+            return cursor.fetchall()
+
+        return rows
 
     def rows(self, sql: str, parameters: Parameters = (), /) -> list[Row]:
         return self.ask(sql, parameters)()
@@ -111,7 +123,7 @@ class PostgresqlDatabase(Database[PostgresqlWrite]):
         self._closed = False
         self._failed_at, self._failure = 0.0, ""
         self._is_committing = False
-        self._pipeline: AbstractContextManager[object] | None = None
+        self._pipeline: AbstractContextManager[psycopg.Pipeline] | None = None
         self._connection = self._connect(make=not read_only and not older)
 
     def rows(self, sql: str, parameters: Parameters = ()) -> list[Row]:
@@ -212,13 +224,12 @@ class PostgresqlDatabase(Database[PostgresqlWrite]):
     def _begin(self, operation: str) -> PostgresqlWrite:
         connection = self._connection
         self._is_committing = False
-        pipeline = connection.pipeline()
-        pipeline.__enter__()
-        self._pipeline = pipeline
+        self._pipeline = connection.pipeline()
+        pipeline = self._pipeline.__enter__()
         connection.execute("BEGIN")
         if connection.own_settings is not None:
             set_all(connection, connection.own_settings, local=True)
-        return PostgresqlWrite(connection, operation, self._faults, self.seq_base)
+        return PostgresqlWrite(connection, pipeline, operation, self._faults, self.seq_base)
 
     def _commit(self) -> None:
         """Commit. The server answers a commit of a failed transaction with a rollback, and reports no error."""

@@ -58,9 +58,9 @@ _GRANT_FREE = """INSERT INTO leases (page_id, site_id, token, expires_at)
         FROM unnest(%s::bigint[], %s::bigint[]) WITH ORDINALITY listed(id, site_id, place)
         JOIN pages p ON p.id = listed.id
         WHERE listed.site_id = ANY(current_setting('levada.locked')::bigint[])
-        AND (EXISTS (SELECT 1 FROM visited v WHERE v.page_id = p.id AND v.next_visit <= %s)
-            OR EXISTS (SELECT 1 FROM unvisited u
-                WHERE u.site_id = p.site_id AND u.priority = p.priority AND u.page_id = p.id))
+        AND coalesce((SELECT v.next_visit <= %s FROM visited v WHERE v.page_id = p.id),
+            (SELECT true FROM unvisited u
+            WHERE u.site_id = p.site_id AND u.priority = p.priority AND u.page_id = p.id))
         ORDER BY place) free
     ON CONFLICT (page_id) DO UPDATE SET token = excluded.token, expires_at = excluded.expires_at, live = true
     WHERE NOT leases.live
@@ -78,6 +78,7 @@ _FENCE = """INSERT INTO leases (page_id, site_id, token, expires_at, fenced)
     WHERE NOT leases.fenced"""
 
 
+_SITES_AT_FIRST, _MORE_SITES = 8, 4  # looked into together; as many times more with each further look
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -222,11 +223,12 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
         granted = write.ask(_GRANT_FREE, (now + seconds, pages, of_sites, due_by)) if pages else list
         listed = write.ask(POSTGRESQL.pages, (pages,)) if pages else list
         exhausted = [portion.site.id for portion in portions if not portion.more]
-        asked_due = write.ask(_FIRST_DUE, (exhausted, due_by)) if exhausted else list
+        # All that is left is looked at, for under no lock others may have added pages since these were chosen.
+        earliest = self._ask_earliest(write, exhausted, EVER)
         locked()
         tokens: dict[int, int] = dict(granted())
         leases = [Lease(page_record(row), tokens[row[0]], now + seconds) for row in listed() if row[0] in tokens]
-        earliest: dict[int, float] = dict(asked_due())
+        first = earliest()
         write.reach("turns")
         for portion in portions:
             if (site := sites.by_id.get(portion.site.id)) is None:
@@ -235,7 +237,7 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
             if taken:
                 site.pass_turn(now + taken * portion.site.delay, taken)
             is_left = portion.more or taken < len(portion.pages)
-            site.set_turn(now if is_left else earliest.get(site.id))
+            site.set_turn(now if is_left else first.get(site.id))
         sites.save()
         return leases
 
@@ -261,13 +263,22 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
         sites.save()
 
     def _earliest_due(self, write: PostgresqlWrite, sites: Sequence[int], after: float = EVER) -> dict[int, float]:
+        return self._ask_earliest(write, sites, after)()
+
+    def _ask_earliest(
+        self, write: PostgresqlWrite, sites: Sequence[int], after: float
+    ) -> Callable[[], dict[int, float]]:
         if not sites:
-            return {}
-        due, new = write.ask(_FIRST_DUE, (list(sites), after)), write.ask(_FIRST_NEW, (list(sites),))
-        earliest: dict[int, float] = dict(due())
-        if after == EVER:
+            return dict
+        due = write.ask(_FIRST_DUE, (list(sites), after))
+        new = write.ask(_FIRST_NEW, (list(sites),)) if after == EVER else list
+
+        def earliest() -> dict[int, float]:
+            found: dict[int, float] = dict(due())
             for site, found_at in new():
-                earliest[site] = min(found_at, earliest.get(site, found_at))
+                found[site] = min(found_at, found.get(site, found_at))
+            return found
+
         return earliest
 
     def _drop_outdated(self, write: PostgresqlWrite, contents: Contents, stored: Stored) -> None:
@@ -299,26 +310,29 @@ class _Peeking:
         self._due_by = due_by
         self._limit = limit
         self._ahead: list[int] = []
-        self._seen: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
+        self._at_once = _SITES_AT_FIRST
+        self._seen: dict[int, tuple[int, list[int], list[int]]] = {}
 
     def expect(self, sites: list[int]) -> None:
         """Announce the sites that `peek` will ask for, in about this order."""
         self._ahead = sites
 
     def peek(self, site: int, count: int) -> tuple[list[int], list[int]]:
-        if (site, count) not in self._seen:
+        if site not in self._seen or self._seen[site][0] < count:
             self._look(site, count)
-        return self._seen[site, count]
+        _, new, due = self._seen[site]
+        return new[:count], due[:count]
 
     def _look(self, site: int, count: int) -> None:
         place = self._ahead.index(site)
-        sites = self._ahead[place : place + ceil(self._limit / count)]
-        self._seen |= {(each, count): ([], []) for each in sites}
+        sites = self._ahead[place : place + max(ceil(self._limit / count), self._at_once)]
+        self._at_once *= _MORE_SITES
+        self._seen |= {each: (count, [], []) for each in sites}
         new, due = self._write.ask(_NEW, (sites, count)), self._write.ask(_DUE, (sites, self._due_by, count))
         for id, page in new():
-            self._seen[id, count][0].append(page)
+            self._seen[id][1].append(page)
         for id, page in due():
-            self._seen[id, count][1].append(page)
+            self._seen[id][2].append(page)
 
 
 def open_summaries(dsn: str, schema: str, name: str) -> PageSummaries:
