@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.servers.private import Child, free_ports
 
-__all__ = ["Cluster", "Server", "copy_of", "new_cluster", "own_folder"]
+__all__ = ["Cluster", "Server", "copy_of", "new_cluster", "own_folder", "standby_of"]
 
 _OWNER = "postgres"
 _PLACES = "/usr/lib/postgresql"  # Debian's, one folder per version; elsewhere the programs are on the path
@@ -46,7 +46,7 @@ class Cluster:
         settings = [part for name, value in self.settings.items() for part in ("-c", f"{name}={value}")]
         command = [*_as_owner(), _program("postgres"), "-D", str(self.folder), "-p", str(self.port), *settings]
         self._child = Child(command, _environment())
-        self._child.wait_for("ready to accept connections", 60.0)
+        self._child.wait_for("ready to accept", 60.0)  # "connections", or "read-only connections" of a standby
 
     def crash(self) -> None:
         """`kill -9` of the postmaster and of every process of it; the next start replays the log."""
@@ -114,6 +114,14 @@ def new_cluster(folder: Path) -> Cluster:
 def copy_of(cluster: Cluster, folder: Path) -> Cluster:
     """Another instance from one that has not run yet: a third of the time of making it anew."""
     subprocess.run([*_as_owner(), "cp", "-r", cluster.folder, folder], check=True, timeout=60.0)
+    return Cluster(folder, free_ports(1)[0])
+
+
+def standby_of(cluster: Cluster, folder: Path) -> Cluster:
+    """A standby that streams from a running primary."""
+    address = f"host=127.0.0.1 port={cluster.port} user={_OWNER}"
+    command = [*_as_owner(), _program("pg_basebackup"), "-d", address, "-D", str(folder), "-R", "-c", "fast"]
+    subprocess.run(command, env=_environment(), check=True, capture_output=True, timeout=120.0)
     return Cluster(folder, free_ports(1)[0])
 
 

@@ -195,7 +195,7 @@ def test_a_worker_that_vanished_within_a_transaction_holds_its_sites_for_seconds
 ) -> None:
     with closing(through(line, schema)) as vanishing, closing(PostgresqlStore(database, schema=schema)) as other:
         vanishing.add(links("a", 2), [], 0.0)
-        with pytest.raises(StoreAway), vanishing._database.write("add") as write:
+        with pytest.raises(StoreAway), vanishing._database.write("add") as write:  # noqa: PT012
             write.rows("SELECT 1 FROM sites FOR UPDATE")
             line.is_silent = True
             # Without words or locks of its own: a lease passes over, a write waits, and the server ends the other.

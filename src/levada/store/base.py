@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from math import ceil
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -106,6 +106,7 @@ class Capability(StrEnum):
 
     SHARD = "shard"  # the store is a `Shard`: one of several, and its pages can move to another
     FORGET = "forget"  # the store is a `Forgetting`: pages, sites and versions can be deleted for good
+    EPOCHS = "epochs"  # the store is a `WithEpochs`: a failover may lose its newest changes
     LIMITS = "limits"  # it has `set_limits`: its limits can change while it is open
 
 
@@ -114,6 +115,22 @@ class WithLimits(Protocol):
 
     def set_limits(self, limits: StoreLimits) -> None:
         """Keep the limits of versions and pages, the share of new pages and the pace of sites as here from now on."""
+
+
+class Epoch(msgspec.Struct, frozen=True):
+    """A history of the change log. Each begins where a server took over that may not have had the newest changes."""
+
+    name: str
+    after: int  # the last change that it has in common with the epoch before
+    begins: int  # its own changes have numbers above this one, and no other epoch has
+
+
+@runtime_checkable
+class WithEpochs(Protocol):
+    """A store whose newest changes may be lost in a failover."""
+
+    def epochs(self) -> Sequence[Epoch]:
+        """The epochs, the oldest first."""
 
 
 class Store(Frontier, Sites, Documents, PageSample, ChangeHints, Protocol):

@@ -8,3 +8,10 @@ ALTER TABLE versions ADD COLUMN data bytea;
 -- Keyed hashes of the URLs and sites that were forgotten, and their key.
 CREATE TABLE forgotten (mark text COLLATE "C" PRIMARY KEY, at double precision NOT NULL);
 CREATE TABLE forgotten_key (id bigint PRIMARY KEY CHECK (id = 1), key text NOT NULL);
+-- Which server has numbered the changes.
+CREATE TABLE epochs (
+    name text COLLATE "C" PRIMARY KEY,
+    server text NOT NULL,
+    after bigint NOT NULL,
+    begins bigint NOT NULL UNIQUE
+);

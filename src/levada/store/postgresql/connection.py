@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from levada.core.errors import MissingExtra, SettingsError, StoreAway, StoreDamaged, StoreError, StoreLocked
@@ -61,22 +61,71 @@ class Address:
         self.session_name = f"levada {schema}"[:_LONGEST_NAME]  # by which the server lists who uses the schema
 
     def connect(self, limits: StoreLimits = _PATIENT, *, read_only: bool = True) -> Session:
-        """A session without our settings. Of several hosts, one that writes takes the primary."""
+        """A session without our settings. Of several hosts, the first that is no standby; for reading, a standby will
+        do where there is no other."""
+        refused: StoreError | None = None
+        standby: Session | None = None
+        for parts in self._hosts():
+            try:
+                session = self._connected(parts, limits)
+            except StoreError as error:
+                refused = error if refused is None or not isinstance(error, StoreAway) else refused
+                continue
+            if not self._has_choice or not _is_standby(session, self.place):
+                if standby is not None:
+                    standby.close()
+                return session
+            if standby is None and read_only:
+                standby = session
+            else:
+                session.close()
+        if standby is not None:
+            return standby
+        raise refused or StoreAway(f"{self.place}: all of them are standbys just now, and none can be written to")
+
+    @property
+    def _has_choice(self) -> bool:
+        """Whether we choose among hosts; not if the address says how."""
+        return len(self._hosts_named()) > 1 and "target_session_attrs" not in self.parts
+
+    def _hosts_named(self) -> list[str]:
+        return str(self.parts.get("host") or self.parts.get("hostaddr") or "").split(",")
+
+    def _hosts(self) -> Iterator[dict[str, Any]]:
+        """The parts of the address with one host each."""
+        if not self._has_choice:
+            yield self.parts
+            return
+        lists = {
+            name: str(self.parts[name]).split(",") for name in ("host", "hostaddr", "port") if self.parts.get(name)
+        }
+        for place in range(len(self._hosts_named())):
+            own = {name: each[min(place, len(each) - 1)] for name, each in lists.items()}
+            yield {**self.parts, **{name: value or None for name, value in own.items()}}
+
+    def _connected(self, parts: Mapping[str, Any], limits: StoreLimits) -> Session:
         import psycopg
 
         from levada.store.postgresql.session import Session, milliseconds_of
 
-        defaults = {**_DEFAULTS, "application_name": self.session_name}
+        defaults = {**_DEFAULTS, "application_name": self.session_name, "client_encoding": "utf8"}
         defaults["tcp_user_timeout"] = milliseconds_of(limits.statement_seconds)
-        if not read_only and "," in f"{self.parts.get('host') or ''}{self.parts.get('hostaddr') or ''}":
-            defaults["target_session_attrs"] = "read-write"
-        missing = {name: value for name, value in defaults.items() if name not in self.parts}
         try:
-            session = Session.connect(self.dsn, autocommit=True, client_encoding="utf8", **missing)
+            session = Session.connect(autocommit=True, **{**defaults, **parts})
         except psycopg.Error as error:
             raise _unreachable(error, self.place) from None  # its text may quote the address
         session.patience = limits.statement_seconds * _GRACE
         return session
+
+
+def _is_standby(session: Session, place: str) -> bool:
+    import psycopg
+
+    try:
+        return bool((session.execute("SELECT pg_is_in_recovery()").fetchone() or (False,))[0])
+    except psycopg.Error as error:
+        session.close()
+        raise translated(error, place) from None
 
 
 def connect(address: Address, limits: StoreLimits, *, read_only: bool) -> Session:
@@ -89,21 +138,20 @@ def connect(address: Address, limits: StoreLimits, *, read_only: bool) -> Sessio
     try:
         speak_binary(session)
         settings = session_settings(address.schema, limits, read_only)
-        with session.pipeline():
-            server = session.execute("SELECT pg_backend_pid(), pg_is_in_recovery()")
-            set_all(session, settings)
-        process, is_standby = server.fetchone() or (0, False)
+        process, is_standby = session.execute("SELECT pg_backend_pid(), pg_is_in_recovery()").fetchone() or (0, False)
+        if process == session.info.backend_pid:
+            session.make(settings)
+        else:
+            # A pool between us and the server: the next transaction may run in another session of the server. It gets
+            # all settings itself, and no statement is prepared.
+            session.prepare_threshold = None
+            session.own_settings = settings
     except psycopg.Error as error:
         session.close()
         raise translated(error, address.place) from error
     if is_standby and not read_only:
         session.close()
         raise StoreAway(f"{address.place} is a standby, which cannot be written to: name the primary, or all hosts")
-    if process != session.info.backend_pid:
-        # A pool between us and the server: the next transaction may run in another session of the server. It gets
-        # all settings itself, and no statement is prepared.
-        session.prepare_threshold = None
-        session.own_settings = settings
     return session
 
 
@@ -189,21 +237,6 @@ def session_settings(schema: str, limits: StoreLimits, read_only: bool) -> dict[
         "statement_timeout": f"{max(1, round(limits.statement_seconds * 1000))}ms",
         "default_transaction_read_only": "on" if read_only else "off",
     }
-
-
-def set_all(session: Session, settings: Mapping[str, str], *, local: bool = False) -> None:
-    """Make these settings, for the session or for the transaction alone."""
-    chosen = dict(settings)
-    if local:
-        chosen["transaction_read_only"] = chosen.pop("default_transaction_read_only")
-        del chosen["default_transaction_isolation"]  # a transaction that has begun has one
-    calls = ", ".join(f"set_config(%s, %s, {local})" for _ in chosen)
-    # A commit is durable when it returns, whatever the server's default; a stricter setting stays.
-    session.execute(
-        f"""SELECT {calls}, set_config('synchronous_commit', CASE current_setting('synchronous_commit')
-        WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, {local})""".encode(),
-        [each for pair in chosen.items() for each in pair],
-    )
 
 
 def _checked(schema: str) -> str:

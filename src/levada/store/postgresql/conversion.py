@@ -41,7 +41,7 @@ RETIRED = "levada: the collection has moved away from here"
 _ROWS = 2_000
 _COLUMNS = """SELECT table_name, column_name, data_type FROM information_schema.columns
     WHERE table_schema = %s ORDER BY table_name, ordinal_position"""
-_OURS_ALONE = {"levada_store"}  # the format of the schema
+_OURS_ALONE = {"levada_store", "epochs"}  # the format of the schema, and which servers it was on
 _SEQUENCES = {"site_numbers": "last-site", "tokens": "token"}  # and the counters that SQLite has instead
 _REMARK = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s"
 _TABLES = "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s"

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, TypeVar
 from levada.core.errors import StoreAway, StoreError, StoreLocked
 from levada.core.protocols import Faults
 from levada.store.base import StoreLimits
-from levada.store.postgresql.connection import Address, connect, set_all, translated
+from levada.store.postgresql.connection import Address, connect, translated
+from levada.store.postgresql.epochs import renewed_epoch
 from levada.store.postgresql.schema import prepare
 from levada.store.rows import Row
 from levada.store.sql.base import Asked, Database, Parameters, Write
@@ -124,6 +125,7 @@ class PostgresqlDatabase(Database[PostgresqlWrite]):
         self._failed_at, self._failure = 0.0, ""
         self._is_committing = False
         self._pipeline: AbstractContextManager[psycopg.Pipeline] | None = None
+        self.epoch = ""  # of the store that is written to
         self._connection = self._connect(make=not read_only and not older)
 
     def rows(self, sql: str, parameters: Parameters = ()) -> list[Row]:
@@ -216,7 +218,7 @@ class PostgresqlDatabase(Database[PostgresqlWrite]):
             return connection.execute(sql.encode(), parameters, binary=True).fetchall()
         with connection.pipeline():
             connection.execute("BEGIN")
-            set_all(connection, connection.own_settings, local=True)
+            connection.make(connection.own_settings, local=True)
             asked = connection.execute(sql.encode(), parameters, binary=True)
             connection.execute("COMMIT")
         return asked.fetchall()
@@ -228,7 +230,7 @@ class PostgresqlDatabase(Database[PostgresqlWrite]):
         pipeline = self._pipeline.__enter__()
         connection.execute("BEGIN")
         if connection.own_settings is not None:
-            set_all(connection, connection.own_settings, local=True)
+            connection.make(connection.own_settings, local=True)
         return PostgresqlWrite(connection, pipeline, operation, self._faults, self.seq_base)
 
     def _commit(self) -> None:
@@ -283,7 +285,10 @@ class PostgresqlDatabase(Database[PostgresqlWrite]):
         connection = connect(self._address, self._limits, read_only=self._read_only)
         try:
             schema, shard = self._address.schema, self._limits.shard
-            prepare(connection, self.place, schema, shard=shard, make=make, older=self._older)
+            with connection.settled():
+                prepare(connection, self.place, schema, shard=shard, make=make, older=self._older)
+                if not self._read_only and not self._older:
+                    self.epoch = renewed_epoch(connection)
         except psycopg.Error as error:
             connection.close()
             raise translated(error, self.place) from error

@@ -39,6 +39,30 @@ class Session(psycopg.Connection[Any]):
             self.pgconn.finish()
             raise
 
+    def make(self, settings: Mapping[str, str], *, local: bool = False) -> None:
+        """Make these settings, for the session or for the transaction alone."""
+        chosen = dict(settings)
+        if local:
+            chosen["transaction_read_only"] = chosen.pop("default_transaction_read_only")
+            del chosen["default_transaction_isolation"]  # a transaction that has begun has one
+        calls = ", ".join(f"set_config(%s, %s, {local})" for _ in chosen)
+        # A commit is durable when it returns, whatever the server's default; a stricter setting stays.
+        self.execute(
+            f"""SELECT {calls}, set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+            WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, {local})""".encode(),
+            [each for pair in chosen.items() for each in pair],
+        )
+
+    @contextmanager
+    def settled(self) -> Iterator[None]:
+        """Statements inside have our settings, also behind a pool: there, as one transaction."""
+        if self.own_settings is None:
+            yield
+            return
+        with self.transaction():
+            self.make(self.own_settings, local=True)
+            yield
+
     @contextmanager
     def unhurried(self) -> Iterator[None]:
         """Let the statements inside take as long as they need: they read or write whole tables."""

@@ -11,16 +11,18 @@ from typing import ParamSpec, TypeVar
 from levada.core.errors import StoreAway
 from levada.core.protocols import Faults
 from levada.core.records import Lease, VisitResult
-from levada.store.base import StoreLimits
+from levada.store.base import Capability, Epoch, StoreLimits
 from levada.store.fair_leasing import Portion, SiteTurn, first_portions
 from levada.store.faults import NoFaults
 from levada.store.postgresql import schema
 from levada.store.postgresql.connection import Address
 from levada.store.postgresql.database import PostgresqlDatabase, PostgresqlWrite
 from levada.store.postgresql.dialect import POSTGRESQL
+from levada.store.postgresql.epochs import EPOCHS
 from levada.store.postgresql.frontier import PostgresqlIntake
 from levada.store.postgresql.site_locks import LockedSites
 from levada.store.rows import Row, page_record
+from levada.store.sql.base import KnownUrls
 from levada.store.sql.moving import SqlStore
 from levada.store.sql.reading import PageSummaries
 from levada.store.sql.writing import EVER, Contents, Stored
@@ -100,6 +102,7 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
     share an instance (they take turns). Processes, on any machine, open their own and work concurrently."""
 
     sql = POSTGRESQL
+    capabilities = SqlStore.capabilities | {Capability.EPOCHS}
     _database: PostgresqlDatabase
 
     def __init__(
@@ -114,6 +117,7 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
         self.address = Address(dsn, schema)
         self.place, self.schema = self.address.place, schema
         limits = limits or StoreLimits()
+        self._known_of = ""
         super().__init__(PostgresqlDatabase(self.address, limits, faults or NoFaults(), read_only=read_only), limits)
 
     @classmethod
@@ -151,17 +155,22 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
         def settle() -> list[bool]:
             nonlocal in_doubt
             self._settled = ()
+            before = self._database.epoch
             try:
                 current = super(PostgresqlStore, self).commit(visits)
             except StoreAway as error:
                 if error.in_doubt:
                     in_doubt = self._settled
                 raise
-            if in_doubt is not None and not any(map(and_, current, in_doubt)):
+            # Of another epoch, the leases may be gone for another reason: what was in doubt is visited again.
+            if in_doubt is not None and self._database.epoch == before and not any(map(and_, current, in_doubt)):
                 return list(in_doubt)
             return current
 
         return self._database.persist(settle)
+
+    def epochs(self) -> list[Epoch]:
+        return [Epoch(*row) for row in self._database.rows(EPOCHS)]
 
     def check(self) -> None:
         """Read everything once; raise `StoreDamaged` if the schema is damaged."""
@@ -169,6 +178,9 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
             schema.check(self._database.rows, self.place)
 
     def _intake(self, write: PostgresqlWrite) -> PostgresqlIntake:
+        if self._known_of != self._database.epoch:  # what was stored may be lost
+            self._known = KnownUrls(self._limits.known_urls)
+            self._known_of = self._database.epoch
         return PostgresqlIntake(write, self._limits, self._known)
 
     def _lock_sites(self, write: PostgresqlWrite) -> LockedSites:
