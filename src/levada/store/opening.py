@@ -72,7 +72,7 @@ def open_store(
         folder.engine_file.write_text(settings.engine, encoding="utf-8")
         return store
     place_if_new(folder, settings)
-    plan = writing_plan(folder)
+    plan = writing_plan(folder, limits.away_seconds)
     if plan is None:
         if settings.servers:
             raise SettingsError(_not_on_servers(folder, settings))
@@ -189,15 +189,15 @@ def plan_of(folder: DataFolder) -> PlanFile | None:
     return PlanFile(folder.placement)
 
 
-def writing_plan(folder: DataFolder) -> PlanStore | None:
-    """The plan for writers. If a server holds a copy, that copy decides."""
+def writing_plan(folder: DataFolder, away_seconds: float = 0.0) -> PlanStore | None:
+    """The plan for writers. If a server holds a copy, that copy decides; it is waited for so long."""
     file = plan_of(folder)
     if file is None or not file.read().home:
         return file
     from levada.store.postgresql.shared_plan import SharedPlan
     from levada.store.sharded.plan import MirroredPlan
 
-    return MirroredPlan(file, SharedPlan(file.read().home, collection_name(folder)))
+    return MirroredPlan(file, SharedPlan(file.read().home, collection_name(folder), away_seconds))
 
 
 def shard_places(folder: DataFolder) -> Sequence[ShardPlace]:

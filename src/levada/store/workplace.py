@@ -61,7 +61,7 @@ def server_workplace(dsn: str, name: str | None = None) -> WorkPlace:
             ) from None
 
     def opened(limits: StoreLimits) -> Store:
-        plan = SharedPlan(dsn, chosen)
+        plan = SharedPlan(dsn, chosen, limits.away_seconds)
         try:
             return sharded_store(plan, limits, lambda place, own: _far_shard(place, own, plan.read()))
         except BaseException:
