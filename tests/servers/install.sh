@@ -22,6 +22,10 @@ need postgresql /usr/lib/postgresql/*/bin/initdb
 need redis-server redis-server
 need mariadb-server mariadbd /usr/sbin/mariadbd
 need pgbouncer pgbouncer /usr/sbin/pgbouncer
+if [ "${PATRONI:-}" ]; then
+    need patroni patroni
+    need etcd-server etcd
+fi
 need tshark tshark
 need nginx-light nginx /usr/sbin/nginx
 need tinyproxy-bin tinyproxy

@@ -65,9 +65,11 @@ def test_each_role_may_do_its_work_and_no_more(roles: dict[str, str]) -> None:
     with closing(PostgresqlStore.open_reader(roles["levada_serve"], schema=SCHEMA)) as serving:
         assert len(serving.changes(0, 9)) == 2
         assert serving.stats(1.0).stored == 2
-    with closing(PostgresqlStore(roles["levada_serve"], schema=SCHEMA)) as writing:
-        with pytest.raises(StoreError, match=r"does not allow this .permission denied .* as a user who may"):
-            writing.add(links("b", 1), [], 0.0)
+    with (
+        closing(PostgresqlStore(roles["levada_serve"], schema=SCHEMA)) as writing,
+        pytest.raises(StoreError, match=r"does not allow this .permission denied .* as a user who may"),
+    ):
+        writing.add(links("b", 1), [], 0.0)
     with pytest.raises(StoreError, match=r"does not let the user levada_nobody in: .*GRANT USAGE"):
         PostgresqlStore.open_reader(roles["levada_nobody"], schema=SCHEMA)
     with pytest.raises(StoreError, match=r"does not allow this .permission denied for database"):

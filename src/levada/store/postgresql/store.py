@@ -67,6 +67,7 @@ _GRANT_FREE = """INSERT INTO leases (page_id, site_id, token, expires_at)
     ON CONFLICT (page_id) DO UPDATE SET token = excluded.token, expires_at = excluded.expires_at, live = true
     WHERE NOT leases.live
     RETURNING page_id, token"""
+_VISITS = "SELECT page_id, visits FROM visited WHERE page_id = ANY(%s::bigint[])"
 _DUE_SITES = """SELECT id, site, delay, taken FROM sites WHERE due_at <= %s AND id <> ALL(%s::bigint[])
     ORDER BY due_at, taken, id LIMIT %s"""
 _DROP_VERSIONS = """DELETE FROM versions v USING unnest(%s::bigint[], %s::bigint[]) old(page_id, version)
@@ -151,23 +152,34 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
         and therefore comes after a transaction that is still under way.
         """
         in_doubt: Sequence[bool] | None = None
+        epoch = self._database.epoch
 
         def settle() -> list[bool]:
             nonlocal in_doubt
             self._settled = ()
-            before = self._database.epoch
             try:
                 current = super(PostgresqlStore, self).commit(visits)
             except StoreAway as error:
                 if error.in_doubt:
                     in_doubt = self._settled
                 raise
-            # Of another epoch, the leases may be gone for another reason: what was in doubt is visited again.
-            if in_doubt is not None and self._database.epoch == before and not any(map(and_, current, in_doubt)):
-                return list(in_doubt)
-            return current
+            if in_doubt is None or any(map(and_, current, in_doubt)):
+                return current
+            # In another epoch, the leases may be lost themselves.
+            if self._database.epoch != epoch and not self._are_counted(visits, in_doubt):
+                return current
+            return list(in_doubt)
 
         return self._database.persist(settle)
+
+    def _are_counted(self, visits: Sequence[VisitResult], which: Sequence[bool]) -> bool:
+        """Whether these pages have been visited once more than when they were leased."""
+        expected = {
+            result.lease.page.id: result.lease.page.visits + 1
+            for result, is_one in zip(visits, which, strict=True)
+            if is_one
+        }
+        return expected == dict(self._rows(_VISITS, (list(expected),)))
 
     def epochs(self) -> list[Epoch]:
         return [Epoch(*row) for row in self._database.rows(EPOCHS)]
