@@ -45,6 +45,7 @@ class _Member:
                         **local,
                         "data_dir": str(self._folder),
                         "bin_dir": str(programs()),
+                        "pgpass": str(folder / f"{name}.pgpass"),
                         "pg_hba": hba,
                         "use_pg_rewind": True,
                         "authentication": {"superuser": who, "replication": who, "rewind": who},

@@ -133,7 +133,9 @@ def test_crawl_and_serve_go_on_by_themselves(cluster: Cluster, fail: Callable[[C
     hearing = [threading.Thread(target=hear, args=(number,)) for number in range(2)]
     for each in hearing:
         each.start()
-    time.sleep(4.0)
+    while not all(len(each) > 3 for each in said):  # starting is no matter here
+        assert [worker.poll() for worker in workers] == [None, None]
+        time.sleep(0.1)
     mend = fail(cluster)
     failed_at = time.time()
     time.sleep(FAILOVER_SECONDS + GRACE + 4.0)

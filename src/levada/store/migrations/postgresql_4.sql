@@ -15,3 +15,13 @@ CREATE TABLE epochs (
     after bigint NOT NULL,
     begins bigint NOT NULL UNIQUE
 );
+-- As in postgresql/schema.sql.
+ALTER TABLE visited RESET (fillfactor);
+ALTER TABLE leases SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
+ALTER TABLE unvisited SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
+ALTER TABLE visited SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
+ALTER TABLE sites SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
+ALTER TABLE documents SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
+ALTER TABLE near_runs SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 200);
+ALTER TABLE counters SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 200);
+ALTER TABLE refusals SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 200);
