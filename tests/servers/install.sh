@@ -24,7 +24,7 @@ need mariadb-server mariadbd /usr/sbin/mariadbd
 need pgbouncer pgbouncer /usr/sbin/pgbouncer
 if [ "${PATRONI:-}" ]; then
     need patroni patroni
-    need etcd-server etcd
+    need "etcd-server python3-etcd" etcd
 fi
 need tshark tshark
 need nginx-light nginx /usr/sbin/nginx

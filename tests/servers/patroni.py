@@ -23,6 +23,7 @@ _PATIENCE = 120.0
 
 
 class _Member:
+    # By etcd's second interface: Patroni 3.0 overwrites the key of another primary by the third one, when it wakes up.
     def __init__(self, folder: Path, name: str, etcd: int) -> None:
         self.name = name
         self.port, self.api = free_ports(2)
@@ -39,7 +40,7 @@ class _Member:
                     "scope": "levada",
                     "name": name,
                     "restapi": {"listen": f"127.0.0.1:{self.api}", "connect_address": f"127.0.0.1:{self.api}"},
-                    "etcd3": {"host": f"127.0.0.1:{etcd}"},
+                    "etcd": {"host": f"127.0.0.1:{etcd}"},
                     "bootstrap": {"dcs": shared, "initdb": [{"encoding": "UTF8"}, {"locale": "C"}, "no-sync"]},
                     "postgresql": {
                         **local,
@@ -56,6 +57,10 @@ class _Member:
         )
         self._config.chmod(0o644)
         self._child: Child | None = None
+
+    @property
+    def address(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
     def start(self) -> None:
         program = shutil.which("patroni")
@@ -154,7 +159,7 @@ def patroni(folder: Path) -> Iterator[Cluster]:
         "--advertise-client-urls",
         url,
     ]
-    command += ["--listen-peer-urls", f"http://127.0.0.1:{peer}", "--unsafe-no-fsync"]
+    command += ["--listen-peer-urls", f"http://127.0.0.1:{peer}", "--unsafe-no-fsync", "--enable-v2"]
     etcd = Child([*as_owner(), *command], {**os.environ, "ETCD_UNSUPPORTED_ARCH": "arm64"})
     members: list[_Member] = []
     try:

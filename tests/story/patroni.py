@@ -159,7 +159,7 @@ def test_crawl_and_serve_go_on_by_themselves(cluster: Cluster, fail: Callable[[C
     )
     assert max(gaps) <= FAILOVER_SECONDS + GRACE
     assert read_gap <= FAILOVER_SECONDS + GRACE
-    with closing(PostgresqlStore(cluster.address, schema=schema, limits=CRAWLING)) as store:
+    with closing(PostgresqlStore(cluster.primary().address, schema=schema, limits=CRAWLING)) as store:
         stored = {change.url for change in store.changes(0, 1_000_000)}
         assert len(visited) == len(set(visited)), "no visit was told twice"
         assert set(visited) == stored, "what was told is what is stored"

@@ -58,6 +58,7 @@ class Address:
         self.schema = _checked(schema)
         self.parts = address_parts(dsn)
         self.place = _place(self.parts, schema)
+        self._newest_timeline = 0  # that was seen at these hosts
         self.session_name = f"levada {schema}"[:_LONGEST_NAME]  # by which the server lists who uses the schema
 
     def connect(self, limits: StoreLimits = _PATIENT, *, read_only: bool = True) -> Session:
@@ -68,10 +69,17 @@ class Address:
         for parts in self._hosts():
             try:
                 session = self._connected(parts, limits)
+                if not self._has_choice:
+                    return session
+                timeline = _timeline(session, self.place)
             except StoreError as error:
                 refused = error if refused is None or not isinstance(error, StoreAway) else refused
                 continue
-            if not self._has_choice or not _is_standby(session, self.place):
+            if timeline and timeline < self._newest_timeline:  # a primary that has lost its place without knowing it
+                session.close()
+                continue
+            if timeline:
+                self._newest_timeline = timeline
                 if standby is not None:
                     standby.close()
                 return session
@@ -118,11 +126,19 @@ class Address:
         return session
 
 
-def _is_standby(session: Session, place: str) -> bool:
+def _timeline(session: Session, place: str) -> int:
+    """The timeline that a primary writes; 0 of a standby."""
     import psycopg
 
     try:
-        return bool((session.execute("SELECT pg_is_in_recovery()").fetchone() or (False,))[0])
+        (is_standby,) = session.execute("SELECT pg_is_in_recovery()").fetchone() or (False,)
+        if is_standby:
+            return 0
+        try:
+            (name,) = session.execute("SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)").fetchone() or ("1",)
+        except (psycopg.errors.FeatureNotSupported, psycopg.errors.InsufficientPrivilege):
+            return 1  # not every service tells
+        return int(name, 16)
     except psycopg.Error as error:
         session.close()
         raise translated(error, place) from None

@@ -236,6 +236,9 @@ class PostgresqlDatabase(Database[PostgresqlWrite]):
     def _commit(self) -> None:
         """Commit. The server answers a commit of a failed transaction with a rollback, and reports no error."""
         self._is_committing = True
+        # A commit that waits for a synchronous standby must not be cut short: it would be there, and reported as done,
+        # but not on the standby.
+        self._connection.execute("SELECT set_config('statement_timeout', '0', true)")
         done = self._connection.execute("COMMIT")
         self._end_pipeline()
         self._is_committing = False

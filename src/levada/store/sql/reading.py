@@ -238,10 +238,10 @@ def originals_among(texts: Sequence[PageText], look_up: Callable[[list[int]], li
         rows = look_up(keys)
         return lambda: rows
 
-    return originals_asked(texts, ask)()
+    return ask_originals(texts, ask)()
 
 
-def originals_asked(texts: Sequence[PageText], ask: Callable[[list[int]], Asked]) -> Callable[[], list[str | None]]:
+def ask_originals(texts: Sequence[PageText], ask: Callable[[list[int]], Asked]) -> Callable[[], list[str | None]]:
     """The same for rows that are asked for now and read later."""
     keys = [text_key(text.site, text.digest) for text in texts]
     wanted = sorted({key for key in keys if key is not None})

@@ -61,7 +61,7 @@ from levada.store.rules import (
     warn_of_lifted,
 )
 from levada.store.sql.base import HeldSites, KnownUrls, Write, WriteT
-from levada.store.sql.reading import SqlReader, originals_asked
+from levada.store.sql.reading import SqlReader, ask_originals
 from levada.store.sql.statements import Statements
 from levada.store.sql.tombstones import Tombstones
 
@@ -195,7 +195,7 @@ class Stored:
         self._gone = ask(sql.gone, (listed(doubtful),)) if doubtful else None
         self._originals = [place for place, result in enumerate(self._visits) if result.is_original]
         self._texts = [PageText(pages[place].site, self._visits[place].text_digest or b"") for place in self._originals]
-        self._copies = originals_asked(self._texts, lambda keys: ask(sql.originals, (listed(keys),)))
+        self._copies = ask_originals(self._texts, lambda keys: ask(sql.originals, (listed(keys),)))
         amended = [page.id for page, result in zip(pages, self._visits, strict=True) if amends(result)]
         self._data = ask(sql.data_of, (listed(amended),)) if amended else None
         dated = [page.id for page, result in zip(pages, self._visits, strict=True) if result.version]
