@@ -23,7 +23,8 @@ _PATIENCE = 120.0
 
 
 class _Member:
-    # By etcd's second interface: Patroni 3.0 overwrites the key of another primary by the third one, when it wakes up.
+    # By etcd's second interface. By the third, a primary of Patroni 3.0 that was stopped and woke up took the key from
+    # its successor in this test, and what had been committed there was lost.
     def __init__(self, folder: Path, name: str, etcd: int) -> None:
         self.name = name
         self.port, self.api = free_ports(2)

@@ -135,6 +135,21 @@ def test_an_address_of_several_hosts_finds_the_primary(pair: tuple[Cluster, Clus
         assert reader.page("http://a/0") is not None, "a standby answers readers while there is no primary"
 
 
+def test_the_log_keeps_as_many_changes_across_epochs(postgresql: str) -> None:
+    limits = StoreLimits(keep_events=300)
+    with closing(PostgresqlStore(postgresql, schema="kept across", limits=limits)) as store:
+        store.add([each for site in "abcde" for each in links(site, 100)], [], 0.0)
+        visit(store, 240, 1.0, "before")
+        store._database._connection.execute("UPDATE epochs SET server = 'another'")
+        store._database._reconnect()
+        visit(store, 260, 2.0, "after")
+        # 300 before the last multiple of 256: 256 of this epoch, and 44 of the one before.
+        left = [event.seq for event in store.change_log(0, 1000)]
+        assert left == [*range(240 - 44 + 1, 240 + 1), *range(2 * APART + 1, 2 * APART + 260 + 1)]
+        with psycopg.connect(postgresql, autocommit=True) as connection:
+            connection.execute('DROP SCHEMA "kept across" CASCADE')
+
+
 EPOCHS = [Epoch("a", 0, 0), Epoch("b", 10, 2 * APART), Epoch("c", 2 * APART + 5, 4 * APART)]
 
 

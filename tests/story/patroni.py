@@ -128,7 +128,8 @@ def test_crawl_and_serve_go_on_by_themselves(cluster: Cluster, fail: Callable[[C
     def hear(number: int) -> None:
         stdout = workers[number].stdout
         assert stdout is not None
-        said[number].extend((at, urls) for at, urls in map(json.loads, stdout))
+        with stdout:
+            said[number].extend((at, urls) for at, urls in map(json.loads, stdout))
 
     hearing = [threading.Thread(target=hear, args=(number,)) for number in range(2)]
     for each in hearing:
