@@ -28,6 +28,7 @@ test: $(VENV)/dev.done servers check
 # The servers that tests use: installed if missing and permitted; the tests start them.
 servers:
 	sh tests/servers/install.sh
+	sh tests/servers/install-go.sh
 
 test-flink: $(VENV)-flink/done
 	$(VENV)-flink/bin/python -m pytest tests/engines/test_flink.py

@@ -53,7 +53,7 @@ _FORGETTING_STEPS = {
     "last-traces": ("departed", "outbox", "examples", "sites"),
 }
 _BETWEEN_STEPS = (
-    *("begun", "buried", "erased", "deleted", "traced", "traces", "sessions", "files"),
+    *("begun", "buried", "erased", "deleted", "traced", "traces", "bodies", "sessions", "files"),
     *("counts", "index", "compacted"),
 )
 FORGET_POINTS = (

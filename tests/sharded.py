@@ -11,6 +11,7 @@ from levada.core.folder import DataFolder
 from levada.core.protocols import Faults
 from levada.sharding.page_keys import page_placement
 from levada.store.base import Shard, StoreLimits
+from levada.store.bodies import Bodies
 from levada.store.opening import open_shard
 from levada.store.sharded import ShardedStore, ShardPlan
 from levada.store.sharded.plan import ShardPlace
@@ -21,10 +22,16 @@ __all__ = ["everything", "open_places", "open_shards", "places", "sharded_sqlite
 
 
 def open_shards(
-    folder: Path, limits: StoreLimits, count: int, *, first: int = 0, faults: Faults | None = None
+    folder: Path,
+    limits: StoreLimits,
+    count: int,
+    *,
+    first: int = 0,
+    faults: Faults | None = None,
+    bodies: Bodies | None = None,
 ) -> list[SqliteStore]:
     return [
-        SqliteStore(folder / f"{number}.db", limits=replace(limits, shard=number), faults=faults)
+        SqliteStore(folder / f"{number}.db", limits=replace(limits, shard=number), faults=faults, bodies=bodies)
         for number in range(first, first + count)
     ]
 
@@ -50,9 +57,11 @@ def open_places(
     ]
 
 
-def sharded_sqlite(folder: Path, limits: StoreLimits, count: int, key: str = "site") -> ShardedStore:
+def sharded_sqlite(
+    folder: Path, limits: StoreLimits, count: int, key: str = "site", bodies: Bodies | None = None
+) -> ShardedStore:
     plan = ShardPlan(page_placement(key, count))
-    return ShardedStore(open_shards(folder, limits, count), FixedPlan(plan))
+    return ShardedStore(open_shards(folder, limits, count, bodies=bodies), FixedPlan(plan))
 
 
 def urls_by_shard(shards: Sequence[Shard]) -> list[list[str]]:

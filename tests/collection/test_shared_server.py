@@ -7,13 +7,15 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from levada.collection.crawling import open_crawl
 from levada.collection.shards import ReshardOptions, apply_shards
+from levada.collection.storage.bodies import move_bodies
 from levada.core.errors import NotFound, StoreError, UsageError
 from levada.core.folder import DataFolder, only_mover
-from levada.core.settings import CrawlSettings, Settings, StoreSettings
+from levada.core.settings import BodiesSettings, CrawlSettings, Settings, StoreSettings
 from levada.store.base import StoreLimits
 from levada.store.opening import make_collection_name, open_reading_store, open_store, place_if_new, shard_places
 from levada.store.workplace import folder_workplace, is_shared, server_workplace, share
@@ -109,3 +111,20 @@ def test_who_is_not_there_is_said(tmp_path: Path, postgresql: str) -> None:
     with pytest.raises(StoreError) as error:
         server_workplace("postgresql://me:sEcret@127.0.0.1:9/x")
     assert "sEcret" not in str(error.value)
+
+
+def test_a_worker_without_the_folder_writes_bodies_where_the_collection_has_them(
+    tmp_path: Path, postgresql: str
+) -> None:
+    folder, settings = made(tmp_path / "news", postgresql)
+    move_bodies(folder, f"file://{tmp_path}/bodies")
+    share(folder, msgspec.structs.replace(settings, bodies=BodiesSettings(least=0)))
+    place = server_workplace(postgresql, make_collection_name(folder))
+    with closing(place.open_store(LIMITS)) as store:
+        store.add(links("a", 1), [], 0.0)
+        assert store.commit([first(lease, 0.0, "a text") for lease in store.lease(0.0, 1, 60.0)]) == [True]
+    assert [path.parent.parent.parent.name for path in (tmp_path / "bodies").glob("??/??/*")] == ["bodies"]
+    with closing(open_reading_store(folder)) as reader:
+        document = reader.document("http://a/0")
+        assert document is not None
+        assert document.text == "a text"

@@ -123,6 +123,28 @@ def test_a_removed_generation_is_gone_and_cannot_be_written_or_published(maps: M
     assert list(maps.reader.entries(maps.name, 1)) == []
 
 
+@pytest.mark.parametrize("maps", ["redis", "redis_cluster"], indirect=True)
+def test_a_removal_that_is_killed_is_finished_by_the_next(maps: Maps, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the entries stay for ever: nothing would know of them."""
+    epoch = opened(maps)
+    assert maps.target.write(maps.name, 1, epoch, entries(a=1, b=2))
+    with monkeypatch.context() as patched:
+
+        def killed(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        patched.setattr("levada.bulk.targets.redis_client.RedisLine.scanned", killed)
+        with pytest.raises(KeyboardInterrupt):
+            maps.target.remove(maps.name, 1)
+    assert maps.reader.generations(maps.name) == [1]
+    assert not maps.target.write(maps.name, 1, epoch, entries(c=3))
+    assert maps.target.fence(maps.name, 1, "open") == 0
+    assert not maps.target.publish(manifest(maps))
+    maps.target.remove(maps.name, 1)
+    assert maps.reader.generations(maps.name) == []
+    assert list(maps.reader.entries(maps.name, 1)) == []
+
+
 def test_a_published_generation_cannot_be_removed(maps: Maps) -> None:
     assert maps.target.write(maps.name, 1, opened(maps), entries(a=1))
     assert maps.target.publish(manifest(maps))

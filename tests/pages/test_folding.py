@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from levada.pages import folding
 from levada.pages.folding import LONGEST_WORD, fold, is_indexed, lowercase, words, words_of_title
 
 
@@ -85,3 +86,38 @@ def test_what_is_too_long_to_be_a_word_is_none() -> None:
     assert is_indexed("x" * LONGEST_WORD)
     assert not is_indexed("x" * (LONGEST_WORD + 1))
     assert not is_indexed("東" * LONGEST_WORD)
+
+
+LONG = st.text(st.characters(categories=["L", "M", "N", "Z"]), min_size=200, max_size=700)
+MARKS = st.text("\u0301\u0323\u093c\u094d\u3099\uff9e\u0345", max_size=40)
+
+
+@given(LONG, MARKS, LONG, st.sampled_from(["NFC", "NFKD"]))
+def test_a_long_text_is_normalised_as_one_of_a_piece(before: str, marks: str, after: str, form: str) -> None:
+    text = before + marks + "x" + after
+    assert folding._normalized(form, text) == unicodedata.normalize(form, text)  # type: ignore[arg-type]
+
+
+@given(st.lists(st.sampled_from("\u1112\u1161\u11ab한가각"), min_size=300, max_size=600))
+def test_korean_in_parts_is_put_together_across_pieces(parts: list[str]) -> None:
+    text = "".join(parts)
+    for form in ("NFC", "NFKD"):
+        assert folding._normalized(form, text) == unicodedata.normalize(form, text)
+
+
+@pytest.mark.parametrize("marks", ["\u094d\u093c", "\u0301\u0323", "\uff9e\u094d", "x\u094d\u093c\u3099"])
+def test_no_piece_that_is_normalised_at_once_is_long(marks: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sorting marks is quadratic, so the longest piece bounds the work for each character."""
+    longest = 0
+    plain = unicodedata.normalize
+
+    def counted(form: str, text: str) -> str:
+        nonlocal longest
+        longest = max(longest, len(text))
+        return plain(form, text)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("levada.pages.folding.unicodedata.normalize", counted)
+    for text in (marks * 50_000, "a" + marks * 50_000):
+        fold(text)
+        lowercase(text, "tr")
+    assert longest <= folding._PIECE

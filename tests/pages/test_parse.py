@@ -14,7 +14,9 @@ from levada.core.errors import MissingExtra
 from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, Link, Outcome, PageKind, PageRecord, PageState, ParsedPage, RawPage
 from levada.pages.change import judge, page_digest
-from levada.pages.compression import unpack_content, unpack_text
+from levada.pages.compression import unpack_content, unpack_text, unpack_text_and_anchors
+from levada.pages.html import LONGEST_HEADING, MOST_HEADINGS
+from levada.pages.links import headings_in
 from levada.pages.parse import ParseLimits, parse_page
 from levada.pages.plugins import ReadingChoice
 from levada.pages.text import READER
@@ -455,3 +457,37 @@ def test_a_page_whose_encoding_an_earlier_version_guessed_wrong_has_not_changed(
         text_digest=earlier,
     )
     assert judge(stored, 200, b"new", now).outcome == Outcome.UNCHANGED
+
+
+def named(html: str) -> tuple[str, list[str]]:
+    """The main text of a page, and its headings."""
+    text, names = unpack_text_and_anchors(parse_page(RawPage(URL, html.encode(), "text/html")).content_zstd)
+    return text.decode(), headings_in(names)
+
+
+DOCUMENTED = """<title>asyncio</title><body><nav><h3>Navigation</h3><a href="/">Home</a></nav><main>
+<h1>Coroutines and tasks<a class="headerlink" href="#c">¶</a></h1>
+<p>This part of the manual says how coroutines are started, awaited and cancelled, and what happens to the others.</p>
+<dl><dt id="asyncio.create_task"><code>asyncio.create_task(coro, *, name=None)</code></dt>
+<dd>Wraps the coroutine into a task and schedules its execution, and returns the task.</dd>
+<dt>plain term</dt><dd>It has no anchor, so it names nothing that others could point to on this page.</dd></dl>
+</main></body>"""
+
+
+def test_headings_and_defined_terms_are_kept_where_they_are_in_the_main_text() -> None:
+    text, headings = named(DOCUMENTED)
+    assert headings == ["Coroutines and tasks", "asyncio.create_task"]
+    assert all(heading in text for heading in headings)
+
+
+def test_headings_change_neither_text_nor_digest() -> None:
+    marked = parse_page(RawPage(URL, DOCUMENTED.encode(), "text/html"))
+    unmarked = DOCUMENTED.replace('<dt id="asyncio.create_task">', "<dt>")
+    assert parse_page(RawPage(URL, unmarked.encode(), "text/html")).text_digest == marked.text_digest
+
+
+def test_as_many_headings_are_kept_as_there_is_room_for() -> None:
+    page = "".join(f"<h2>Part {n} {'x' * 200}</h2><p>What part {n} is about, in a few words.</p>" for n in range(300))
+    _, headings = named(f"<title>Parts</title><main>{page}</main>")
+    assert len(headings) == MOST_HEADINGS
+    assert {len(each) for each in headings} == {LONGEST_HEADING}

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from levada.pages import robots
 from levada.pages.robots import MAX_DELAY, RobotsRules, header_directives
+from tests.needs import package
 
 RULES = """\ufeff
 User-agent: *
@@ -97,3 +99,58 @@ def test_a_delay_is_that_of_the_agents_above_it() -> None:
     assert (rules.delay("levada"), rules.delay("other")) == (5.0, 5.0)
     rules = RobotsRules("User-agent: levada\nCrawl-delay: 3\nUser-agent: other\nDisallow: /private\n")
     assert (rules.delay("levada"), rules.delay("other")) == (3.0, None)
+
+
+PIECES = ["a", "b", "ab", "/", "?", "=", "%41", "%2f", "%25", "%c3%a9", "é", "&x", ".", ";", "!", "index.html"]
+PATHS = st.lists(st.sampled_from([*PIECES, "$"]), max_size=8).map(lambda parts: "/" + "".join(parts))
+PATTERNS = st.lists(st.sampled_from([*PIECES, "*", "$"]), max_size=7).map(lambda parts: "/" + "".join(parts))
+RULE = st.tuples(st.sampled_from(["Allow", "Disallow", "disalow", "Dissallow", "allow "]), PATTERNS)
+
+
+@given(st.lists(RULE, min_size=1, max_size=8), PATHS)
+def test_the_verdict_is_that_of_protego(rules: list[tuple[str, str]], path: str) -> None:
+    protego = package("protego").Protego
+    text = "User-agent: levada\n" + "".join(f"{field}: {pattern}\n" for field, pattern in rules)
+    url = f"http://example.org{path}"
+    assert RobotsRules(text).allows(url, "levada") == protego.parse(text).can_fetch(url, "levada")
+
+
+@given(st.lists(RULE, min_size=1, max_size=8), PATHS)
+def test_too_many_wildcards_never_allow_what_was_forbidden(rules: list[tuple[str, str]], path: str) -> None:
+    text = "User-agent: *\n" + "".join(f"{field}: {pattern}\n" for field, pattern in rules)
+    exact = RobotsRules(text).allows(f"http://example.org{path}", "levada")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(robots, "_MOST_WILDCARDS", 0)
+        rough = RobotsRules(text).allows(f"http://example.org{path}", "levada")
+    if rough and not any(field.lower().startswith("a") and "*" in pattern for field, pattern in rules):
+        assert exact
+
+
+def test_links_are_not_compared_with_thousands_of_wildcards() -> None:
+    few, many = (
+        RobotsRules("User-agent: *\n" + "".join(f"Disallow: /{n}*x\n" for n in range(count))) for count in (200, 201)
+    )
+    assert few.is_cheap("levada")
+    assert not many.is_cheap("levada")
+    assert not many.allows("http://example.org/17/x", "levada")
+    assert many.allows("http://example.org/17/y", "levada")
+
+
+@pytest.mark.parametrize(
+    "rule", ["/a{n}", "/{n}*b*c*d", "/*{n}*{n}*{n}", "/" + "a" * 60 + "{n}$", "/" + "a/" * 3 + "{n}"]
+)
+def test_half_a_megabyte_of_rules_is_compared_in_few_steps(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work is counted in rules that are looked at, for a link that is as long as links are."""
+    count = 500_000 // (len(rule) + 16)
+    rules = RobotsRules("User-agent: *\n" + "".join(f"Disallow: {rule.format(n=n)}\n" for n in range(count)))
+    tried = 0
+    plain = robots._Wildcard.matches
+
+    def counted(self: robots._Wildcard, path: str) -> bool:
+        nonlocal tried
+        tried += 1
+        return plain(self, path)
+
+    monkeypatch.setattr(robots._Wildcard, "matches", counted)
+    rules.allows("http://example.org/" + "a/" * 1_000, "levada")
+    assert tried <= robots._MOST_WILDCARDS

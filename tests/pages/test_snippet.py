@@ -129,6 +129,14 @@ def test_a_title_is_marked_as_a_text_is(title: str, query: str) -> None:
     assert {piece for piece, mark in pieces if mark} == {piece for piece, mark in text if mark}
 
 
+@given(
+    st.text(alphabet="abisSI -'_.—“©中", max_size=60),
+    st.sampled_from(["ab", "i b", '"a b"', "ab*", "ss", "basis", "ass OR bb", '"a b"~2', "is"]),
+)
+def test_plain_letters_are_found_alike_in_a_text_with_and_without_accents(text: str, query: str) -> None:
+    assert marked(text, query) == marked(f"{text} é", query)
+
+
 def test_without_a_match_the_text_begins_at_its_beginning() -> None:
     pieces = snippet(FILLER, asked_words("ferry"))
     assert plain(pieces).startswith("Lorem ipsum")

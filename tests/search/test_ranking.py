@@ -19,11 +19,29 @@ class Page(msgspec.Struct, frozen=True):
     url: str
     title: str = ""
     language: str = "en"
+    headings: str = ""
 
 
 def signals(typed: str, url: str = "http://a.example/x", title: str = "", *anchors: str, pages: int = 0) -> Signals:
     facts = LinkFacts(pages, tuple((text, pages) for text in anchors))
-    return QueryWords(parse_query(typed, 0.0).words()).signals(url, title, "en", facts)
+    return QueryWords(parse_query(typed, 0.0).words()).signals(Page(url, title), facts)
+
+
+@pytest.mark.parametrize(
+    ("typed", "share"),
+    [
+        ("git rebase", 1.0),
+        ("git pull", 0.5),
+        ("rebases", 0.0),
+        ("re", 0.0),
+        ("high-speed git", 2 / 3),
+        ("git* rebase", 1.0),
+    ],
+)
+def test_headings_say_how_many_of_the_words_as_they_stand_are_in_them(typed: str, share: float) -> None:
+    words = QueryWords(parse_query(typed, 0.0).words())
+    assert words.signals(Page("http://a.example/x", headings=" git rebase speed "), None).headings == share
+    assert words.signals(Page("http://a.example/x"), None).headings == 0.0
 
 
 def no_links(urls: Sequence[str]) -> dict[str, LinkFacts]:
@@ -101,7 +119,7 @@ def test_what_is_sorted_by_time_is_left_as_it_is() -> None:
 
 def test_half_a_word_is_found_in_a_title_while_it_is_typed() -> None:
     ask = parse_query("git submod", 0.0, True)
-    assert QueryWords(ask.words()).signals("http://a.example/x", "git submodule", "en", LinkFacts(0)).title == 1.0
+    assert QueryWords(ask.words()).signals(Page("http://a.example/x", "git submodule"), LinkFacts(0)).title == 1.0
 
 
 def test_a_long_text_is_ranked_by_the_text_of_pages_alone() -> None:

@@ -15,11 +15,13 @@ import pytest
 import tantivy
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.msgpack import encode
 
 from levada.core.errors import StoreDamaged, StoreError, StoreFull, StoreLocked, StoreTooNew
 from levada.core.protocols import Faults
 from levada.core.records import Change
 from levada.core.search_records import Query
+from levada.pages.links import OWN_PARTS
 from levada.search.stemming import word_forms
 from levada.search.tantivy.folder import IndexFolder, IndexLinks, translated
 from levada.search.tantivy.index import TantivyIndex
@@ -29,6 +31,14 @@ from tests.faults import FaultAt
 
 BATCH = [change(1, "ferry to the pier"), change(2, "old bridge", site="b.org")]
 FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+NAMED = encode([(OWN_PARTS, "RandomForestClassifier")])
+HEADED = [
+    change(1, "The forest is old. Trees grow", packed_anchors=b""),
+    change(2, "Trees grow. The forest is old", packed_anchors=encode([(OWN_PARTS, "Trees grow"), (7, "a link")])),
+    change(3, "class RandomForestClassifier", packed_anchors=NAMED),
+]
 
 
 def writer(path: Path, faults: Faults | None = None) -> TantivyIndex:
@@ -378,3 +388,25 @@ def test_each_form_in_many_texts_is_given_once(texts: list[str]) -> None:
 
 def test_a_turkish_capital_without_a_dot_is_not_taken_for_one_with_it() -> None:
     assert KnownForms().new_terms("tr", ["ISLIKLARI"], None) == KnownForms().new_terms("tr", ["ıslıkları"], None)
+
+
+def test_a_page_with_the_words_in_a_heading_comes_before_one_with_them_elsewhere(tmp_path: Path) -> None:
+    with closing(writer(tmp_path / "index")) as index:
+        index.apply(HEADED)
+        first, second = index.search(Query("trees grow")).hits
+        assert (first.url, second.url) == ("http://a.org/2", "http://a.org/1")
+        assert first.score > second.score
+
+
+def test_a_heading_finds_nothing_that_the_text_does_not(tmp_path: Path) -> None:
+    with closing(writer(tmp_path / "index")) as index:
+        index.apply(HEADED)
+        assert urls(index, "link") == set(), "what a page calls another page is no heading of its own"
+        assert urls(index, "random") == set()
+
+
+def test_a_name_that_is_written_as_one_is_a_heading_of_its_words(tmp_path: Path) -> None:
+    with closing(writer(tmp_path / "index")) as index:
+        index.apply([change(n, "A random forest is a classifier. RandomForestClassifier") for n in (4, 5)])
+        index.apply([change(6, "class RandomForestClassifier: a random forest is a classifier", packed_anchors=NAMED)])
+        assert index.search(Query("random forest classifier")).hits[0].url == "http://a.org/6"

@@ -149,3 +149,18 @@ def test_logging_in_is_slowed_down_too() -> None:
 def test_beyond_the_loopback_it_does_not_start_without_a_token(host: str) -> None:
     with pytest.raises(UsageError, match="a token is needed"):
         listen(host, 0, Tokens())
+
+
+@pytest.mark.parametrize("token", ["x", "fifteen-letters"])
+def test_beyond_the_loopback_a_token_must_be_long(token: str) -> None:
+    with pytest.raises(UsageError, match="at least 16 characters"):
+        listen("0.0.0.0", 0, Tokens(token))
+    with pytest.raises(UsageError, match="at least 16 characters"):
+        listen("0.0.0.0", 0, Tokens("a token that is long enough", token))
+    listen("127.0.0.1", 0, Tokens(token)).close()
+
+
+@pytest.mark.parametrize("host", ["[::1].evil.example", "[::1]evil.example:8400", "[::1"])
+def test_a_name_that_begins_like_an_address_is_none(host: str) -> None:
+    door, _ = access()
+    assert status(door.refusal("GET", "/", {"host": host}, "c")) == 403

@@ -8,10 +8,11 @@ from importlib import import_module
 
 import pytest
 
-from tests.needs import missing
+from tests.needs import missing, package
 from tests.servers.holding import held
+from tests.servers.versitygw import use_keys
 
-__all__ = ["mariadb", "postgresql", "postgresql_trio", "rabbitmq", "redis", "redis_cluster"]
+__all__ = ["mariadb", "postgresql", "postgresql_trio", "rabbitmq", "redis", "redis_cluster", "s3", "versitygw"]
 
 
 @pytest.fixture(scope="session")
@@ -49,6 +50,20 @@ def redis_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a MariaDB, as its superuser; make a database of your own."""
     yield from _server("mariadb", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def versitygw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The endpoint of an S3 server with a bucket; use a prefix of your own, and the fixture `s3` for its keys."""
+    yield from _server("versitygw", tmp_path_factory)
+
+
+@pytest.fixture
+def s3(versitygw: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The endpoint, with its keys in the environment."""
+    package("obstore")
+    use_keys(monkeypatch)
+    return versitygw
 
 
 def _server(name: str, folders: pytest.TempPathFactory) -> Iterator[str]:

@@ -34,6 +34,9 @@ need nodejs node
 need systemd systemd-analyze
 need chromium chromium chromium-browser google-chrome
 need "poppler-utils poppler-data" pdftotext
+need iproute2 ip
+need nftables nft
+need faketime faketime
 
 if [ -z "$missing" ]; then
     exit 0

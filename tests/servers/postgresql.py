@@ -36,6 +36,7 @@ class Cluster:
     def __init__(self, folder: Path, port: int) -> None:
         self.folder, self.port = folder, port
         self.settings = dict(_SETTINGS)
+        self.within: list[str] = []  # what to put before the command, to run it on another host
         self._child: Child | None = None
 
     @property
@@ -44,7 +45,16 @@ class Cluster:
 
     def start(self) -> None:
         settings = [part for name, value in self.settings.items() for part in ("-c", f"{name}={value}")]
-        command = [*as_owner(), _program("postgres"), "-D", str(self.folder), "-p", str(self.port), *settings]
+        command = [
+            *self.within,
+            *as_owner(),
+            _program("postgres"),
+            "-D",
+            str(self.folder),
+            "-p",
+            str(self.port),
+            *settings,
+        ]
         self._child = Child(command, _environment())
         self._child.wait_for("ready to accept", 60.0)  # "connections", or "read-only connections" of a standby
 

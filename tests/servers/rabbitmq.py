@@ -20,7 +20,9 @@ _PROGRAMS = ("/usr/lib/rabbitmq/bin/rabbitmq-server", "rabbitmq-server")
 class Server:
     """`kill` and `revive` are for a test that has a node of its own: same port, same data."""
 
-    def __init__(self) -> None:
+    def __init__(self, within: Sequence[str] = ()) -> None:
+        """`within` is put before the command of the node, to run it on another host: then it listens to every other."""
+        self._within = within
         self._children: list[Child] = []
         self._environment: dict[str, str] = {}
 
@@ -31,7 +33,12 @@ class Server:
     def start(self, folder: Path) -> str:
         port, distribution, mapper = free_ports(3)
         self._environment = _environment(folder, port, distribution, mapper)
-        self._children = [Child(["epmd", "-port", str(mapper), "-address", "127.0.0.1"], self._environment)]
+        if self._within:
+            (folder / "node.conf").write_text("log.console = false\nloopback_users = none\n")
+            self._environment["RABBITMQ_NODE_IP_ADDRESS"] = "0.0.0.0"
+        self._children = [
+            Child([*self._within, "epmd", "-port", str(mapper), "-address", "127.0.0.1"], self._environment)
+        ]
         self.revive()
         return f"amqp://guest:guest@127.0.0.1:{port}/"
 
@@ -52,7 +59,7 @@ class Server:
     def revive(self) -> None:
         program = _program()
         assert program is not None
-        self._children.append(Child([program], self._environment))
+        self._children.append(Child([*self._within, program], self._environment))
         self._children[1].wait_for("completed with", 60.0)
 
     def stop(self) -> None:
@@ -60,7 +67,7 @@ class Server:
         if len(self._children) == 2:
             with suppress(subprocess.TimeoutExpired):
                 subprocess.run(
-                    [_control(), "stop", self._environment["RABBITMQ_PID_FILE"]],
+                    [*self._within, _control(), "stop", self._environment["RABBITMQ_PID_FILE"]],
                     env=self._environment,
                     stdin=subprocess.DEVNULL,
                     capture_output=True,

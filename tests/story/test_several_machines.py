@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
@@ -50,11 +50,11 @@ class Machines:
         self.running: dict[str, subprocess.Popen[str]] = {}
         self._words: dict[str, tuple[str, ...]] = {}
 
-    def start(self, name: str, *words: str | Path) -> None:
+    def start(self, name: str, *words: str | Path, within: Sequence[str] = ()) -> None:
         own = self._folder / name
         own.mkdir(exist_ok=True)
         self._words[name] = tuple(map(str, words))
-        command = [sys.executable, "-m", "levada", *self._words[name]]
+        command = [*within, sys.executable, "-m", "levada", *self._words[name]]
         with (own / "said").open("a") as said:
             self.running[name] = subprocess.Popen(
                 command,

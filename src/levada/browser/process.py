@@ -7,7 +7,6 @@ import itertools
 import os
 import shutil
 import signal
-import sys
 import time
 from contextlib import suppress
 from importlib.util import find_spec
@@ -15,7 +14,7 @@ from importlib.util import find_spec
 from msgspec.structs import replace
 
 from levada.browser.messages import BrowserSetup, Rendered, ToRender, frame, read_frame
-from levada.core.processes import signals_held_back
+from levada.core.processes import module_command, signals_held_back
 from levada.core.reasons import Reason
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -125,7 +124,7 @@ class BrowserProcess:
             self._started_at = time.monotonic()
             with signals_held_back():
                 self._process = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-I", "-m", "levada.browser.child"),
+                    *module_command("levada.browser.child"),
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.DEVNULL,

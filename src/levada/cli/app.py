@@ -182,7 +182,7 @@ COMMANDS = {
             "simulate.command",
             "Simulates scanners that make jobs, orchestrators that prepare them and catalogs that finish them, or "
             "another chain, with a queue before each stage; or a `sweep` over settings; or says what `size` is "
-            "enough.",
+            "enough, or how large a `cluster` must be.",
         ),
         "lab": ("lab.command", "Reruns the tables of the sources, and ours beside them."),
     },

@@ -366,11 +366,11 @@ class Collection(ConfiguredCollection):
 
     # Keeping it
 
-    def backup(self, path: str | PathLike[str], *, force: bool = False) -> BackupReport:
+    def backup(self, path: str | PathLike[str], *, force: bool = False, keys_only: bool = False) -> BackupReport:
         """Save the whole collection in one file, also while it is crawled, and read the file back.
 
         `levada.restore` puts it into a new folder. The file holds passwords of notifications: it is for its owner
-        alone.
+        alone. With `keys_only`, texts and bodies that lie outside of the database stay where they are.
 
         >>> news.backup("news.backup").verified
         True
@@ -378,7 +378,7 @@ class Collection(ConfiguredCollection):
         from levada.collection.storage.backup import back_up
 
         self._must_be_open()
-        return back_up(self._folder, Path(path), force=force)
+        return back_up(self._folder, Path(path), force=force, keys_only=keys_only)
 
     # Control commands
 

@@ -32,7 +32,8 @@ from levada.core.site_rules.routes import proxy_address
 from levada.core.words import plural, size
 from levada.follow.epochs import epochs_of, steps_between
 from levada.store.base import Shard
-from levada.store.opening import open_shard_reader, shard_folders
+from levada.store.bodies.opening import reading_bodies
+from levada.store.opening import open_reading_store, open_shard_reader, shard_folders
 
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*\(?([^;)]*)\)?\s*(?:;(.*))?")
 _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
@@ -54,6 +55,7 @@ _FOR_USERS = {  # what each extra is for
     "rabbitmq": "control, work",
     "keda": "control --keda",
     "kafka": "grouping in Kafka",
+    "s3": "store.bodies in a bucket",
     "postgresql": "store.servers, shard replay, capture of PostgreSQL",
     "mongodb": "capture of compressed traffic of MongoDB",
     "bulk": "load and warm into files",
@@ -411,6 +413,31 @@ def folder_checks(path: Path) -> Iterator[Check]:
                 yield from _database(shard, store, of_shard)
         except LevadaError as error:
             yield _told(error, f"database{of_shard}")
+    yield from _bodies(folder)
+
+
+def _bodies(folder: DataFolder) -> Iterator[Check]:
+    """Whether the place of the bodies can be reached, and has all that versions name."""
+    from levada.collection.storage.bodies import lost_bodies, must_be_ours
+
+    try:
+        bodies = reading_bodies(folder)
+        if bodies is None:
+            return
+        with closing(bodies), closing(open_reading_store(folder)) as store:
+            must_be_ours(folder, bodies)
+            if store.away:
+                yield worrying("bodies", "not looked at, because a shard cannot be reached", "see above")
+                return
+            checked, lost = lost_bodies(store, bodies)
+    except LevadaError as error:
+        yield _told(error, "bodies")
+        return
+    if not lost:
+        yield fine("bodies", f"{checked:,} in {bodies.name}, all there")
+    for each in lost:
+        advice = "put a copy of the object back; else 'levada check' stores the page again when it changes"
+        yield failed("bodies", f"version {each.version} of {each.url}: {each.trouble}", advice)
 
 
 def _told(error: LevadaError, name: str) -> Check:

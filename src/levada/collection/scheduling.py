@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 import shlex
-import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from functools import partial
@@ -34,6 +33,7 @@ from levada.core.configuration.kept import SettingChange
 from levada.core.configuration.layers import Given
 from levada.core.errors import StoreError
 from levada.core.folder import DataFolder
+from levada.core.processes import module_command
 from levada.core.protocols import RevisitPolicy
 from levada.core.records import FoundUrl
 from levada.core.reports import Round
@@ -77,7 +77,7 @@ async def crawl_by_workers(
 
         def stage(limit: StagePlan) -> StagePlan:
             """Without a Deployment, its workers run on this machine."""
-            words = [sys.executable, "-m", "levada", "work", "--stage", limit.name, "--data", str(path.absolute())]
+            words = [*module_command("levada"), "work", "--stage", limit.name, "--data", str(path.absolute())]
             queue = {"fetch": names.fetch, "catalog": names.catalog}[limit.name]
             return replace(limit, queue=queue, command=limit.command or shlex.join(words), capacity=CAPACITY)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from levada.core.errors import IndexOutdated, StoreDamaged, StoreError, StoreLocked
+from levada.core.errors import BodiesAway, IndexOutdated, StoreDamaged, StoreError, StoreLocked
 from levada.core.folder import DataFolder
 from levada.core.plugins import is_builtin
 from levada.core.protocols import Index
@@ -19,6 +20,7 @@ from levada.search.hits import PageFacts
 from levada.search.hybrid.embedding import open_embedder
 from levada.search.hybrid.fusion import Near
 from levada.search.synonyms import Synonyms, read_synonyms
+from levada.store.bodies.opening import held_place
 from levada.store.opening import open_shard_reader, plan_of, reachable_folders, shard_folders, unreachable
 from levada.store.reading import OpenedCollection, open_collection
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
+
+_TEXTS_AT_ONCE = 10
 
 OnProgress = Callable[[str, int, int], None]
 """Called with what is done, how much of it, and how much there is."""
@@ -55,6 +59,7 @@ def _opened(collection: OpenedCollection, opened: ExitStack) -> Index:
         if is_builtin("levada.indexes", engine):
             given["page_facts"] = _page_facts(collection)
             given["near"] = _near(collection, [collection.folder], opened)
+            given["expect"] = _expect(collection)
         return open_index(collection.folder, engine, lambda: collection.settings, **given)
     from levada.search.sharded import ShardedIndex
     from levada.search.tantivy.reader import TantivyShard
@@ -70,6 +75,7 @@ def _opened(collection: OpenedCollection, opened: ExitStack) -> Index:
         page_facts=_page_facts(collection),
         counted=counted,
         near=_near(collection, shards, opened),
+        expect=_expect(collection),
     )
 
 
@@ -141,8 +147,8 @@ def _catch_up_if_alone(collection: OpenedCollection) -> None:
         with collection.folder.locked():
             _catch_up(collection)
     except StoreError as error:
-        # Somebody else's collection may be read as it is.
-        if not isinstance(error, StoreLocked) and os.access(collection.folder.path, os.W_OK):
+        # Somebody else's collection may be read as it is, and what was indexed before a place was lost can be found.
+        if not isinstance(error, StoreLocked | BodiesAway) and os.access(collection.folder.path, os.W_OK):
             raise
 
 
@@ -192,13 +198,29 @@ def _changed(path: Path) -> tuple[int, int, int]:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
+def _expect(collection: OpenedCollection) -> Callable[[Sequence[str]], None] | None:
+    """Reads texts that lie in object storage at the same time, so that they are in memory when they are asked for."""
+    if held_place(collection.folder) is None:
+        return None
+    text = _text_of(collection)
+
+    def expect(urls: Sequence[str]) -> None:
+        with ThreadPoolExecutor(min(_TEXTS_AT_ONCE, len(urls)), thread_name_prefix="texts") as pool:
+            for _ in pool.map(text, urls):
+                pass
+
+    return expect
+
+
 def _text_of(collection: OpenedCollection) -> Callable[[str], str]:
     def text(url: str) -> str:
         try:
             document = collection.store.document(url)
+        except BodiesAway:
+            return ""  # a hit without an excerpt is better than none
         except StoreError:
             if unreachable(collection.store):
-                return ""  # a hit without an excerpt is better than none
+                return ""
             raise
         return document.text if document else ""
 

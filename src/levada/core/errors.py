@@ -16,6 +16,7 @@ LevadaError                 exit 1: the work could not be done
 │   ├── StoreAway           its server cannot be reached, or does not answer in time
 │   ├── StoreLocked         another process has it open
 │   ├── StoreFull           the disk is full; nothing of this batch was written
+│   ├── BodiesAway          the place of the bodies cannot be reached now; nothing of this batch was written
 │   ├── StoreDamaged        the database or index is not readable
 │   │   └── IndexOutdated   the index was written by an older Levada: to be rebuilt
 │   ├── StoreOutdated       written by an older Levada: to be upgraded first
@@ -168,6 +169,10 @@ class StoreLocked(StoreError):
 
 
 class StoreFull(StoreError):
+    pass
+
+
+class BodiesAway(StoreError):
     pass
 
 

@@ -14,6 +14,7 @@
     rendering.json  of which sites pages were worth rendering, by hashes of their names
     cookies/        the sessions with sites that set cookies, a file for each that only its user can read
     queries.jsonl   the queries of the server, if it records them
+    bodies.json     where texts and bodies lie, if that is not in the store
     engine          the name of the plug-in that keeps the collection, if it is not levada.db
     settings.json   the settings that the collection keeps, each with its source and time
     planned.json    the settings by which the visits are planned; others bring visits forward first

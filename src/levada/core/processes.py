@@ -10,11 +10,21 @@ import ctypes
 import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO
 
 _SENT_TO_ALL = (signal.SIGINT, signal.SIGTERM)
+
+
+def module_command(module: str, *arguments: str) -> list[str]:
+    """The command of a child that runs one of our modules.
+
+    Without -P, Python would import `typer.py` or any other module from the current folder, whoever put it there. -I
+    would also leave out the packages of the user, and with them a Levada installed by `pip install --user`.
+    """
+    return [sys.executable, "-P", "-m", module, *arguments]
 
 
 @contextmanager

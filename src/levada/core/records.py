@@ -406,7 +406,7 @@ class Document(msgspec.Struct, frozen=True):
     facts: DocumentFacts | None = None  # of a document that is no web page
     packed_data: bytes = b""  # as `data` gives it
     screenshot: bytes = b""  # JPEG, of a page that a browser rendered; b"": none
-    packed_anchors: bytes = b""  # of a change: what the page calls others (`levada.pages.links.anchors_in`)
+    packed_anchors: bytes = b""  # of a change: what the page calls others and its parts (`levada.pages.links`)
 
     @property
     def data(self) -> StructuredData:

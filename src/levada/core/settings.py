@@ -14,12 +14,14 @@ from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
 
 from levada.core.errors import PluginError, SettingsError
 from levada.core.plugins import check_names
+from levada.core.secrets import check_reference
 from levada.core.site_rules.routes import check_proxies
 from levada.core.site_rules.section import RULE_TYPES, SiteSettings, choices_of, doubled
 
@@ -58,6 +60,17 @@ _KINDS = {  # what msgspec calls them, and people do
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pass
+
+
+def check_bodies(address: str) -> None:
+    """ValueError unless this can be the address of a place for bodies, or names none."""
+    parts = urlsplit(address)
+    forms = '"s3://bucket/prefix" or "file:///folder"'
+    if parts.scheme == "s3":
+        if not parts.netloc or "@" in parts.netloc or parts.query or parts.fragment:
+            raise ValueError(f"bodies takes {forms}; keys and endpoints stand in [bodies], not in the address")
+    elif address and (parts.scheme != "file" or parts.netloc not in ("", "localhost") or len(parts.path) < 2):
+        raise ValueError(f"bodies takes {forms}, not {address[:100]!r}")
 
 
 class CrawlSettings(_Section, frozen=True):
@@ -167,6 +180,34 @@ class StoreSettings(_Section, frozen=True):
     statement_seconds: Positive = 30.0  # that a server may take for one answer to a crawl
     read_seconds: Positive = 2.5  # that it may take for one answer to a reader: search, status, server
     away_seconds: NotNegative = 60.0  # that a crawl waits for a server that is away
+    bodies: str = ""  # s3://bucket/prefix or file:///folder that holds texts and bodies; "": with the rows
+
+    def __post_init__(self) -> None:
+        check_bodies(self.bodies)
+
+
+class BodiesSettings(_Section, frozen=True):
+    """The place of texts and bodies, where `store.bodies` names one."""
+
+    endpoint: str = ""  # of a server that speaks S3, http or https; "": that of AWS, or as its environment says
+    region: str = ""
+    path_style: bool = True  # the bucket in the path of an address, not in its host
+    access_key: str = ""  # the place of a key, such as "env:NAME"; "": as other programs of AWS find theirs
+    secret_key: str = ""
+    seconds: Positive = 20.0  # for one request and its repetitions
+    parallel: Annotated[int, Meta(ge=1, le=256)] = 16  # requests at the same time
+    least: CountOrNone = 4096  # bytes: what is smaller when packed stays in its row
+    cache: CountOrNone = 64 * 1024 * 1024  # bytes of memory of each process for what was read last
+    wait: NotNegative = HOUR  # that a crawl waits for a place that cannot be reached, before it ends
+
+    def __post_init__(self) -> None:
+        if self.endpoint and not self.endpoint.startswith(("http://", "https://")):
+            raise ValueError(f"endpoint takes an http or https address, not {self.endpoint[:100]!r}")
+        if bool(self.access_key) != bool(self.secret_key):
+            raise ValueError("access_key and secret_key go together")
+        for name in ("access_key", "secret_key"):
+            if value := getattr(self, name):
+                check_reference(name, value)
 
 
 class IndexSettings(_Section, frozen=True):
@@ -259,6 +300,7 @@ class Settings(_Section, frozen=True):
     guard: GuardSettings = GuardSettings()
     parse: ParseSettings = ParseSettings()
     store: StoreSettings = StoreSettings()
+    bodies: BodiesSettings = BodiesSettings()
     index: IndexSettings = IndexSettings()
     search: SearchSettings = SearchSettings()
     revisit: RevisitSettings = RevisitSettings()

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import msgspec
 
-from levada.core.errors import LevadaError
+from levada.core.errors import BodiesAway, LevadaError
 from levada.core.protocols import (
     ChangeHints,
     Clock,
@@ -38,6 +38,8 @@ from levada.crawl.outcome import MOST_LINKS, OutcomeRules
 from levada.crawl.visits import Visited
 
 log = logging.getLogger(__name__)
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0  # seconds of the wall between two tries to write bodies
 
 FollowUp = Callable[[], Coroutine[None, None, bool]]
 
@@ -111,6 +113,8 @@ class Commits:
         self._without_duplicates.settings_changed(settings.crawl)
         self._batch = settings.store.batch
         self._gather_seconds = settings.store.gather_seconds * settings.clock.speed
+        self._speed = settings.clock.speed
+        self._patience = settings.bodies.wait * settings.clock.speed
 
     def __len__(self) -> int:
         return len(self._gathered)
@@ -163,7 +167,7 @@ class Commits:
         if deferred:
             self._gathered.extendleft(reversed(deferred))
             self._news.set()
-        accepted = await self._executor.run(self._ports.frontier.commit, batch)
+        accepted = await self._accepted(batch)
         for result, is_stored in zip(batch, accepted, strict=True):
             if is_stored:
                 self._link_filter.stored(result.found)
@@ -172,6 +176,25 @@ class Commits:
         if self._hooks is not None:
             self._hooks.put([result for result, is_stored in zip(batch, accepted, strict=True) if is_stored])
         self._on_committed(batch, accepted)
+
+    async def _accepted(self, batch: Sequence[VisitResult]) -> list[bool]:
+        """Commit; wait while the place of the bodies cannot be reached, until the crawl ends or has waited enough."""
+        clock, began, pause = self._ports.clock, self._ports.clock.monotonic(), _FIRST_PAUSE * self._speed
+        while True:
+            try:
+                accepted = await self._executor.run(self._ports.frontier.commit, batch)
+            except BodiesAway as error:
+                waited = clock.monotonic() - began
+                if self._ending or waited >= self._patience:
+                    raise
+                if pause == _FIRST_PAUSE * self._speed:
+                    log.warning("%s: the crawl waits, and goes on when it is back", error)
+                await clock.sleep(min(pause, max(0.0, self._patience - waited)))
+                pause = min(2 * pause, _LONGEST_PAUSE * self._speed)
+            else:
+                if pause > _FIRST_PAUSE * self._speed:
+                    log.warning("the place of the bodies is back: the crawl goes on")
+                return accepted
 
     async def _add_links(self, result: VisitResult) -> None:
         """Add the links of a page that has very many, some at a time.

@@ -26,6 +26,7 @@ from levada.pages.robots import RobotsRules
 from levada.pages.urls import canonical, origin_of, scheme_of, site_of
 
 ROBOTS_BYTES = 500 * 1024
+_LARGE = 32 * 1024
 _MAX_SITEMAPS = 50
 _REDIRECTS_FOLLOWED = 5
 _MOST_ALLOWED = 20_000  # URLs, about 4 MB
@@ -131,9 +132,15 @@ class RobotsCache:
                 del self._known[origin]
 
     def closes(self, url: str) -> bool:
-        """Whether a known robots.txt forbids this URL."""
+        """Whether a known robots.txt forbids this URL.
+
+        Where it has very many rules with a `*`, this is answered when the page has its turn, once for each fetch:
+        a page of that site may have thousands of links, and no other site's pages wait for them.
+        """
         known = self._known.get(origin_of(url))
-        return known is not None and not self._allows(known, url)
+        if known is None or not known.rules.is_cheap(self.settings.agent):
+            return False
+        return not self._allows(known, url)
 
     def _allows(self, known: _Known, url: str) -> bool:
         """Whether the rules allow a URL; cached, because the menu of every page may have the same links."""
@@ -169,8 +176,7 @@ class RobotsCache:
         fetched = record is None or is_doubted or record.expires_at <= self.clock.now()
         if record is None or fetched:
             record = self._record(await self._fetch(f"{origin}/robots.txt"))
-        rules = RobotsRules(record.text)
-        delay = rules.delay(self.settings.agent)
+        rules, delay = await self._parsed(record.text)
         if fetched:
             # The sitemaps come first: after a crash before the next line, robots.txt is read and names them again.
             if record.trouble is None:
@@ -178,6 +184,15 @@ class RobotsCache:
             await self.sites.put_robots(site, scheme, record, delay)
         kept = (await self.sites.get(site)).delay
         return _Known(record, rules, site, largest(delay, kept)), fetched
+
+    async def _parsed(self, text: str) -> tuple[RobotsRules, float | None]:
+        """The rules for our agent; of a large file they are read on a thread, and the network goes on."""
+
+        def read() -> tuple[RobotsRules, float | None]:
+            rules = RobotsRules(text)
+            return rules, rules.delay(self.settings.agent)
+
+        return await asyncio.to_thread(read) if len(text) > _LARGE else read()
 
     async def _fetch(self, url: str) -> Response:
         if not self.is_open(site_of(url)):

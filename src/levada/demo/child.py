@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import msgspec
 
 from levada.core.errors import LevadaError
+from levada.core.processes import module_command
 
 
 class Web(msgspec.Struct, frozen=True):
@@ -28,7 +28,7 @@ class Web(msgspec.Struct, frozen=True):
 @contextmanager
 def serving(*options: str) -> Iterator[Web]:
     """Start the web, give it to the caller, end it; it also ends if this process dies."""
-    command = [sys.executable, "-I", "-m", "levada.demo.server", "--with-parent", *options]
+    command = [*module_command("levada.demo.server"), "--with-parent", *options]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # noqa: S603
         assert process.stdout is not None
         try:

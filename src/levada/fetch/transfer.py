@@ -4,7 +4,7 @@ A header value is one character per byte (Latin-1) in both directions, so an ent
 came. Only a location is decoded, as UTF-8 like in every browser.
 
 A curl handle is used again and again: between two exchanges only the URL and, if they differ, the headers are set.
-curl calls back for every piece; the pieces are joined once, at the end.
+curl calls back for every piece; small ones are kept together, and all are joined once, at the end.
 """
 
 from __future__ import annotations
@@ -152,6 +152,8 @@ def _final_block(lines: Sequence[bytes]) -> Sequence[bytes]:
 
 _ACCEPT = ("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.5")
 _ENOUGH = -1  # not the length of the piece: curl aborts the exchange
+_SMALL = 4096  # bytes; curl usually gives 16 KB at a time
+_MOST_LINES = 2_000  # of a head
 _WIRE_BYTES = getattr(pycurl, "SIZE_DOWNLOAD_T", None) or pycurl.SIZE_DOWNLOAD  # older pycurls have only the second
 
 
@@ -217,7 +219,7 @@ class Transfer:
         """Drop what was received: the handle is ready for another exchange."""
         self._buffer.release(self._held)
         self._held = 0
-        self._body: list[bytes] = []
+        self._body: list[bytes | bytearray] = []
         self._head: list[bytes] = []
         self._head_bytes = 0
         self._refused = ""
@@ -266,6 +268,8 @@ class Transfer:
         self._head_bytes += len(line)
         if self._head_bytes > self._limits.max_header_bytes:
             return self._stop(Reason.HEADER_BYTES, f"The head exceeds {self._limits.max_header_bytes} bytes.")
+        if len(self._head) >= _MOST_LINES:
+            return self._stop(Reason.HEADER_BYTES, f"The head has more than {_MOST_LINES} lines.")
         self._head.append(line)
         return None
 
@@ -287,8 +291,17 @@ class Transfer:
         if not self._buffer.admits(len(piece), held):
             return self._stop(Reason.BUFFERED_BYTES, "Too many large bodies were under way at once.")
         self._held = held
-        self._body.append(piece)
+        self._keep(piece)
         return None
+
+    def _keep(self, piece: bytes) -> None:
+        """Keep a piece; small ones together, for each object of Python's takes some forty bytes beside its own."""
+        if len(piece) >= _SMALL:
+            self._body.append(piece)
+        elif self._body and isinstance(self._body[-1], bytearray):
+            self._body[-1] += piece
+        else:
+            self._body.append(bytearray(piece))
 
     def _count_wire(self, announced: int, received: int, _to_send: int, _sent: int) -> int | None:
         most = self._limits.max_bytes

@@ -19,9 +19,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from levada.core.balance import MethodLoad
-from levada.core.errors import LevadaError
+from levada.core.errors import BodiesAway, LevadaError
 from levada.core.folder import DataFolder
-from levada.core.processes import FreedMemory, leave_signals_to_parent, signals_held_back, tune_allocator
+from levada.core.processes import (
+    FreedMemory,
+    leave_signals_to_parent,
+    module_command,
+    signals_held_back,
+    tune_allocator,
+)
 from levada.scale.statistics import InProcessStatistics
 
 if TYPE_CHECKING:
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
 
 
 _STARTS = 3  # after so many ends in a row that nobody asked for, no more are tried
+_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)  # seconds
 _FIRST_GATHERING = 0.5  # seconds: whoever has just begun wants to see something
 _FREED_AFTER = 2_000  # changes, after which freed memory goes back to the kernel
 _MOST_LINE = 4_000  # bytes: less than a pipe takes in one piece
@@ -51,7 +58,7 @@ class Follower:
     """The crawl's side: a stage with at most one worker, which runs while there is something to do."""
 
     def __init__(self, module: str, *arguments: str) -> None:
-        self._command = [sys.executable, "-I", "-m", module, *arguments]
+        self._command = module_command(module, *arguments)
         self._process: subprocess.Popen[bytes] | None = None
         self._is_ending = False
         self._is_behind = True  # what an earlier crawl left undone is not known before the process says so
@@ -200,12 +207,24 @@ def follow(catch_up: CatchUp, gather_seconds: float, balance: Callable[[], Metho
     said, diary, seconds = b"\n", _CatchUpLog(balance), min(_FIRST_GATHERING, gather_seconds)
     while said:
         diary.begin(_told(said))
-        catch_up(diary.went_on)
+        _patiently(catch_up, diary.went_on)
         diary.end()
         if b"q" in said:
             return
         said = _next_words(seconds)
         seconds = min(2 * seconds, gather_seconds)
+
+
+def _patiently(catch_up: CatchUp, went_on: Callable[[int], None]) -> None:
+    """Try again for a minute while the place of the bodies cannot be reached."""
+    for pause in _PAUSES:
+        try:
+            catch_up(went_on)
+        except BodiesAway:
+            time.sleep(pause)
+        else:
+            return
+    catch_up(went_on)
 
 
 class _CatchUpLog:

@@ -25,6 +25,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from levada.core.errors import LevadaError
+from levada.core.processes import module_command
 from levada.pages.charset import codec_of, decode
 from levada.pages.language import language_of
 
@@ -323,7 +324,7 @@ def _python_codec(name: str) -> str | None:
 def cost_of(subject: Subject, name: str) -> Cost:
     """Measured in a new process, and without Levada's own part of it."""
     package = _LIBRARIES[subject][name][0]
-    asked = [sys.executable, "-m", __name__, subject, name]
+    asked = module_command(__name__, subject, name)
     spent, memory = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()[-2:]  # noqa: S603
     disk = sum(_files_of(each) for each in (package, *_ALSO.get(name, ()))) if name != "levada" else _own_files(subject)
     return Cost(float(spent), int(memory), disk)

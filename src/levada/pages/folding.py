@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 _ASCII_ONLY = bytes(range(128))
 
@@ -58,6 +58,7 @@ _NO_SPACES_BETWEEN_WORDS = re.compile(
 _WHOLE_LETTERS = str.maketrans("ıøłđðħŧŋ", "iolddhtn") | str.maketrans({"þ": "th", "æ": "ae", "œ": "oe"})
 # Encodings of one byte per letter: one table folds a whole text. None of them has combining accents.
 _ALPHABETS = ("latin-1", "cp1254", "cp1250", "cp1251", "cp1253", "cp1257")
+_PIECE = 256  # characters that are normalised at once
 _MOST_REMEMBERED = 1 << 16  # chunks of text (between two spaces)
 _LONGEST_REMEMBERED = 40  # characters: a hostile page must not fill the memory with long ones
 TURKISH = frozenset({"tr", "az"})
@@ -93,7 +94,7 @@ def is_indexed(word: str) -> bool:
 
 def lowercase(text: str, language: str) -> str:
     """Lower case as written in `language`, composed: "ISI" is "ısı" in Turkish and "isi" elsewhere."""
-    text = unicodedata.normalize("NFC", text)
+    text = _normalized("NFC", text)
     if language in TURKISH:
         return text.translate(_TURKISH_CAPITALS).lower()
     return text.replace("İ", "i").lower()
@@ -146,11 +147,36 @@ def _fold_by_runs(text: str) -> str:
 
 
 def _fold_run(run: re.Match[str]) -> str:
-    bare = _LEFT_OUT.sub("", unicodedata.normalize("NFKD", run[0])).casefold().translate(_WHOLE_LETTERS)
+    bare = _LEFT_OUT.sub("", _normalized("NFKD", run[0])).casefold().translate(_WHOLE_LETTERS)
     # Case folding can bring marks and compositions back (U+0345), so remove them once more.
-    bare = _LEFT_OUT.sub("", unicodedata.normalize("NFKD", bare))
+    bare = _LEFT_OUT.sub("", _normalized("NFKD", bare))
     kept = "".join(letter if unicodedata.category(letter)[0] in "LNM" else " " for letter in bare)
-    return _NO_SPACES_BETWEEN_WORDS.sub(r" \1 ", unicodedata.normalize("NFC", kept))
+    return _NO_SPACES_BETWEEN_WORDS.sub(r" \1 ", _normalized("NFC", kept))
+
+
+def _normalized(form: Literal["NFC", "NFKD"], text: str) -> str:
+    """The text in this form, in linear time.
+
+    Unicode sorts a run of combining marks in quadratic time: a megabyte of them took minutes. So a long text is taken
+    in pieces that begin with a letter. A piece of marks alone is cut anywhere, which no text of a language has.
+    """
+    if len(text) <= _PIECE:
+        return unicodedata.normalize(form, text)
+    return "".join(unicodedata.normalize(form, piece) for piece in _pieces(text))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    start = 0
+    while len(text) - start > _PIECE:
+        cut = next((at for at in range(start + _PIECE, start, -1) if _begins_anew(text[at])), start + _PIECE)
+        yield text[start:cut]
+        start = cut
+    yield text[start:]
+
+
+def _begins_anew(char: str) -> bool:
+    """Whether normalisation never joins this character with what stands before it."""
+    return unicodedata.category(char)[0] in "LNZ" and not "\u1100" <= char <= "\u11ff" and char not in "\uff9e\uff9f"
 
 
 class _Remembered(dict[str, str]):

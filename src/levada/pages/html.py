@@ -11,7 +11,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 
 from levada.core.hashing import term_number
 from levada.core.records import PageKind
-from levada.pages.links import LinkCollector
+from levada.pages.links import OWN_PARTS, LinkCollector
 from levada.pages.robots import product_of
 
 TAG_BYTES = 6  # a page with fewer bytes per allowed level cannot be too deep
@@ -59,6 +59,10 @@ def too_deep(html: bytes, limit: int) -> bool:
 MAX_TITLE = 500
 MOST_ANCHORS = 150  # links of a page whose texts are kept
 LONGEST_ANCHOR = 80  # characters
+MOST_HEADINGS = 100  # of a page that are kept
+LONGEST_HEADING = 80  # characters
+_HEADINGS = "h1,h2,h3,h4,dt[id],caption,figcaption"
+_PERMALINK = " ¶#"  # what a heading of documentation ends with
 _pack = msgspec.msgpack.Encoder().encode
 _number_of = lru_cache(maxsize=4096)(term_number)  # the pages of a site have many links in common
 NO_VOTE = frozenset(("nofollow", "ugc", "sponsored"))
@@ -168,8 +172,23 @@ def follow_links(tree: LexborHTMLParser, head: Head, links: LinkCollector) -> No
     links.add_all(hrefs)
 
 
-def anchors_of(tree: LexborHTMLParser, links: LinkCollector) -> bytes:
-    """What a page calls others where it links to them, packed for `levada.pages.links.anchors_in`."""
+class PageNames(NamedTuple):
+    """What a page calls its parts, and others where it links to them."""
+
+    headings: tuple[str, ...] = ()
+    anchors: tuple[tuple[int, str], ...] = ()
+
+    def packed(self, text: bytes) -> bytes:
+        """For `levada.pages.links.names_in`, with those headings that are in the main text."""
+        own = ((OWN_PARTS, each) for each in self.headings if each.encode() in text)
+        return _pack(found) if (found := [*own, *self.anchors]) else b""
+
+
+def names_of(tree: LexborHTMLParser, links: LinkCollector) -> PageNames:
+    return PageNames(_headings(tree), _anchors(tree, links))
+
+
+def _anchors(tree: LexborHTMLParser, links: LinkCollector) -> tuple[tuple[int, str], ...]:
     found: dict[tuple[int, str], None] = {}
     for node in tree.tags("a"):
         attributes = node.attributes
@@ -178,10 +197,28 @@ def anchors_of(tree: LexborHTMLParser, links: LinkCollector) -> bytes:
             continue
         text = " ".join(node.text()[: 4 * LONGEST_ANCHOR].split())[:LONGEST_ANCHOR]
         if text and (url := links.address(href)) is not None:
-            found[_number_of(url), text if text.isascii() else text.encode("utf-8", "replace").decode()] = None
+            found[_number_of(url), _storable(text)] = None
             if len(found) >= MOST_ANCHORS:
                 break
-    return _pack(list(found)) if found else b""
+    return tuple(found)
+
+
+def _headings(tree: LexborHTMLParser) -> tuple[str, ...]:
+    """The headings of a page, what it captions, and the terms that it defines at an anchor: each once."""
+    found: dict[str, None] = {}
+    for node in tree.css(_HEADINGS):
+        text = node.text()[: 4 * LONGEST_HEADING]
+        if node.tag == "dt":
+            text = text.partition("(")[0]  # of a function its name
+        if text := " ".join(text.split())[:LONGEST_HEADING].rstrip(_PERMALINK):
+            found[_storable(text)] = None
+            if len(found) >= MOST_HEADINGS:
+                break
+    return tuple(found)
+
+
+def _storable(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _directives(attributes: dict[str, str | None], product: str) -> set[str]:

@@ -204,14 +204,26 @@ def _is_silent(href: str) -> bool:
     return scheme_of(href.lstrip()) in SILENT
 
 
-_Anchors = tuple[tuple[int, str], ...]
-_decode = msgspec.msgpack.Decoder(_Anchors).decode
+_Named = tuple[tuple[int, str], ...]
+_decode = msgspec.msgpack.Decoder(_Named).decode
+OWN_PARTS = 0
+"""In place of the number of an address: what the page calls its own parts. No address has it (`term_number`)."""
 
 
-def anchors_in(packed: bytes) -> _Anchors:
+def names_in(packed: bytes) -> _Named:
     """What a page calls others: the number of each address (`levada.core.hashing.term_number`), and the text of the
-    link. None if that cannot be read: it only helps to rank."""
+    link; and its headings, with `OWN_PARTS` as the number. None if that cannot be read: it only helps to rank."""
     try:
         return _decode(packed) if packed else ()
     except msgspec.MsgspecError:
         return ()
+
+
+def anchors_in(packed: bytes) -> _Named:
+    """What a page calls others: the number of each address, and the text of the link."""
+    return tuple(each for each in names_in(packed) if each[0] != OWN_PARTS)
+
+
+def headings_in(packed: bytes) -> list[str]:
+    """What a page calls its parts. A version that was stored before headings were kept has none."""
+    return [text for number, text in names_in(packed) if number == OWN_PARTS]

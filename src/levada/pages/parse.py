@@ -23,7 +23,7 @@ from levada.pages.compression import pack_content, unpack_text
 from levada.pages.documents.gathering import PAGE_BREAK, Unreadable, title_or_name
 from levada.pages.documents.recognition import JSON, XML, document_kind, is_locked, reader_of
 from levada.pages.feeds import Listing, parse_feed, parse_sitemap, pieces_of
-from levada.pages.html import MAX_TITLE, Head, anchors_of, follow_links, read_head, too_deep, tree_of
+from levada.pages.html import MAX_TITLE, Head, PageNames, follow_links, names_of, read_head, too_deep, tree_of
 from levada.pages.language import NO_WORDS, gist_of, language_of, profile_of
 from levada.pages.links import LinkCollector
 from levada.pages.parts.rule import CompiledRule, compiled_rule
@@ -240,7 +240,7 @@ class _Html(NamedTuple):
     compared: bytes = b""  # the text without the noise in it; b"": the same
     found_nothing: bool = False  # nothing of what the rule selects is on the page
     reader: int = 0  # the version of the reader that found the text, if that was the built-in one
-    anchors: Callable[[], bytes] = bytes  # what the page calls others, where a version is stored
+    names: Callable[[], PageNames] = PageNames  # asked for where a version is stored
 
     @property
     def is_garbled(self) -> bool:
@@ -258,11 +258,11 @@ def _read_html(page: RawPage, html: bytes, limits: ParseLimits) -> _Html | None:
     links = _collector(page, limits)
     follow_links(tree, head, links)
     data = read_data(tree, html, head.described, page.url, head.base)
-    whole = _Html(head, b"", links, data, anchors=partial(anchors_of, tree, links))
+    whole = _Html(head, b"", links, data, names=partial(names_of, tree, links))
     if page.rule is not None:
         return _read_parts(compiled_rule(page.rule), page, tree, html, whole, limits)
     if len(html) > _LARGE:  # its tree takes ten to twenty times its bytes: it is gone when the lines are read
-        whole = whole._replace(anchors=partial(bytes, anchors_of(tree, links)))
+        whole = whole._replace(names=partial(PageNames, *names_of(tree, links)))
         del tree
         return _with_main_text(page, None, html, whole, limits)
     return _with_main_text(page, tree, html, whole, limits)
@@ -366,14 +366,14 @@ def _describe(
     if links.are_cut:
         nothing = Reason.LINKS
     is_in_run = page.known_text is None and may_run_on(page.url)
-    anchors = b"" if known or found_nothing or html is None else html.anchors()
+    names = b"" if known or found_nothing or html is None else html.names().packed(text)
     return ParsedPage(
         PageKind.PAGE,
         title=head.title,
         language=language_of(head.language, b"" if known else text),
         charset=charset,
         text_digest=digest,
-        content_zstd=b"" if known or found_nothing else pack_content(text, page.body, limits.zstd_level, anchors),
+        content_zstd=b"" if known or found_nothing else pack_content(text, page.body, limits.zstd_level, names),
         data=b"" if known or found_nothing else pack_data(data),
         sketch=profile.sketch,
         words=profile.words,

@@ -22,7 +22,7 @@ from typing import BinaryIO, Self
 
 import msgspec
 
-from levada.core.processes import leave_signals_to_parent
+from levada.core.processes import leave_signals_to_parent, module_command
 from levada.core.records import Document, RawPage
 from levada.core.settings import ParseSettings
 from levada.pages.charset import decode
@@ -97,7 +97,7 @@ class MarkdownConverter:
         return answer.decode("utf-8", "replace") or None
 
     def _started(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", __spec__.name, str(self._settings.memory), str(self._settings.cpu_seconds)]
+        command = module_command(__spec__.name, str(self._settings.memory), str(self._settings.cpu_seconds))
         pipe = subprocess.PIPE
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, bufsize=0)  # noqa: S603 -- our own module
 

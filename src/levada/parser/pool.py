@@ -5,7 +5,8 @@ blame (its progress marker tells which); those without an answer are read again 
 it was ready, no page is to blame.
 
 Children are started as they are needed, up to `children`, or as the autoscaler decides (`resize`). A child that is
-to end finishes its pages first; while pages wait there is always one child.
+to end finishes its pages first; while pages wait there is always one child. One that gets nowhere for minutes, though
+its CPU limit does not end it (it was stopped, or waits for a disk), is killed.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from levada.parser.channel import (
     frame,
     parse_request,
 )
+from levada.parser.waiting import SLOW, WaitingPages
 from levada.scale.statistics import InProcessStatistics
 
 _AHEAD = 32  # pages that a child is given before it has answered
@@ -45,11 +47,14 @@ _SOCKET_BYTES = 1024 * 1024  # on their way to a child, or back: a burst goes ou
 _CHILD = ("-m", "levada.parser.child")
 _MOST_ANSWER = 256 * 1024 * 1024  # bytes: no page has that much on it
 _MOST_SENTENCE = 2_000  # bytes
+_LOOK = 5.0  # seconds between two looks at whether children get on
+_STALLED = 12  # times its CPU seconds, and half a minute more: then a child gets nowhere
 
 
 class ParseJob(msgspec.Struct, eq=False):
     page: RawPage
     answer: asyncio.Future[ParsedPage]
+    site: str
     is_buffered: bool = False
 
 
@@ -67,6 +72,10 @@ class ParserProcess(asyncio.Protocol):
         self.is_ready = False
         self.has_left = False
         self.refusal = ""  # why it cannot read pages, as it says
+        self.alone = False  # it reads one page of a slow site, and is given nothing else
+        self.read: list[str] = []  # the sites of pages that it answered, and nobody has paid for
+        self.paid = 0.0  # seconds of reading
+        self.seen: tuple[int, int, float] = (-1, -1, 0.0)  # pages begun and answered, and since when it stands there
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self._pool = pool
@@ -109,6 +118,15 @@ class ParserProcess(asyncio.Protocol):
         if self._outgoing:
             self._transport.write(b"".join(self._outgoing))
             self._outgoing.clear()
+
+    def has_stalled(self, now: float, seconds: float) -> bool:
+        """Whether it has pages, and neither began nor answered one in so many seconds."""
+        begun, answered, since = self.seen
+        progress = self._progress_marker.read()[0], self._answered
+        if not self.jobs or progress != (begun, answered):
+            self.seen = (*progress, now)
+            return False
+        return now - since > seconds
 
     def leave(self) -> None:
         """End it: it has nothing left to do."""
@@ -160,6 +178,7 @@ class ParserProcess(asyncio.Protocol):
         parsed = decode_parsed(message)
         job = self.jobs.popleft()
         self._answered += 1
+        self.read.append(job.site)
         if job.is_buffered:
             self._page_buffer.take_oldest()
         if not job.answer.done():
@@ -193,7 +212,9 @@ class ParserPool:
         self._capacity = capacity  # pages that may wait before no more should come
         self._children: list[ParserProcess] = []
         self._leaving: list[ParserProcess] = []  # get no more pages, and end after those that they have
-        self._waiting: deque[ParseJob] = deque()
+        self._waiting = WaitingPages[ParseJob]()
+        self._cpu_seconds = cpu_seconds
+        self._looking: asyncio.TimerHandle | None = None
         self._starting = 0
         self._soon: asyncio.TimerHandle | None = None
         self.failed_starts = 0
@@ -206,7 +227,7 @@ class ParserPool:
         if self._closed:
             raise LevadaError("the parser is closed")
         answer: asyncio.Future[ParsedPage] = asyncio.get_running_loop().create_future()
-        self._waiting.append(ParseJob(page, answer))
+        self._waiting.add(ParseJob(page, answer, _site(page.url)))
         self._arrived += 1
         if len(self._waiting) >= _BURST:
             self._hand_out()
@@ -217,8 +238,9 @@ class ParserPool:
     async def close(self) -> None:
         """End all children; pages that still wait fail."""
         self._closed = True
-        if self._soon is not None:
-            self._soon.cancel()
+        for timer in (self._soon, self._looking):
+            if timer is not None:
+                timer.cancel()
         self._fail_waiting(LevadaError("the parser is closed"))
         await asyncio.gather(*self._tasks)
         children = self._children + self._leaving
@@ -285,26 +307,58 @@ class ParserPool:
         self._divide()
         for child in self._children:
             child.send()
+        if self._looking is None and not self._closed:
+            self._looking = asyncio.get_running_loop().call_later(_LOOK, self._look)
+
+    def _look(self) -> None:
+        """Kill children that get nowhere: the page that such a one reads is blamed, and the others are read."""
+        self._looking = None
+        now = asyncio.get_running_loop().time()
+        children = self._children + self._leaving
+        for child in children:
+            if child.has_stalled(now, 30.0 + _STALLED * self._cpu_seconds):
+                child.close()
+        if any(child.jobs for child in children) or self._waiting:
+            self._looking = asyncio.get_running_loop().call_later(_LOOK, self._look)
 
     def _divide(self) -> None:
         while self._waiting:
             if not self._children and not self._starting:
                 self._keep_one()
-            child = (
-                min(self._children, key=ParserProcess.load, default=None)
-                if len(self._children) != 1
-                else self._children[0]
-            )
+            if self._give_slow():
+                continue
+            child = min((each for each in self._children if not each.alone), key=ParserProcess.load, default=None)
             load = _AHEAD if child is None else len(child.jobs)
             if load >= 2 and not self._starting and not self._closed and len(self._children) < max(1, self._wanted):
                 self._begin_start()
             if child is None or load >= _AHEAD:
                 return
-            job = self._waiting.popleft()
-            if job.answer.done():  # it was cancelled meanwhile
-                self._done += 1
-            else:
-                child.give(job)
+            job = self._waiting.take_quick()
+            if job is None:
+                return
+            self._give(child, job)
+
+    def _give_slow(self) -> bool:
+        """Give a page of a slow site to a child that has nothing else to read; whether that was done."""
+        if not self._waiting.is_turn_of_slow:
+            return False
+        alone = [child for child in self._children if child.alone]
+        if len(alone) < max(1, len(self._children) - self._waiting.has_quick):
+            others = (child for child in self._children if not child.alone)
+            alone = [child for child in (min(others, key=ParserProcess.load, default=None),) if child is not None]
+        child = next((child for child in alone if not child.jobs), None)
+        for each in alone:
+            each.alone = True  # one that still has pages finishes them first
+        if child is None or (job := self._waiting.take_slow()) is None:
+            return False
+        self._give(child, job)
+        return True
+
+    def _give(self, child: ParserProcess, job: ParseJob) -> None:
+        if job.answer.done():  # it was cancelled meanwhile
+            self._done += 1
+        else:
+            child.give(job)
 
     def _begin_start(self) -> None:
         self._starting += 1
@@ -341,12 +395,18 @@ class ParserPool:
         return child
 
     def _spawn(self, shared: Sequence[int]) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-I", *self._program, *map(str, shared), *self._arguments]
+        command = [sys.executable, "-P", *self._program, *map(str, shared), *self._arguments]
         with signals_held_back():
             return subprocess.Popen(command, pass_fds=shared, stdin=subprocess.DEVNULL)  # noqa: S603
 
     def answered(self, child: ParserProcess, count: int) -> None:
         self._done += count
+        if child.read:
+            seconds = child.seconds()
+            self._waiting.spent(child.read, max(0.0, seconds - child.paid))
+            child.read, child.paid = [], seconds
+        if not child.jobs:
+            child.alone = False
         if self._waiting:
             self._hand_out()
         if self._leaving:
@@ -364,10 +424,11 @@ class ParserPool:
             return
         if jobs and child.is_ready:
             guilty = jobs.pop(child.reading())
+            self._waiting.spent([guilty.site], max(SLOW, child.seconds() - child.paid))
             self._fail([guilty], _death(status, guilty.page.url))
         elif not child.is_ready and not child.has_left:
             self.failed_starts += 1
-        self._waiting.extendleft(reversed(jobs))
+        self._waiting.add_back(jobs)
         if child.refusal:
             self._fail_waiting(PluginError(child.refusal))
         elif self.failed_starts >= _STARTS:
@@ -376,14 +437,17 @@ class ParserPool:
         self._hand_out()
 
     def _fail_waiting(self, error: LevadaError) -> None:
-        self._fail(list(self._waiting), error)
-        self._waiting.clear()
+        self._fail(self._waiting.take_all(), error)
 
     def _fail(self, jobs: list[ParseJob], error: LevadaError) -> None:
         self._done += len(jobs)
         for job in jobs:
             if not job.answer.done():
                 job.answer.set_exception(error)
+
+
+def _site(url: str) -> str:
+    return url.split("/", 3)[2] if url.count("/", 0, 10) >= 2 else ""
 
 
 def _death(status: int, url: str) -> ParserDied:

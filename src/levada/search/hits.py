@@ -35,6 +35,7 @@ class HitSummary(msgspec.Struct, frozen=True, array_like=True, gc=False):
     title: str
     language: str
     changed_at: float
+    headings: str = ""  # the folded words of its headings, each between spaces: they rank it
 
 
 class PageFacts(msgspec.Struct, frozen=True):
@@ -48,11 +49,13 @@ class HitSources(msgspec.Struct, frozen=True):
     """Where the facts of hits come from; each may be missing.
 
     Without `text_of`, the main text of a URL, hits have no snippet. Without `page_facts`, a page was last visited when
-    it changed, and has no copies.
+    it changed, and has no copies. `expect` is told for which URLs `text_of` will be asked, so that slow sources can
+    read them at the same time.
     """
 
     text_of: Callable[[str], str] | None = None
     page_facts: Callable[[str], PageFacts | None] | None = None
+    expect: Callable[[Sequence[str]], None] | None = None
 
 
 def pages_wanted(query: Query) -> int:
@@ -79,7 +82,10 @@ def hits_of(
     shown = _arranged([_Shown(score, summary) for score, summary in match.found], query, sources)
     every = match.ask.words()
     titles = TitleMarker(every)
-    hits = tuple(_hit(each, every, titles, query, sources) for each in shown[query.offset : query.offset + query.limit])
+    page = shown[query.offset : query.offset + query.limit]
+    if sources.expect is not None and len(page) > 1:
+        sources.expect([each.summary.url for each in page])
+    hits = tuple(_hit(each, every, titles, query, sources) for each in page)
     return Hits(match.total, hits, _meant(query.text, match.corrected, hits), ask.notes, facets)
 
 

@@ -17,7 +17,7 @@ from levada.pages.change import sketch_of
 from levada.pages.folding import is_indexed, words
 from levada.search.best_match import Match, best_match
 from levada.search.hits import TIMES, HitSources, HitSummary, PageFacts, facet_counts, hits_of, pages_wanted
-from levada.search.properties import Properties, RangeOf, WordsOf, properties_of
+from levada.search.properties import Properties, RangeOf, WordsOf, properties_of_page
 from levada.search.query import one_word, parse_page_of_hits
 from levada.search.stemming import LANGUAGES, word_forms, word_stems
 from levada.search.terms import (
@@ -243,7 +243,7 @@ def _page(document: Document) -> _Page:
         text=text,
         counts=Counter(word for word in title + text if is_indexed(word)),
         names=frozenset(site_names(document.site)),
-        properties=properties_of(document.data),
+        properties=properties_of_page(document),
         url=words_of_url(document.url).split(),
     )
 

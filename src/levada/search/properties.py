@@ -19,9 +19,11 @@ from datetime import UTC, datetime
 import msgspec
 
 from levada.core.errors import BadQuery
+from levada.core.records import Document
 from levada.core.structured import Item, StructuredData
 from levada.pages.folding import is_indexed, words
 from levada.pages.structured.offers import price_of
+from levada.search.file_types import file_type
 from levada.store.rules import plain_text
 
 # The fields of a query, and the property that each searches.
@@ -106,6 +108,13 @@ def _occur(condition: WordsOf, found: tuple[str, ...]) -> bool:
         if here == before and (end.startswith(last) if condition.prefix else end == last):
             return True
     return False
+
+
+def properties_of_page(document: Document) -> Properties:
+    """What is searched of a page's data, and the type of its file."""
+    of_data = properties_of(document.data) if document.packed_data else Properties()
+    kind = file_type(document)
+    return Properties((*of_data.values, ("@type", (kind,))), of_data.numbers, (kind, *of_data.types))
 
 
 def properties_of(data: StructuredData) -> Properties:

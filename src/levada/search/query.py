@@ -15,6 +15,7 @@
     lang:tr                   in this language
     since:7d  since:24h  since:2026-01-31     changed since then (m, h, d, w; a date is midnight UTC)
     until:2026-01  until:7d                   changed up to then: a date with all of its day, month or year
+    type:pdf                  a file of this type: html, pdf, docx, xlsx, pptx, odt, epub, csv, json, xml, text
     type:Product brand:"Acme Tools"           these words in a property of the structured data
     price:<100  price:10..20  rating:>=4      this number in one; also <=, >, 10.. and ..20
     published:>2026-01-31  starts:2026-05     this date in one, or within it; published:7d: since then
@@ -74,6 +75,7 @@ _ELSEWHERE = {  # what other search engines call them
     "after": "since",
     "before": "until",
     "domain": "site",
+    "filetype": "type",
     "host": "site",
     "intitle": "title",
     "inurl": "url",

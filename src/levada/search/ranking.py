@@ -1,8 +1,9 @@
 """Reranking of the best hits by what title, address and links say beside the text.
 
 The index finds pages by their words. The order of the first `DEPTH` is then corrected by how much of the title and of
-the address the query's words are, by what other pages call a page where they link to it, and by how many do. Each of
-these signals adds a share of the page's score, so a page never falls behind one that is not reranked.
+the address the query's words are, by what other pages call a page where they link to it, and by how many do, and
+by how many of the words are in headings. Each of these signals adds a share of the page's score, so a page never falls
+behind one that is not reranked.
 
 The weights were learnt on the tuned half of the questions over real pages, by cross-validation (`levada lab search`);
 docs/design.md has the figures, and what was tried and left out.
@@ -49,6 +50,7 @@ class Signals(msgspec.Struct, frozen=True, array_like=True, gc=False):
     name: float  # how much of the last part of the address they are
     anchor: float  # how well the texts of links fit the query
     popularity: float  # how many pages link to it
+    headings: float = 0.0  # how many of the query's words are in headings
 
 
 class Shown(Protocol):
@@ -60,9 +62,12 @@ class Shown(Protocol):
     def title(self) -> str: ...
     @property
     def language(self) -> str: ...
+    @property
+    def headings(self) -> str:
+        """The folded words of its headings, each between spaces."""
 
 
-WEIGHTS = Signals(title=0.2, name=0.4, anchor=1.5, popularity=0.3)
+WEIGHTS = Signals(title=0.2, name=0.4, anchor=1.5, popularity=0.3, headings=0.8)
 _MANY = 10  # doublings of the number of pages that link to a page, above which more count no more
 _MANY_SAY_SO = 4  # doublings of the number of links with one text
 _MOST_TEXTS = 4  # of links that are compared with the query
@@ -87,7 +92,7 @@ def reranked(
         query = QueryWords(typed)
         shown = [summary(each) for _, each in found[:DEPTH]]
         known = links([each.url for each in shown])
-        factors = (query.factor(each.url, each.title, each.language, known.get(each.url), weights) for each in shown)
+        factors = (query.factor(each, known.get(each.url), weights) for each in shown)
         first = [(score * factor, each) for (score, each), factor in zip(found, factors, strict=False)]
         first.sort(key=lambda scored: -scored[0])
         return total, [*first, *found[DEPTH:]][:wanted]
@@ -101,31 +106,38 @@ class QueryWords:
     def __init__(self, typed: Sequence[Words]) -> None:
         self._words = typed
         self._found: dict[str, _Finder] = {}
+        # As they stand: no synonym, no correction, and none that is half typed.
+        plain = (each.folded[:-1] if each.prefix else each.folded for each in typed if each.worth >= 1)
+        self._plain = list(dict.fromkeys(f" {word} " for words in plain for word in words))
 
-    def factor(self, url: str, title: str, language: str, links: LinkFacts | None, weights: Signals) -> float:
+    def factor(self, page: Shown, links: LinkFacts | None, weights: Signals) -> float:
         """What the score of a page is multiplied by."""
-        found = self.signals(url, title, language, links)
+        found = self.signals(page, links)
         return (
             1.0
             + weights.title * found.title
             + weights.name * found.name
             + weights.anchor * found.anchor
             + weights.popularity * found.popularity
+            + weights.headings * found.headings
         )
 
-    def signals(self, url: str, title: str, language: str, links: LinkFacts | None) -> Signals:
-        find = self._found.get(language)
+    def signals(self, page: Shown, links: LinkFacts | None) -> Signals:
+        find = self._found.get(page.language)
         if find is None:
-            find = self._found[language] = _Finder(self._words, language)
-        of_title, of_name = find.fit(_title_words(title))[1], find.fit(_name_of(url))[1]
+            find = self._found[page.language] = _Finder(self._words, page.language)
+        of_title, of_name = find.fit(_title_words(page.title))[1], find.fit(_name_of(page.url))[1]
+        in_headings = 0.0
+        if page.headings and self._plain:
+            in_headings = sum(map(page.headings.__contains__, self._plain)) / len(self._plain)
         if links is None:
-            return Signals(of_title, of_name, 0.0, 0.0)
+            return Signals(of_title, of_name, 0.0, 0.0, in_headings)
         anchor, anchors = 0.0, links.anchors[:_MOST_TEXTS]
         if find.may_fit(" ".join([text for text, _ in anchors])):
             for text, often in anchors:
                 share, only = find.fit(text.split(" "))
                 anchor = max(anchor, share * only * _doublings(often, _MANY_SAY_SO))
-        return Signals(of_title, of_name, anchor, _doublings(links.pages, _MANY))
+        return Signals(of_title, of_name, anchor, _doublings(links.pages, _MANY), in_headings)
 
 
 @lru_cache(maxsize=1 << 10)

@@ -45,10 +45,11 @@ class ShardedIndex:
         page_facts: Callable[[str], PageFacts | None] | None = None,
         counted: Counted | None = None,
         near: Near | None = None,
+        expect: Callable[[Sequence[str]], None] | None = None,
     ) -> None:
         self._shards = shards
         self._plan = plan
-        self._sources = HitSources(text_of, page_facts)
+        self._sources = HitSources(text_of, page_facts, expect)
         self._counted = counted
         self._near = near
         self._linked = LinkReader([shard.links for shard in shards])

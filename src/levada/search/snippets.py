@@ -29,6 +29,8 @@ _MARKS = (
     "\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200d"
 )
 _WORD = re.compile(rf"[\w{_MARKS}]+")
+# What stands for plain letters or within a word, in small letters too: a text without any of these is plain.
+_ACCENTED = re.compile("[\xaa\xb2\xb3\xb5\xb9\xba\xc0-\u1fff\u200b-\u200d\u212a]")
 _LEAD = 3  # letters that the forms of a word share
 _BEFORE = 40  # characters of context before the first matching word
 _MOST_MATCHES = 100  # matches of one word
@@ -126,6 +128,7 @@ class TitleMarker:
         return sorted(found)
 
 
+@lru_cache(maxsize=1 << 12)
 def _folded(word: str) -> str:
     return word.lower() if word.isascii() else fold(word).strip()
 
@@ -152,7 +155,9 @@ def _spaced(piece: str) -> str:
 
 def _matches(text: str, words: Sequence[Words], is_form: Callable[[str, str], bool]) -> list[_Match]:
     single = [part for each in words for part in _each_alone(each)]
-    found = [match for number, each in enumerate(single) for match in _matches_of(text, each, number, is_form)]
+    # Small letters alone are looked for several times as fast. None of these texts changes its length by it.
+    small = text.lower() if text.isascii() or not _ACCENTED.search(text) else None
+    found = [match for number, each in enumerate(single) for match in _matches_of(text, small, each, number, is_form)]
     found.sort()
     return [match for before, match in zip([_NOWHERE, *found], found, strict=False) if match.start >= before.end]
 
@@ -164,14 +169,19 @@ def _each_alone(each: Words) -> list[Words]:
     return [Words((word,), word, quoted=True) for word in dict.fromkeys(each.folded)]
 
 
-def _matches_of(text: str, each: Words, number: int, is_form: Callable[[str, str], bool]) -> list[_Match]:
+def _matches_of(
+    text: str, small: str | None, each: Words, number: int, is_form: Callable[[str, str], bool]
+) -> list[_Match]:
+    """Where one word is; `small` is a plain text (`_ACCENTED`) in small letters."""
     found: list[_Match] = []
     seen: dict[str, bool] = {}
-    for candidate in _pattern(each.folded, each.quoted).finditer(text):
+    is_plain = small is not None and all(map(str.isascii, each.folded))
+    searched = small if small is not None and is_plain else text
+    for candidate in _pattern(each.folded, each.quoted, is_plain).finditer(searched):
         start, end = candidate.span()
         if start and text[start] < _UNSPACED and text[start - 1].isalnum():
             continue  # begins inside a word
-        word = candidate[0]
+        word = text[start:end]
         if word not in seen:
             may_be_form = not each.quoted and len(word) <= LONGEST_WORD
             seen[word] = each.matches(words(word)) or (may_be_form and is_form(each.typed, word))
@@ -245,7 +255,9 @@ def _spellings() -> dict[str, str]:
     return spellings
 
 
-def _letters(word: str) -> str:
+def _letters(word: str, is_plain: bool) -> str:
+    if is_plain:
+        return word
     spellings = _spellings()
     parts: list[str] = []
     place = 0
@@ -265,14 +277,17 @@ def _letter(folded: str) -> str:
     return f"[{_spellings().get(folded, re.escape(folded))}][{_MARKS}]*+"
 
 
-@lru_cache(maxsize=256)
-def _pattern(folded: tuple[str, ...], quoted: bool) -> re.Pattern[str]:
+@lru_cache(maxsize=512)
+def _pattern(folded: tuple[str, ...], quoted: bool, is_plain: bool) -> re.Pattern[str]:
+    """What begins like these words; in a plain text in small letters (`_ACCENTED`) they are written so."""
     if len(folded) == 1 and not quoted and folded[0] < _UNSPACED:
-        cuts_a_pair = len(folded[0]) > _LEAD and folded[0][_LEAD - 1 : _LEAD + 1] in _spellings()
-        return re.compile(_letters(folded[0][: _LEAD - cuts_a_pair]) + _rest(folded[0]))
-    return re.compile(r"[\W_]{0,8}".join(map(_letters, folded)) + _rest(folded[-1]))
+        cuts_a_pair = not is_plain and len(folded[0]) > _LEAD and folded[0][_LEAD - 1 : _LEAD + 1] in _spellings()
+        return re.compile(_letters(folded[0][: _LEAD - cuts_a_pair], is_plain) + _rest(folded[0], is_plain))
+    return re.compile(r"[\W_]{0,8}".join(_letters(word, is_plain) for word in folded) + _rest(folded[-1], is_plain))
 
 
-def _rest(word: str) -> str:
+def _rest(word: str, is_plain: bool) -> str:
     """The rest of the word, where the script separates words."""
+    if is_plain:
+        return r"\w*+"
     return rf"[\w{_MARKS}\u0900-\u0dff]*+" if word[-1] < _UNSPACED else ""

@@ -403,7 +403,9 @@ def _session_of(headers: Mapping[str, str]) -> str:
 def _host_name(host: str) -> str:
     """The host without its port, in lower case; an IPv6 address without its brackets."""
     if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
+        name, bracket, rest = host[1:].partition("]")
+        is_address = bracket and (not rest or rest.startswith(":"))
+        return name.lower() if is_address else host  # `[::1].example.org` is a name
     return host.partition(":")[0].lower().removesuffix(".")
 
 

@@ -17,7 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from levada.accounts.records import NOBODY, Principal, Right
 from levada.core.errors import LevadaError
-from levada.serve.access import Access, AccessRefusal, Decision
+from levada.serve.access import LOGIN_PATH, Access, AccessRefusal, Decision
 from levada.serve.login import Login
 from levada.serve.responses import refusal_answer
 
@@ -26,12 +26,15 @@ MOST_BODY = 1 << 20
 CUT = "levada.cut"  # in the scope of a request whose body was not read to its end: why
 ASKER = "levada.asker"  # in the scope of every request: who sends it
 OBJECT = "levada.object"  # in the scope of one that was understood: what it is about, for the audit log
-_BODY_SECONDS = 15.0
-_TOO_LARGE = AccessRefusal(413, "too-large", f"a request holds at most {MOST_BODY:,} bytes")
+_BODY_SECONDS = 15.0  # for a whole body, however many pieces it comes in
+_LOGIN_SECONDS = 5.0  # for the form of those who are not known yet
+_LOGIN_BODY = 8 << 10
+_LOGINS_AT_ONCE = 100
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
+_TOO_MANY_LOGINS = AccessRefusal(503, "busy", "too many logins are being sent: try again", retry_after=5)
 _TRIALS = ("/page/try", "/rules/try")  # change nothing, and may be asked for each letter that is typed
 _RECORDED_BY_THEMSELVES = ("/login", "/logout", "/api/v1/users", "/api/v1/keys")
 _PREFLIGHT = {
@@ -60,6 +63,7 @@ class Gateway:
         self._app = app
         self._access = access
         self._login = login or Login(access)
+        self._logging_in = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -89,7 +93,7 @@ class Gateway:
     def _decide(self, scope: Scope, headers: Mapping[str, str], client: str) -> Decision:
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MOST_BODY:
-            return Decision(NOBODY, _TOO_LARGE)
+            return Decision(NOBODY, _too_large(MOST_BODY))
         query = scope["query_string"].decode("latin-1")
         return self._access.decide(scope["method"], scope["path"], headers, client, query)
 
@@ -106,6 +110,9 @@ class Gateway:
         self, scope: Scope, receive: Receive, send: Send, path: str, asker: Principal, client: str
     ) -> None:
         changes_nothing = scope["method"] in ("GET", "HEAD", "OPTIONS") or path.endswith(_TRIALS)
+        if path == LOGIN_PATH and not changes_nothing:
+            await self._log_in(scope, receive, send)
+            return
         if changes_nothing or path.startswith(_RECORDED_BY_THEMSELVES):
             await self._app(scope, _Bounded(receive, scope), send)
             return
@@ -118,6 +125,17 @@ class Gateway:
 
         await self._app(scope, _Bounded(receive, scope), watched)
         await self._record(scope, path, asker, client, "done" if status < 400 else f"failed: {status}")
+
+    async def _log_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Anybody may send this form: those who send it slowly may not keep everybody else out."""
+        if self._logging_in >= _LOGINS_AT_ONCE:
+            await refusal_answer(_TOO_MANY_LOGINS)(scope, receive, send)
+            return
+        self._logging_in += 1
+        try:
+            await self._app(scope, _Bounded(receive, scope, _LOGIN_BODY, _LOGIN_SECONDS), send)
+        finally:
+            self._logging_in -= 1
 
     async def _record(self, scope: Scope, path: str, asker: Principal, client: str, outcome: str) -> None:
         """Write into the audit log. What was done is not undone if the log cannot be written."""
@@ -133,25 +151,35 @@ class Gateway:
             log.error("the audit log cannot be written: %s", error)
 
 
+def _too_large(most: int) -> AccessRefusal:
+    return AccessRefusal(413, "too-large", f"a request to this address holds at most {most:,} bytes")
+
+
 class _Bounded:
     """A body that is too long or too slow ends the request, and the scope then says why."""
 
-    def __init__(self, receive: Receive, scope: Scope) -> None:
+    def __init__(self, receive: Receive, scope: Scope, most: int = MOST_BODY, seconds: float = _BODY_SECONDS) -> None:
         self._receive = receive
         self._scope = scope
+        self._most = most
+        self._seconds = seconds
+        self._ends: float | None = None
         self._seen = 0
         self._whole = False
 
     async def __call__(self) -> Message:
         if self._whole:
             return await self._receive()  # waits for the end of the connection: no limit there
+        now = asyncio.get_running_loop().time()
+        if self._ends is None:
+            self._ends = now + self._seconds
         try:
-            message = await asyncio.wait_for(self._receive(), _BODY_SECONDS)
+            message = await asyncio.wait_for(self._receive(), max(0.0, self._ends - now))
         except TimeoutError:
-            return self._cut(AccessRefusal(408, "too-slow", f"a request has {_BODY_SECONDS:g} seconds for its body"))
+            return self._cut(AccessRefusal(408, "too-slow", f"a request has {self._seconds:g} seconds for its body"))
         self._seen += len(message.get("body", b""))
         self._whole = message["type"] != "http.request" or not message.get("more_body", False)
-        return self._cut(_TOO_LARGE) if self._seen > MOST_BODY else message
+        return self._cut(_too_large(self._most)) if self._seen > self._most else message
 
     def _cut(self, why: AccessRefusal) -> Message:
         self._scope[CUT] = why

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,8 +13,9 @@ import msgspec
 
 from levada.core.durations import iso
 from levada.core.errors import StoreLocked
+from levada.core.processes import module_command
 
-PROGRAM = (sys.executable, "-m", "levada", "lab")
+PROGRAM = tuple(module_command("levada", "lab"))
 QUESTIONS = {
     "freshness": "When do we come back to this page?",
     "grouping": "Who gets this record?",

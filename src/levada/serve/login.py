@@ -144,7 +144,7 @@ class Login:
             max_age=int(ATTEMPT_SECONDS),
             path=OPENID_PATH,
             httponly=True,
-            secure=request.url.scheme == "https",
+            secure=_is_secure(request),
             samesite="lax",  # the provider's page leads back here
         )
         return answer
@@ -178,10 +178,15 @@ def _with_session(request: Request, answer: Response, session: str) -> Response:
         session,
         max_age=int(SESSION_SECONDS),
         httponly=True,
-        secure=request.url.scheme == "https",
+        secure=_is_secure(request),
         samesite="strict",
     )
     return answer
+
+
+def _is_secure(request: Request) -> bool:
+    """Whether the browser speaks TLS. Behind a proxy that we do not know of, its own `Origin` header tells."""
+    return request.url.scheme == "https" or request.headers.get("origin", "").startswith("https://")
 
 
 def _local(path: str) -> str:

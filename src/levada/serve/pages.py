@@ -32,7 +32,7 @@ class SearchAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         msgspec.Meta(
             max_length=10_000,
-            description='Words, "phrases", word*, AND, OR, (a b) OR c, title:, site:, lang:, since:, price:<9, -a.',
+            description='Words, "phrases", word*, AND, OR, (a b) OR c, title:, site:, lang:, type:pdf, since:, -a.',
         ),
     ]
     limit: Limit = 10

@@ -33,6 +33,7 @@ from levada.serve.view import View
 
 _WAITING_CONNECTIONS = 256
 _AT_ONCE = 1_000
+_SHORTEST_TOKEN = 16
 _LOOK = 1.0  # seconds between two looks at whether the parent is still there
 _LOW_PORT = "ports below 1024 are for root: name another --port"
 _WHY_NOT = {
@@ -51,6 +52,13 @@ def listen(host: str, port: int, tokens: Tokens, accounts: Accounts | None = Non
             f"beyond this machine ({host}) a token is needed: set LEVADA_TOKEN, name a file with --token-file, "
             "or add a user with 'levada users add'"
         )
+    if not is_loopback(host):
+        for token in (tokens.admin, tokens.reader):
+            if 0 < len(token) < _SHORTEST_TOKEN:
+                raise UsageError(
+                    f"beyond this machine ({host}) a token must have at least {_SHORTEST_TOKEN} characters: make one "
+                    "with 'openssl rand -hex 16'"
+                )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=_WAITING_CONNECTIONS)
@@ -70,6 +78,7 @@ class Served(msgspec.Struct, frozen=True):
     openid: Provider | None = None
     capture: bool = False
     closed: bool = False  # listens beyond this machine
+    proxies: tuple[str, ...] = ()  # whose word on the client's address and on TLS is taken
 
 
 def serve(
@@ -104,6 +113,8 @@ def serve(
                     server_header=False,
                     http=PatientProtocol,
                     limit_concurrency=_AT_ONCE,
+                    proxy_headers=bool(served.proxies),
+                    forwarded_allow_ips=list(served.proxies),
                     timeout_keep_alive=15,
                     timeout_graceful_shutdown=2,
                     loop="uvloop",

@@ -107,7 +107,27 @@ class Capability(StrEnum):
     SHARD = "shard"  # the store is a `Shard`: one of several, and its pages can move to another
     FORGET = "forget"  # the store is a `Forgetting`: pages, sites and versions can be deleted for good
     EPOCHS = "epochs"  # the store is a `WithEpochs`: a failover may lose its newest changes
+    BODIES = "bodies"  # it is `WithBodies`
     LIMITS = "limits"  # it has `set_limits`: its limits can change while it is open
+
+
+class WithBodies(Protocol):
+    """A store that can hold texts and bodies elsewhere, in objects that its rows refer to (`levada.store.bodies`)."""
+
+    def references(self, page_ids: Sequence[int]) -> list[bytes]:
+        """The references of all versions of these pages."""
+
+    def pages_there(self, page_ids: Sequence[int]) -> set[int]:
+        """Those of these pages that the store knows."""
+
+    def contents(self, after: int, limit: int) -> tuple[int | None, list[tuple[int, int, bytes]]]:
+        """Page, version, and frame or reference, of the next `limit` pages with versions; and the next id, or None."""
+
+    def replace_contents(self, contents: Sequence[tuple[int, int, bytes]], now: float) -> None:
+        """Give these versions another frame or reference."""
+
+    def delete_unused_bodies(self, before: float) -> int:
+        """Delete the objects that no version names since before then; returns how many."""
 
 
 class WithLimits(Protocol):

@@ -21,10 +21,12 @@ from levada.core.plugins import is_builtin, load, translating
 from levada.core.protocols import Faults
 from levada.core.site_rules.pace import SitePaces
 from levada.store.base import Shard, Store, StoreLimits
+from levada.store.bodies.opening import reading_bodies, writing_bodies
 from levada.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from levada.core.settings import Settings, StoreSettings
+    from levada.store.bodies import Bodies
     from levada.store.sharded.plan import PlanFile, PlanStore, ShardPlace
 
 T = TypeVar("T")
@@ -67,6 +69,8 @@ def open_store(
             f"the collection in {folder.path} is kept by {there}, and store.engine is {settings.engine}: "
             "name another --data, or change the setting"
         )
+    if is_plugin and settings.bodies:
+        raise SettingsError("store.bodies needs the built-in stores: leave it out with a plug-in as store.engine")
     if is_plugin:
         store = _plugin_store(folder, settings.engine, options, limits=limits, faults=faults)
         folder.engine_file.write_text(settings.engine, encoding="utf-8")
@@ -78,16 +82,19 @@ def open_store(
             raise SettingsError(_not_on_servers(folder, settings))
         if settings.shards > 1:
             raise SettingsError(_other_shards(folder, settings, 1))
-        return opened_upgraded(folder, lambda: SqliteStore(folder.database, limits=limits, faults=faults))
+        own = writing_bodies(folder, settings.bodies)
+        return opened_upgraded(folder, lambda: SqliteStore(folder.database, limits=limits, faults=faults, bodies=own))
     try:
         placed = plan.read().plan
         asked = (settings.shards, _wanted_shards(settings))
         if settings.shards > 1 and placed.used not in asked and placed.following is None:
             raise SettingsError(_other_shards(folder, settings, placed.used))
-        return opened_upgraded(
-            folder,
-            lambda: sharded_store(plan, limits, lambda place, own: open_shard(folder, place, own, faults=faults)),
-        )
+        bodies = writing_bodies(folder, settings.bodies)
+
+        def open_place(place: ShardPlace, own: StoreLimits) -> Shard:
+            return open_shard(folder, place, own, faults=faults, bodies=bodies)
+
+        return opened_upgraded(folder, lambda: sharded_store(plan, limits, open_place))
     except BaseException:
         plan.close()
         raise
@@ -110,14 +117,18 @@ def open_reading_store(folder: DataFolder, seconds: float = StoreLimits().statem
         return _plugin_store(folder, engine, folder.settings().plugins.get(engine), read_only=True)
     file = plan_of(folder)
     if file is None:
-        return opened_upgraded(folder, lambda: SqliteStore.open_reader(folder.database))
+        bodies = reading_bodies(folder)
+        return opened_upgraded(folder, lambda: SqliteStore.open_reader(folder.database, bodies=bodies))
     from levada.store.sharded import ShardedStore
     from levada.store.sharded.absent import UnreachableShard
+
+    bodies = reading_bodies(folder)
 
     def open_numbered(number: int) -> Shard:
         place = file.read().shards[number]
         try:
-            return open_shard(folder, place, StoreLimits(statement_seconds=seconds), read_only=True)
+            own = StoreLimits(statement_seconds=seconds)
+            return open_shard(folder, place, own, read_only=True, bodies=bodies)
         except StoreError as error:
             if not place.server or isinstance(error, StoreOutdated):
                 raise
@@ -159,14 +170,16 @@ def open_shard(
     *,
     faults: Faults | None = None,
     read_only: bool = False,
+    bodies: Bodies | None = None,
 ) -> Shard:
-    """Open one shard by itself."""
+    """Open one shard by itself, or with the bodies that it shares with the others."""
+    given: dict[str, Any] = {"limits": limits, "faults": faults, "read_only": read_only}
+    given["bodies"] = bodies or reading_bodies(folder)
     if place.server:
         from levada.store.postgresql import PostgresqlStore
 
-        return PostgresqlStore(place.server, schema=place.schema, limits=limits, faults=faults, read_only=read_only)
-    path = DataFolder(folder.path / place.folder).database
-    return SqliteStore(path, limits=limits, faults=faults, read_only=read_only)
+        return PostgresqlStore(place.server, schema=place.schema, **given)
+    return SqliteStore(DataFolder(folder.path / place.folder).database, **given)
 
 
 def open_shard_reader(shard: DataFolder) -> Shard:
@@ -175,7 +188,7 @@ def open_shard_reader(shard: DataFolder) -> Shard:
     if not is_builtin("levada.stores", root.engine()):
         return cast("Shard", open_reading_store(root))
     if root is shard:
-        return SqliteStore.open_reader(shard.database)
+        return SqliteStore.open_reader(shard.database, bodies=reading_bodies(root))
     place = next(each for each in shard_places(root) if (root.path / each.folder) == shard.path)
     return open_shard(root, place, StoreLimits(), read_only=True)
 

@@ -50,6 +50,9 @@ HOWS = (
     DiscoveredBy.REDIRECT,
 )
 CHANGE_KINDS = (ChangeKind.NEW, ChangeKind.CHANGED, ChangeKind.GONE, ChangeKind.BACK)
+CONTENT = -3
+"""The column with the frame, in a row of a document or a change."""
+
 STATES = (
     PageState.NEW,
     PageState.LIVE,
@@ -208,10 +211,18 @@ def change_record(row: Row) -> Change:
     page_id, url, site, version = document[:4]
     if version is None:  # the page moved to another shard
         return Change(seq, page_id, url, site, None)
-    is_shown = document[12] and not document[13]
-    return Change(
-        seq, page_id, url, site, document_record(document, whole=False) if is_shown else None, arrived=arrived
-    )
+    shown = document_record(document, whole=False) if is_shown_change(row) else None
+    return Change(seq, page_id, url, site, shown, arrived=arrived)
+
+
+def is_shown_change(row: Row) -> bool:
+    """Whether a row of a change has a document that can be found."""
+    return row[5] is not None and bool(row[14]) and not row[15]
+
+
+def without_document(row: Row) -> Row:
+    """The same change of a page whose document cannot be found."""
+    return (*row[:14], False, *row[15:])
 
 
 def document_record(row: Row, *, whole: bool = True) -> Document:

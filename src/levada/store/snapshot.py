@@ -41,6 +41,7 @@ _SQLITE = b"SQLite format 3\0"
 _FOR_ALL = 0o644
 _PRIVATE = 0o600
 _LEFT_OUT = {"lock", "live.json", PLACEMENT, STORE}
+_BODIES = "bodies.json"  # a copy that is whole has its bodies in its rows
 _ONLY_HERE = {"collection", "demo.json"}
 _LEFT_OUT_ENDINGS = (".lock", "-wal", "-shm", "-journal", ".part", ".new", ".backup")
 _COUNTS = """SELECT (SELECT count(*) FROM pages), (SELECT count(*) FROM pages WHERE version > 0 AND NOT gone),
@@ -77,7 +78,7 @@ class CollectionSnapshot:
     """The members of a collection as they were at one moment. Use it as a context manager: until it ends, the logs
     of its databases keep what is written meanwhile."""
 
-    def __init__(self, folder: DataFolder, *, moving: bool = False) -> None:
+    def __init__(self, folder: DataFolder, *, moving: bool = False, keys_only: bool = False) -> None:
         """`moving` keeps what only one folder may have: the name of the collection, and its shards on servers."""
         folder.must_exist()
         if not is_builtin("levada.stores", folder.engine()):
@@ -88,6 +89,7 @@ class CollectionSnapshot:
         self.members: list[Member] = []
         self._folder = folder
         self._moving = moving
+        self._keys_only = keys_only
         with ExitStack() as opened:
             self._opened = opened
             try:
@@ -117,6 +119,8 @@ class CollectionSnapshot:
     def _take_others(self) -> None:
         folders = [self._folder.path, *(self._folder.path / each.folder for each in shard_places(self._folder))]
         left_out = _LEFT_OUT if self._moving else _LEFT_OUT | _ONLY_HERE
+        if not (self._moving or self._keys_only):
+            left_out |= {_BODIES}
         for folder in dict.fromkeys(path.resolve() for path in folders if path.is_dir()):
             inside = "" if folder == self._folder.path.resolve() else f"{folder.name}/"
             for path in sorted(folder.iterdir()):

@@ -13,9 +13,11 @@ from levada.core.errors import NotFound, StoreError, StoreLocked, UsageError
 from levada.core.folder import DataFolder
 from levada.core.settings import Settings, StoreSettings, saved_settings
 from levada.store.base import Shard, Store, StoreLimits
+from levada.store.bodies.opening import held_place, shared_bodies
 from levada.store.opening import collection_name, make_collection_name, open_store, plan_of, sharded_store
 
 if TYPE_CHECKING:
+    from levada.store.bodies import Bodies
     from levada.store.sharded.plan import PlacementRecord, PlanFile, ShardPlace
 
 log = logging.getLogger(__name__)
@@ -61,9 +63,10 @@ def server_workplace(dsn: str, name: str | None = None) -> WorkPlace:
             ) from None
 
     def opened(limits: StoreLimits) -> Store:
-        plan = SharedPlan(dsn, chosen, limits.away_seconds)
+        plan, now = SharedPlan(dsn, chosen, limits.away_seconds), settings_now()
         try:
-            return sharded_store(plan, limits, lambda place, own: _far_shard(place, own, plan.read()))
+            bodies = shared_bodies(now.store.bodies, now.bodies)
+            return sharded_store(plan, limits, lambda place, own: _far_shard(place, own, plan.read(), bodies))
         except BaseException:
             plan.close()
             raise
@@ -94,6 +97,9 @@ def share(folder: DataFolder, settings: Settings) -> None:
         if file.read().home:
             from levada.store.postgresql.shared_plan import SharedPlan
 
+            if (held := held_place(folder)) is not None:  # a setting may be missing where a file decides
+                store = msgspec.structs.replace(settings.store, bodies=held.place)
+                settings = msgspec.structs.replace(settings, store=store)
             with closing(SharedPlan(file.read().home, collection_name(folder))) as plan:
                 plan.put_settings(msgspec.json.encode(settings))
 
@@ -130,11 +136,11 @@ def _chosen(dsn: str, name: str | None) -> str:
     return name or names[0]
 
 
-def _far_shard(place: ShardPlace, limits: StoreLimits, record: PlacementRecord) -> Shard:
+def _far_shard(place: ShardPlace, limits: StoreLimits, record: PlacementRecord, bodies: Bodies | None) -> Shard:
     if place.server:
         from levada.store.postgresql import PostgresqlStore
 
-        return PostgresqlStore(place.server, schema=place.schema, limits=limits)
+        return PostgresqlStore(place.server, schema=place.schema, limits=limits, bodies=bodies)
     if limits.shard in _owners(record):
         raise StoreError(
             f"shard {limits.shard} lies in files of another machine: move it with 'levada shard apply --server DSN'"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from levada.core.folder import DataFolder
-from levada.core.settings import Settings, StoreSettings
+from levada.core.settings import BodiesSettings, Settings, StoreSettings
 from levada.core.subscriptions import Subscription
 from levada.store.opening import open_reading_store, open_store
 from levada.store.subscriptions import SqliteSubscriptions
@@ -18,12 +18,15 @@ from tests.store.scenario import STORY_LIMITS, tell
 __all__ = ["everything", "hook", "told_collection"]
 
 
-def told_collection(path: Path, *servers: str, shards: int = 1) -> DataFolder:
-    """A collection with every kind of visit behind it, one that is told of its changes, and a query log."""
+def told_collection(path: Path, *servers: str, shards: int = 1, bodies: str = "") -> DataFolder:
+    """A collection with every kind of visit behind it, one that is told of its changes, and a query log.
+
+    `bodies`: where all its bodies lie, also small ones.
+    """
     folder = DataFolder(path)
     folder.make()
-    settings = StoreSettings(servers=servers, shards=shards, key="url" if shards > 1 else "site")
-    folder.save_settings(Settings(store=settings))
+    settings = StoreSettings(servers=servers, shards=shards, key="url" if shards > 1 else "site", bodies=bodies)
+    folder.save_settings(Settings(store=settings, bodies=BodiesSettings(least=0)))
     with closing(open_store(folder, settings, STORY_LIMITS)) as store:
         tell(store)
     with closing(SqliteSubscriptions(folder.hooks)) as subscriptions:

@@ -27,7 +27,7 @@ from levada.bulk.tasks import Manifest, decoded_manifest
 
 
 def map_key(name: str) -> bytes:
-    """The key of a hash: `pointer` is the published manifest, `g:7` says that generation 7 exists."""
+    """The key of a hash: `pointer` is the published manifest, `g:7` says that generation 7 is there (0: in part)."""
     return b"levada:map:{%b}" % name.encode()
 
 
@@ -56,7 +56,7 @@ return 1
 """
 # ARGV: generation, manifest. Only an existing generation, and none older than the published one.
 _PUBLISH = b"""
-if redis.call('HEXISTS', KEYS[1], 'g:' .. ARGV[1]) == 0 then return 0 end
+if redis.call('HGET', KEYS[1], 'g:' .. ARGV[1]) ~= '1' then return 0 end
 local old = redis.call('HGET', KEYS[1], 'pointer')
 if old and cjson.decode(old)['generation'] > tonumber(ARGV[1]) then return 0 end
 redis.call('HSET', KEYS[1], 'pointer', ARGV[2])
@@ -69,12 +69,13 @@ if old then
     if layer == tonumber(ARGV[1]) then return 0 end
   end
 end
-redis.call('HDEL', KEYS[1], 'g:' .. ARGV[1])
+if redis.call('HEXISTS', KEYS[1], 'g:' .. ARGV[1]) == 1 then redis.call('HSET', KEYS[1], 'g:' .. ARGV[1], 0) end
 return 1
 """
 _OPEN = b"""
 local old = redis.call('HGET', KEYS[1], 'pointer')
 if old and cjson.decode(old)['generation'] >= tonumber(ARGV[1]) then return 0 end
+if redis.call('HGET', KEYS[1], 'g:' .. ARGV[1]) == '0' then return 0 end
 redis.call('HSET', KEYS[1], 'g:' .. ARGV[1], 1)
 return 1
 """
@@ -121,6 +122,7 @@ class RedisMaps:
         return bool(self._nodes.ask(key, "EVAL", _PUBLISH, 1, key, generation, msgspec.json.encode(manifest)))
 
     def remove(self, name: str, generation: int) -> None:
+        """The generation stays listed until its last key is gone: if this is killed, the next load finishes it."""
         key = map_key(name)
         if self._nodes.ask(key, "EVAL", _FORGET, 1, key, generation) != 1:
             return
@@ -128,6 +130,7 @@ class RedisMaps:
         for line in self._nodes.masters():
             for found in line.scanned(entry_prefix(name, generation) + b"*", 5_000):
                 line.exchange([command("UNLINK", each) for each in found], len(found))
+        self._nodes.ask(key, "HDEL", key, f"g:{generation}")
 
     def manifest(self, name: str) -> Manifest | None:
         pointer = self._nodes.ask(map_key(name), "HGET", map_key(name), "pointer")

@@ -9,7 +9,6 @@ a few times, no more.
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol, cast
@@ -19,7 +18,7 @@ import msgspec
 from levada.capture.mongodb.capture_child import PIECE, CaptureOptions, CaptureReport, PieceKind
 from levada.capture.mongodb.conversation import CaptureCounts
 from levada.capture.query_log import Written
-from levada.core.processes import signals_held_back
+from levada.core.processes import module_command, signals_held_back
 from levada.core.protocols import Clock
 
 _MOST_STARTS = 5
@@ -125,10 +124,7 @@ class TrafficCapture:
         self.starts += 1
         with signals_held_back():
             self._child = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-P",  # never import modules from the current folder
-                "-m",
-                "levada.capture.mongodb.capture_child",
+                *module_command("levada.capture.mongodb.capture_child"),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
             )

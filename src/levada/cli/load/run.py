@@ -20,6 +20,7 @@ from levada.cli.logs import for_machines, tell
 from levada.cli.options import print_result
 from levada.cli.terminal import printer
 from levada.core.errors import LevadaError, Refused, UsageError
+from levada.core.processes import module_command
 
 _INTERRUPTED = 130
 _EVERY = 5.0  # seconds between two lines when piped
@@ -77,7 +78,7 @@ def run(
 
 
 def _instance(name: str, maps: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "levada", "load", "resume", name, "--maps", str(maps), "--json"]
+    command = [*module_command("levada"), "load", "resume", name, "--maps", str(maps), "--json"]
     quiet = subprocess.DEVNULL
     return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)  # noqa: S603 -- ourselves
 

@@ -93,6 +93,7 @@ def search(
     site:example.org        of this host or one below it
     lang:tr                 in this language
     since:7d until:24h      changed since, and up to then (m, h, d, w, or 2026-01-31)
+    type:pdf                what kind of file: html, pdf, docx, xlsx, pptx, odt, epub, csv, json, xml, text
     type:Product brand:acme price:<100      what pages describe for machines: also name:, author:,
     published:>2026-01-31 rating:>=4        location:, starts:, and data.PROPERTY: of schema.org
     ```
@@ -105,6 +106,7 @@ def search(
     levada search 'fresh*'
     levada search '(ferry OR vapur) -title:news' --sort changed
     levada search istanbul --facets --one-per site
+    levada search 'timetable type:pdf'
     levada search 'type:Product price:<100 brand:acme'
     levada search 'price since:24h' --json
     ```

@@ -19,6 +19,7 @@ import typer
 from levada.cli.logs import for_machines
 from levada.cli.options import BESIDE, PORT, ConfigOption, DataOption, JsonOption, print_json
 from levada.core.errors import LevadaError, UsageError
+from levada.core.processes import module_command
 
 if TYPE_CHECKING:
     from levada.cli.run.screen import LiveScreen, PlainLines
@@ -46,7 +47,7 @@ def served_beside(data: Path, *options: str, port: int = PORT, wanted: bool = Tr
 
 
 def _start(data: Path, port: int, options: Sequence[str]) -> tuple[subprocess.Popen[str], str]:
-    command = [sys.executable, "-m", "levada", "serve", "--data", str(data), "--port", str(port), *options]
+    command = [*module_command("levada"), "serve", "--data", str(data), "--port", str(port), *options]
     process = subprocess.Popen(  # noqa: S603 -- ourselves
         command,
         stdin=subprocess.DEVNULL,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,6 +51,13 @@ def serve(
     openid_client: Annotated[
         str, typer.Option(envvar="LEVADA_OPENID_CLIENT", metavar="ID", help="What it calls this server.")
     ] = "",
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A proxy in front of this server: its X-Forwarded-For and -Proto are trusted. May be repeated.",
+        ),
+    ] = None,
     capture: Annotated[
         bool, typer.Option("--capture", help="Write down what is asked: a shard key is advised from it.")
     ] = False,
@@ -74,6 +82,7 @@ def serve(
     levada serve --data blog --data shop --data law=/srv/collections/law
     levada serve --port 0 --json
     LEVADA_TOKEN=$(openssl rand -hex 16) levada serve --host 0.0.0.0 --name levada.example.org
+    levada serve --name levada.example.org --proxy 127.0.0.1
     levada serve --openid https://id.example.org --openid-client levada --name levada.example.org
     ```
     """
@@ -100,6 +109,7 @@ def serve(
         Provider(openid, openid_client, secret) if openid or openid_client else None,
         capture,
         not is_loopback(host),
+        tuple(map(proxy_address, proxy or ())),
     )
     closed = bool(served.tokens) or accounts.has_users or served.closed
     door = listen(host, port, served.tokens, accounts)
@@ -183,6 +193,14 @@ def _sendable(token: str, where: str) -> str:
     if not (token.isascii() and token.isprintable()):
         raise UsageError(f"the token in {where} holds signs that no header can carry: use letters and digits")
     return token
+
+
+def proxy_address(text: str) -> str:
+    try:
+        return str(ip_network(text)) if "/" in text else str(ip_address(text))
+    except ValueError:
+        why = f"--proxy must be an address or a network, as in 127.0.0.1 or 10.0.0.0/8, not {text!r}"
+        raise UsageError(why) from None
 
 
 def host_name(text: str) -> str:

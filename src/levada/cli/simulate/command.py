@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from levada.cli.app import make_family
 from levada.cli.lab.tables import require_lab
 from levada.cli.options import ControllerOption, JsonOption, check_range, ended_at_once, print_result
+from levada.cli.simulate.cluster import cluster
 from levada.cli.simulate.options import model_of, parse_most, parse_numbers, parse_options, run
 from levada.cli.terminal import printer, progress_bar
 from levada.core.errors import UsageError
@@ -71,6 +72,8 @@ class _Settings(TyperGroup):
     """A group that accepts `key=value` without `--set`, anywhere on the line."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        if args[:1] == ["cluster"]:  # it has no controller to tell
+            return super().parse_args(ctx, args)
         words: list[str] = []
         for word in args:
             words += ["--set", word] if _SETTING.match(word) and words[-1:] != ["--set"] else [word]
@@ -107,7 +110,8 @@ def simulate(
     json: JsonOption = False,
 ) -> None:
     """Simulates scanners that make jobs, orchestrators that prepare them and catalogs that finish them, or another
-    chain, with a queue before each stage; or a `sweep` over settings; or says what `size` is enough.
+    chain, with a queue before each stage; or a `sweep` over settings; or says what `size` is enough, or how large a
+    `cluster` must be.
 
     Controllers: static, linear, drain-time (both as really run; with -as-written as the report has them), hpa,
     keda, ds2, and feed-forward, which is ours. What one can be told is given as key=value, per stage as a/b.
@@ -281,4 +285,4 @@ def _print_size(found: Sizing) -> None:
     )
 
 
-family = make_family(simulate, sweep, size, cls=_Settings, invoke_without_command=True)
+family = make_family(simulate, sweep, size, cluster, cls=_Settings, invoke_without_command=True)

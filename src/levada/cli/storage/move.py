@@ -13,6 +13,7 @@ from levada.core.errors import UsageError
 from levada.core.words import plural
 
 if TYPE_CHECKING:
+    from levada.collection.storage.bodies import BodiesMoved
     from levada.collection.storage.move import MoveReport
 
 _SERVER = ("postgresql://", "postgres://")
@@ -24,6 +25,9 @@ def move(
         list[str] | None,
         typer.Option(metavar="DSN|files", help="A PostgreSQL server, may be repeated; or files, back in the folder."),
     ] = None,
+    bodies: Annotated[
+        str, typer.Option(metavar="ADDRESS|rows", help="Only texts and bodies: to s3://... or file:///..., or rows.")
+    ] = "",
     remove: Annotated[bool, typer.Option("--remove", help="Delete the old copy once the new one is verified.")] = False,
     data: DataOption = Path("levada-data"),
     json: JsonOption = False,
@@ -40,14 +44,21 @@ def move(
     levada move /srv/levada/news --data news
     levada move --to postgresql://levada@db.example.org/levada --data news
     levada move --to files --data news --remove
+    levada move --bodies s3://bucket/news --data news
+    levada move --bodies rows --data news
     levada backup - --data news | ssh host levada restore - --data news
     ```
     """
-    if (folder is None) == (not to):
-        raise UsageError("name the new folder, or a server with --to postgresql://..., or --to files")
+    if (folder is not None) + bool(to) + bool(bodies) != 1:
+        raise UsageError(
+            "name the new folder, or a server with --to postgresql://..., or --to files, or a place with --bodies"
+        )
     from levada.collection.storage.move import FILES, move_folder, move_stores
     from levada.core.folder import DataFolder
 
+    if bodies:
+        _move_bodies(data, bodies, remove, json)
+        return
     servers = [] if to == [FILES] else list(to or ())
     if wrong := next((each for each in servers if not each.startswith(_SERVER)), None):
         shown = wrong if wrong.isalnum() else "that"  # an address may hold a password
@@ -62,6 +73,28 @@ def move(
         else:
             moved = move_stores(DataFolder(data), servers, remove=remove, on_progress=told)
     print_result(json, moved, _print, moved, folder is not None, bool(servers))
+
+
+def _move_bodies(data: Path, target: str, remove: bool, json: bool) -> None:
+    from levada.collection.storage.bodies import move_bodies
+    from levada.core.folder import DataFolder
+
+    with progress_bar(json, lines=False) as show:
+        moved = move_bodies(
+            DataFolder(data), target, remove=remove, on_progress=lambda what, done, total: show(done, total, what)
+        )
+    print_result(json, moved, _print_bodies)
+
+
+def _print_bodies(moved: BodiesMoved) -> None:
+    out = printer()
+    where = "in the rows" if moved.place == "rows" else f"in {moved.place}"
+    if not moved.moved:
+        out.print(f"nothing to do: texts and bodies lie {where} already")
+        return
+    out.print(f"{plural(moved.moved, 'version')} moved: texts and bodies lie {where}")
+    if moved.kept:
+        out.print(f"the old copies are kept in {moved.kept}: delete them when all is well")
 
 
 def _print(moved: MoveReport, to_folder: bool, to_servers: bool) -> None:

@@ -24,7 +24,15 @@ from levada.core.words import plural, size
 from levada.pages.folding import words
 from levada.search.query import host_named
 from levada.store.base import Shard
-from levada.store.opening import collection_folder, open_shard_reader, shard_folders, shard_places
+from levada.store.bodies import unpacked_reference
+from levada.store.bodies.opening import reading_bodies
+from levada.store.opening import (
+    collection_folder,
+    open_reading_store,
+    open_shard_reader,
+    shard_folders,
+    shard_places,
+)
 from levada.store.rules import unpacked
 
 _CHUNK = 8 << 20
@@ -68,6 +76,7 @@ class _Search:
         self._found: dict[str, None] = {}
         self._mentioned: dict[str, None] = {}
         self._notes: dict[str, None] = {}
+        self._bodies = reading_bodies(folder)
         self._explained: dict[Path, int] = {}  # how often it stands in the content of pages that are there
 
     def run(self) -> Remains:
@@ -88,6 +97,7 @@ class _Search:
         for shard in shard_folders(self._folder):
             self._search_index(shard)
         self._search_servers()
+        self._search_objects()
         return Remains(self._typed, tuple(self._found), tuple(self._mentioned), tuple(self._notes), len(files), total)
 
     def _name(self, path: Path) -> str:
@@ -147,9 +157,7 @@ class _Search:
         raw = sum(len(self._pattern.findall(value)) for value in row.values() if isinstance(value, bytes))
         hits = raw
         if isinstance(content := row.get("content_zstd"), bytes):
-            with suppress(StoreError):
-                text, body = unpacked(content)
-                hits += len(self._pattern.findall(text.encode())) + len(self._pattern.findall(body))
+            hits += self._hits_in(self._frame(path, content))
         if table == "versions" and isinstance(data := row.get("data"), bytes):
             with suppress(zlib.error):
                 hits += len(self._pattern.findall(unpacked_bytes(data)))
@@ -199,6 +207,41 @@ class _Search:
             self._found[f"{self._name(shard.index)}: {plural(entries, 'entry')}"] = None
         if terms and not self._is_name:
             self._found[f"{self._name(shard.index)}: its words"] = None
+
+    # Bodies elsewhere
+
+    def _frame(self, path: Path, content: bytes) -> bytes:
+        """The content of a row, wherever it lies."""
+        reference = unpacked_reference(content)
+        if reference is None:
+            return content
+        frame = self._bodies.frames([reference])[reference] if self._bodies is not None else "is elsewhere"
+        if isinstance(frame, bytes):
+            return frame
+        if path.suffix != ".backup":  # what the store has dropped since need not be there any more
+            self._notes[f"a body of {self._name(path)} {frame}: it was not searched"] = None
+        return b""
+
+    def _hits_in(self, frame: bytes) -> int:
+        with suppress(StoreError):
+            text, body = unpacked(frame)
+            return len(self._pattern.findall(text.encode())) + len(self._pattern.findall(body))
+        return 0
+
+    def _search_objects(self) -> None:
+        """The objects that no version names; those of versions were read with their rows."""
+        if self._bodies is None:
+            return
+        from levada.collection.storage.bodies import unnamed_frames
+
+        with closing(self._bodies), closing(open_reading_store(self._folder)) as store:
+            if store.away:
+                self._notes[f"{next(iter(store.away.values()))}: {self._bodies.name} was not searched"] = None
+                return
+            left = sum(1 for _, frame in unnamed_frames(store, self._bodies) if self._hits_in(frame))
+        if left:
+            where = f"{self._bodies.name}: {plural(left, 'object')} that no version names"
+            self._found[f"{where} ('levada doctor --sweep' deletes those older than a day)"] = None
 
     # Servers
 

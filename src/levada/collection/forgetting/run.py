@@ -25,6 +25,7 @@ import msgspec
 from levada.collection.addresses import spellings
 from levada.collection.commands import open_commands
 from levada.collection.forgetting.unfinished import Unfinished, compact_store, note_unfinished, unfinished
+from levada.collection.storage.bodies import delete_bodies_of_gone_pages
 from levada.core.clock import make_clock
 from levada.core.commands import Compact
 from levada.core.errors import BadQuery, BadUrl, NotFound, StoreError, StoreLocked, UsageError
@@ -190,6 +191,9 @@ class _Forget:
         self._store.erase([url for typed in self._what.urls for url in spellings(typed)])
         note_unfinished(self._folder, Unfinished(pages=False))
         self._reach("traces")
+        if self._what.urls or self._what.site or before is not None:
+            delete_bodies_of_gone_pages(self._folder, self._store)
+        self._reach("bodies")
         report = ForgetReport(False, deleted.pages, deleted.versions, still_in=_copies(self._folder))
         report = msgspec.structs.replace(
             report, messages=self._forget_messages(), queries=self._forget_queries(), maps=self._forget_maps()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
@@ -26,7 +26,11 @@ from levada.store.archive import (
     ShardFacts,
     write_parts,
 )
+from levada.store.bodies import Bodies
+from levada.store.bodies.embedding import bytes_elsewhere, embed_bodies
+from levada.store.bodies.opening import reading_bodies
 from levada.store.faults import NoFaults
+from levada.store.opening import open_reading_store
 from levada.store.snapshot import STORE, CollectionSnapshot, Member, copied, facts_of
 from levada.store.sqlite.connection import SCHEMA_VERSION
 from levada.store.sqlite.copying import must_have_room
@@ -53,6 +57,7 @@ class BackupReport(msgspec.Struct, frozen=True):
     shards: tuple[ShardFacts, ...]
     members: tuple[MemberFacts, ...]
     verified: bool  # it was read back: every member, and every store in it, is whole
+    bodies_in: str = ""  # where texts and bodies are left that lie outside of the database; "": all are in the file
 
 
 def back_up(
@@ -60,15 +65,19 @@ def back_up(
     target: Path | BinaryIO,
     *,
     force: bool = False,
+    keys_only: bool = False,
     on_progress: OnProgress = lambda what, done, total: None,
     faults: Faults | None = None,
 ) -> BackupReport:
-    """Write a backup to a file, which appears when it is whole and was read back, or to a stream."""
+    """Write a backup to a file, which appears when it is whole and was read back, or to a stream.
+
+    With `keys_only`, texts and bodies that lie outside of the database stay there, and the backup refers to them.
+    """
     faults = faults or NoFaults()
     folder.must_exist()
     if not isinstance(target, Path):
         with scratch_folder(folder.path / "backup.part") as scratch, naming_disk("the backup"):
-            return _write(folder, target, "-", scratch, on_progress, faults)
+            return _write(folder, target, "-", scratch, keys_only, on_progress, faults)
     _check_target(folder, target, force)
     with (
         naming_disk(str(target)),
@@ -78,7 +87,7 @@ def back_up(
         # Notifications hold passwords: for its owner alone.
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with open(descriptor, "wb") as out:
-            report = _write(folder, out, str(target), scratch, on_progress, faults)
+            report = _write(folder, out, str(target), scratch, keys_only, on_progress, faults)
         size = draft.stat().st_size
         _verify(draft, target, scratch, on_progress)
         faults.reach("backup.verified")
@@ -112,28 +121,51 @@ def check_store(path: Path, name: str, manifest: Manifest) -> None:
 
 
 def _write(
-    folder: DataFolder, out: BinaryIO, where: str, scratch: Path, on_progress: OnProgress, faults: Faults
+    folder: DataFolder,
+    out: BinaryIO,
+    where: str,
+    scratch: Path,
+    keys_only: bool,
+    on_progress: OnProgress,
+    faults: Faults,
 ) -> BackupReport:
     shards: list[ShardFacts] = []
-    with CollectionSnapshot(folder) as snapshot:
-        must_have_room(scratch, snapshot.largest, "the backup", "make room, or name a file on another disk")
+    elsewhere = reading_bodies(folder)
+    left = elsewhere.name if elsewhere is not None and keys_only else ""
+    bodies = None if keys_only else elsewhere
+    with ExitStack() as opened:
+        more = 0
+        if bodies is not None:
+            opened.enter_context(closing(bodies))
+            more = bytes_elsewhere(opened.enter_context(closing(open_reading_store(folder))))
+        snapshot = opened.enter_context(CollectionSnapshot(folder, keys_only=keys_only))
+        must_have_room(scratch, snapshot.largest + more, "the backup", "make room, or name a file on another disk")
         faults.reach("backup.snapshot")
         version: str = import_module("levada").__version__  # the root names this module too
-        header = Header(BACKUP_VERSION, version, SystemClock().now(), SCHEMA_VERSION, snapshot.bytes)
+        header = Header(BACKUP_VERSION, version, SystemClock().now(), SCHEMA_VERSION, snapshot.bytes + more)
         archive = ArchiveWriter(out, header)
         for member in snapshot.members:
-            shards += _add(archive, member, scratch, on_progress)
+            shards += _add(archive, member, scratch, bodies, more, on_progress)
             faults.reach("backup.member")
     manifest = archive.finish(tuple(shards))
     out.flush()
     faults.reach("backup.manifest")
-    return _report(where, 0, header, manifest, verified=False)
+    return msgspec.structs.replace(_report(where, 0, header, manifest, verified=False), bodies_in=left)
 
 
-def _add(archive: ArchiveWriter, member: Member, scratch: Path, on_progress: OnProgress) -> list[ShardFacts]:
+def _add(
+    archive: ArchiveWriter,
+    member: Member,
+    scratch: Path,
+    bodies: Bodies | None,
+    elsewhere: int,
+    on_progress: OnProgress,
+) -> list[ShardFacts]:
     """Copy a member, check the copy, and pack it."""
     facts = list(copied([member], scratch, lambda name, done, total: on_progress(f"copying {name}", done, total)))
     copy = scratch / member.name
+    if bodies is not None and is_store(member.name):
+        embed_bodies(copy, bodies, lambda done: on_progress("reading bodies", min(done, elsewhere), elsewhere))
     size = copy.stat().st_size
     with copy.open("rb") as content:
         archive.add(

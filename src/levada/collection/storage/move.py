@@ -51,7 +51,7 @@ def move_folder(
     old = folder.path.resolve()
     if old == target.resolve() or old in target.resolve().parents:
         raise UsageError(f"{target} lies in {folder.path}, which is to move: name a folder elsewhere")
-    with _alone(folder), naming_disk(str(target)):
+    with alone(folder), naming_disk(str(target)):
         target.absolute().parent.mkdir(parents=True, exist_ok=True)
         with (
             CollectionSnapshot(folder, moving=True) as snapshot,
@@ -86,7 +86,7 @@ def move_stores(
     folder.must_exist()
     if folder.engine() != "sqlite" and not folder.placement.exists():
         raise UsageError(f"the collection in {folder.path} is kept by a plug-in: move it with the means of that store")
-    with _alone(folder), naming_disk(str(folder.path)):
+    with alone(folder), naming_disk(str(folder.path)):
         if servers:
             moved = move_to_servers(folder, servers, remove=remove, on_progress=on_progress, faults=faults)
         else:
@@ -95,7 +95,7 @@ def move_stores(
 
 
 @contextmanager
-def _alone(folder: DataFolder) -> Iterator[None]:
+def alone(folder: DataFolder) -> Iterator[None]:
     """Nobody crawls, moves pages or sends notifications: nothing is told by the old copy and the new one."""
     with folder.locked(), only_mover(folder), only_notifier(folder):
         yield

@@ -178,6 +178,13 @@ def _at_rest(folder: DataFolder) -> PlacementRecord:
     return record
 
 
+def nobody_has_open(folder: DataFolder) -> None:
+    """Raise if a process, on whatever machine, has a shard on a server open."""
+    if folder.placement.exists():
+        record = placement_of(folder)
+        _nobody_else(record, tuple(replace(place, server="") for place in record.shards))
+
+
 def _nobody_else(record: PlacementRecord, places: Sequence[ShardPlace]) -> None:
     """Raise if a crawl, a worker or a dashboard, on whatever machine, has a schema open that moves."""
     from levada.store.postgresql.connection import Address

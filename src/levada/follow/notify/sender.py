@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -17,7 +16,7 @@ import msgspec
 
 from levada.core.errors import LevadaError, MissingExtra, NotTold, UsageError
 from levada.core.plugins import call, settle
-from levada.core.processes import signals_held_back
+from levada.core.processes import module_command, signals_held_back
 from levada.core.protocols import Clock, Fetcher, Notifier
 from levada.core.records import ChangeEvent, Request
 from levada.core.subscriptions import APPRISE, Message, Subscription
@@ -191,7 +190,7 @@ class ChildSender:
         }
         with signals_held_back():
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-B", "-m", _CHILD),
+                *module_command(_CHILD),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,

@@ -50,11 +50,12 @@ class TantivyIndex:
         text_of: Callable[[str], str] | None = None,
         page_facts: Callable[[str], PageFacts | None] | None = None,
         near: Near | None = None,
+        expect: Callable[[Sequence[str]], None] | None = None,
         faults: Faults | None = None,
     ) -> None:
         self._folder = index_folder(Path(path))
         self._reader = TantivyReader(self._folder)
-        self._sources = HitSources(text_of, page_facts)
+        self._sources = HitSources(text_of, page_facts, expect)
         self._near = near
         self._may_write = writer
         self._heap_bytes = heap_bytes

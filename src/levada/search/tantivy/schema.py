@@ -1,7 +1,8 @@
 """Fields of a page in the index, and the word forms of each language.
 
 `text` and `title` hold every word as written, folded, with positions: what is typed is found, phrases are exact,
-and counts are the paper's. The main text itself is not stored (the documents have it); the rest of a hit is.
+and counts are the paper's. The main text itself is not stored (the documents have it); the rest of a hit is, and the
+words of its headings, by which it is ranked.
 
 To find a word in its other forms too, the index holds once, for all pages, which folded words are forms of which
 stem: terms `stem, language, word` of documents that are not pages. A search for a stem becomes one for its forms,
@@ -12,8 +13,9 @@ than making an object of each, and only the others are stemmed.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import filterfalse
 from string import ascii_uppercase
@@ -23,8 +25,9 @@ import tantivy
 
 from levada.core.records import Document
 from levada.pages.folding import LONGEST_WORD, TURKISH, fold
+from levada.pages.links import headings_in
 from levada.search.hits import HitSummary
-from levada.search.properties import ordered, properties_of
+from levada.search.properties import ordered, properties_of_page
 from levada.search.stemming import word_forms
 from levada.search.terms import site_names, words_of_url
 from levada.store.rules import PAGE_BITS, nth_of, plain_text
@@ -39,6 +42,11 @@ _LONGEST_REMEMBERED = 40
 _DEARER = 4  # skipping a word from now on costs as much as looking it up this many times
 _MARKS = bytes(code for code in range(128) if not chr(code).isalnum())
 _CAPITALS = ascii_uppercase.encode()
+
+
+_MOST_IN_HEADINGS = 300  # words
+_JOINED = re.compile(r"[A-Za-z]*[a-z][A-Z][A-Za-z]*")
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 class KnownForms:
@@ -117,7 +125,7 @@ def forms_of(searcher: tantivy.Searcher, stems: Mapping[str, Collection[str]]) -
     return forms
 
 
-FORMAT = 6  # raise it with every change of fields or folding: an older index is rebuilt
+FORMAT = 7  # raise it with every change of fields or folding: an older index is rebuilt
 
 
 _OTHERS = (("names", 300), ("properties", 200))  # bytes: of a host and its port, of a property and a word
@@ -159,22 +167,34 @@ def document_of(document: Document, site_number: int) -> tantivy.Document:
     entry.add_unsigned("place", site_number << PAGE_BITS | nth_of(document.page_id))
     entry.add_float("changed_at", document.fetched_at)
     title, language = plain_text(document.title), document.language
-    entry.add_bytes("card", _encode(HitSummary(document.url, document.site, title, language, document.fetched_at)))
+    headings = _words_of_headings(headings_in(document.packed_anchors))
+    summary = HitSummary(document.url, document.site, title, language, document.fetched_at, headings)
+    entry.add_bytes("card", _encode(summary))
     entry.add_text("within", _within(document.site))
     entry.add_text("language", language)
     entry.add_text("site", document.site)
     entry.add_text("url", words_of_url(document.url))
     entry.add_text("title", fold(document.title))
     entry.add_text("text", fold(document.text))
-    if document.packed_data:
-        found = properties_of(document.data)
-        for type in found.types:
-            entry.add_text("type", type)
-        # What stands between two values keeps a phrase from running from one to the next.
-        values = (" ".join(property_term(name, word) for word in value) for name, value in found.values)
-        entry.add_text(PROPERTIES, f" {_SEPARATOR} ".join(values))
+    found = properties_of_page(document)
+    for type in found.types:
+        entry.add_text("type", type)
+    # What stands between two values keeps a phrase from running from one to the next.
+    values = (" ".join(property_term(name, word) for word in value) for name, value in found.values)
+    entry.add_text(PROPERTIES, f" {_SEPARATOR} ".join(values))
+    if found.numbers:
         entry.add_text(NUMBERS, " ".join(property_term(name, ordered(number)) for name, number in found.numbers))
     return entry
+
+
+def _words_of_headings(headings: Sequence[str]) -> str:
+    """The words of headings, and of the names in them that are written as one (RandomForestClassifier)."""
+    if not headings:
+        return ""
+    written = "\n".join(headings)
+    parts = (_CAPITAL.sub(" ", name) for name in _JOINED.findall(written))
+    found = list(dict.fromkeys(fold(" ".join((written, *parts))).split()))[:_MOST_IN_HEADINGS]
+    return f" {' '.join(found)} "
 
 
 def property_term(name: str, value: str) -> str:

@@ -180,7 +180,12 @@ def serve_http(
     )
     guarded = KnownAskers(app, access, writes=allow_check)
     config = uvicorn.Config(
-        guarded, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2
+        guarded,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=2,
     )
 
     async def run() -> None:

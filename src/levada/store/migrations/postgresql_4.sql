@@ -25,3 +25,6 @@ ALTER TABLE documents SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vac
 ALTER TABLE near_runs SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 200);
 ALTER TABLE counters SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 200);
 ALTER TABLE refusals SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 200);
+-- References to bodies elsewhere that no version names since then, until their objects are deleted.
+CREATE TABLE unused_bodies (reference bytea PRIMARY KEY, since double precision NOT NULL);
+CREATE INDEX unused_bodies_by_age ON unused_bodies (since);

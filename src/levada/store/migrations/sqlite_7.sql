@@ -7,3 +7,6 @@ ALTER TABLE versions ADD COLUMN data BLOB;
 -- Keyed hashes of the URLs and sites that were forgotten, and their key.
 CREATE TABLE forgotten (mark TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE forgotten_key (id INTEGER PRIMARY KEY CHECK (id = 1), key TEXT NOT NULL);
+-- References to bodies elsewhere that no version names since then, until their objects are deleted.
+CREATE TABLE unused_bodies (reference BLOB PRIMARY KEY, since REAL NOT NULL) WITHOUT ROWID;
+CREATE INDEX unused_bodies_by_age ON unused_bodies (since);

@@ -46,6 +46,7 @@ _TOO_LONG = "57014"  # statement timeout
 _DAMAGED = {"XX001", "XX002"}
 _OTHER_TABLES = {"42P01", "42703", "3F000"}  # no such table, column or schema
 _READ_ONLY = "25006"
+_FAILED_BEFORE = "25P02"  # an earlier statement of the transaction failed
 _NOT_ALLOWED = "42501"
 _GRACE = 1.1  # a server that runs ends a statement before the client gives up
 
@@ -197,7 +198,7 @@ def translated(error: psycopg.Error | OSError, place: str) -> StoreError:
     code, summary = error.sqlstate or "", _summary(error)
     if is_away(error):
         return StoreAway(f"{place} is away ({summary}): start again when the server runs; nothing is lost")
-    if type(error).__name__ == "PipelineAborted":
+    if code == _FAILED_BEFORE or type(error).__name__ == "PipelineAborted":
         return StoreError(f"{place} undid a write that had failed: nothing of this batch was written")
     if code == _DISK_FULL:
         return no_space(place)

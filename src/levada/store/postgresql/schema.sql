@@ -149,6 +149,9 @@ CREATE TABLE arrived (page_id bigint PRIMARY KEY, version bigint NOT NULL);
 -- Keyed hashes of the URLs and sites that were forgotten, and their key.
 CREATE TABLE forgotten (mark text COLLATE "C" PRIMARY KEY, at double precision NOT NULL);
 CREATE TABLE forgotten_key (id bigint PRIMARY KEY CHECK (id = 1), key text NOT NULL);
+-- References to bodies elsewhere that no version names since then, until their objects are deleted.
+CREATE TABLE unused_bodies (reference bytea PRIMARY KEY, since double precision NOT NULL);
+CREATE INDEX unused_bodies_by_age ON unused_bodies (since);
 -- Which server has numbered the changes: see `epochs.py`.
 CREATE TABLE epochs (
     name text COLLATE "C" PRIMARY KEY,

@@ -10,8 +10,9 @@ from typing import ParamSpec, TypeVar
 
 from levada.core.errors import StoreAway
 from levada.core.protocols import Faults
-from levada.core.records import Lease, VisitResult
+from levada.core.records import FOREVER, Lease, VisitResult
 from levada.store.base import Capability, Epoch, StoreLimits
+from levada.store.bodies import Bodies
 from levada.store.fair_leasing import Portion, SiteTurn, first_portions
 from levada.store.faults import NoFaults
 from levada.store.postgresql import schema
@@ -25,7 +26,8 @@ from levada.store.rows import Row, page_record
 from levada.store.sql.base import KnownUrls
 from levada.store.sql.moving import SqlStore
 from levada.store.sql.reading import PageSummaries
-from levada.store.sql.writing import EVER, Contents, Stored
+from levada.store.sql.stored import Stored
+from levada.store.sql.writing import EVER, Contents
 
 _NEW = """SELECT s.id, n.page_id FROM unnest(%s::bigint[]) s(id) CROSS JOIN LATERAL (
     SELECT u.page_id FROM unvisited u WHERE u.site_id = s.id
@@ -114,12 +116,14 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
         limits: StoreLimits | None = None,
         faults: Faults | None = None,
         read_only: bool = False,
+        bodies: Bodies | None = None,
     ) -> None:
         self.address = Address(dsn, schema)
         self.place, self.schema = self.address.place, schema
         limits = limits or StoreLimits()
         self._known_of = ""
-        super().__init__(PostgresqlDatabase(self.address, limits, faults or NoFaults(), read_only=read_only), limits)
+        database = PostgresqlDatabase(self.address, limits, faults or NoFaults(), read_only=read_only)
+        super().__init__(database, limits, bodies)
 
     @classmethod
     def open_reader(cls, dsn: str, *, schema: str = "levada", limits: StoreLimits | None = None) -> PostgresqlStore:
@@ -305,12 +309,14 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
 
         return earliest
 
-    def _drop_outdated(self, write: PostgresqlWrite, contents: Contents, stored: Stored) -> None:
+    def _drop_outdated(self, write: PostgresqlWrite, contents: Contents, stored: Stored, at: float) -> None:
         """The server counts what it deletes, for the counters to be written: no answer is waited for."""
         if contents.outdated:
+            self._note_unused(write, self.sql.unused_up_to, contents.outdated, at)
             write.drop_versions(_DROP_VERSIONS, contents.outdated)
-        if contents.dated and (expendable := self._outdated_by_time(contents.dated, stored)):
-            write.drop_versions(_DROP_THESE, expendable)
+        if contents.dated and (going := self._outdated_by_time(contents.dated, stored)):
+            self._note_unused(write, self.sql.unused_of_version, going, at)
+            write.drop_versions(_DROP_THESE, going)
 
     def _drop_these(self, write: PostgresqlWrite, versions: Sequence[tuple[int, int]]) -> int:
         if not versions:
@@ -319,6 +325,7 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
         return len(write.rows(f"{_DROP_THESE} RETURNING 1", (pages, numbers)))
 
     def compact(self) -> None:
+        self.delete_unused_bodies(FOREVER)
         self._database.compact()
 
     def _fence_off(self, write: PostgresqlWrite, ids: Sequence[int]) -> None:

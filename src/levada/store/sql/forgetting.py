@@ -17,12 +17,13 @@ from levada.core.hashing import tombstone
 from levada.core.records import FoundUrl, PageState
 from levada.pages.urls import site_of
 from levada.store.base import Deleted, Retention
+from levada.store.bodies.references import MARK
 from levada.store.retention import expendable, is_expired
 from levada.store.rows import STATES, Row, forwarded_link
 from levada.store.rules import PAGE_BITS, SITE_BITS
 from levada.store.sql.base import HeldSites, Write, WriteT
 from levada.store.sql.tombstones import Tombstones
-from levada.store.sql.writing import ELSEWHERE_ID, SqlFrontier
+from levada.store.sql.writing import ELSEWHERE_ID, EVER, SqlFrontier
 
 _AT_ONCE = 500
 
@@ -103,6 +104,8 @@ class SqlForgetting(SqlFrontier[WriteT]):
             rows = [row for row in rows if not only_gone or row[5]]
             ids = listed(row[0] for row in rows)
             write.execute(self.sql.forget_events, (ids,))
+            if self._bodies is not None:
+                write.execute(self.sql.unused_of_pages, (EVER, MARK, ids))
             self._delete(write, sites, rows)
             sites.save()
             write.reach("departed")
@@ -229,6 +232,7 @@ class SqlForgetting(SqlFrontier[WriteT]):
         if going and not dry_run:
             with self._forgetting(), self._database.write("thin-out") as write:
                 write.reach("versions")
+                self._note_unused(write, self.sql.unused_of_version, going, EVER)
                 dropped = self._drop_these(write, going)
                 write.count("versions", -dropped)
         return ids[-1], Deleted(pages, dropped), expired

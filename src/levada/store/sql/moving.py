@@ -22,14 +22,17 @@ from levada.store.rows import (
 )
 from levada.store.rules import text_key
 from levada.store.sql.base import HeldSites, WriteT
-from levada.store.sql.forgetting import SqlForgetting, count_page
+from levada.store.sql.bodies import SqlBodies
+from levada.store.sql.forgetting import count_page
 from levada.store.sql.tombstones import Tombstones
 
 
-class SqlStore(SqlForgetting[WriteT]):
+class SqlStore(SqlBodies[WriteT]):
     """A whole store on one database. It can be one of several shards."""
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.SHARD, Capability.FORGET, Capability.LIMITS})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(
+        {Capability.SHARD, Capability.FORGET, Capability.LIMITS, Capability.BODIES}
+    )
     away: ClassVar[Mapping[int, str]] = {}
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Generic
 
+from levada.core.errors import StoreDamaged
 from levada.core.records import (
     Change,
     ChangeEvent,
@@ -18,7 +19,18 @@ from levada.core.records import (
 )
 from levada.pages.change import text_part
 from levada.store.base import StoreLimits, changed_limits
-from levada.store.rows import CHANGE_KINDS, Row, change_record, document_record, page_record, site_record
+from levada.store.bodies.bodies import Bodies, must_be_whole, whole_rows
+from levada.store.rows import (
+    CHANGE_KINDS,
+    CONTENT,
+    Row,
+    change_record,
+    document_record,
+    is_shown_change,
+    page_record,
+    site_record,
+    without_document,
+)
 from levada.store.rules import DUE_COUNTED, checked_one_in, plain_text, text_key
 from levada.store.sql.base import Asked, Database, KnownUrls, WriteT
 from levada.store.sql.statements import Statements
@@ -36,14 +48,17 @@ class SqlReader(Generic[WriteT]):
 
     sql: ClassVar[Statements]
 
-    def __init__(self, database: Database[WriteT], limits: StoreLimits) -> None:
+    def __init__(self, database: Database[WriteT], limits: StoreLimits, bodies: Bodies | None = None) -> None:
         self._database = database
         self._rows = database.rows
+        self._bodies = bodies
         self._limits = limits
         self._known = KnownUrls(limits.known_urls)
 
     def close(self) -> None:
         self._database.close()
+        if self._bodies is not None:
+            self._bodies.close()
 
     def set_limits(self, limits: StoreLimits) -> None:
         self._limits = changed_limits(self._limits, limits)
@@ -80,15 +95,32 @@ class SqlReader(Generic[WriteT]):
         return [(id, url) for id, url in self._rows(self.sql.urls_after, (page_id, max(0, limit)))]
 
     def document(self, url: str, version: int | None = None) -> Document | None:
-        rows = self._rows(self.sql.document, (version, *self.sql.dialect.url_key(url)))
-        return document_record(rows[0]) if rows else None
+        asked = (version, *self.sql.dialect.url_key(url))
+        rows = self._rows(self.sql.document, asked)
+        try:
+            whole = self._whole(rows, keep=True)
+        except StoreDamaged:
+            if (now := self._rows(self.sql.document, asked)) == rows:
+                raise
+            whole = self._whole(now, keep=True)  # it was forgotten, or replaced, between the row and its body
+        return document_record(whole[0]) if whole else None
 
     def versions(self, url: str) -> list[VersionInfo]:
         return [VersionInfo(*row) for row in self._rows(self.sql.versions, self.sql.dialect.url_key(url))]
 
     def changes(self, after: int, limit: int) -> list[Change]:
         bounds = {"after": after, "limit": max(0, limit)}
-        return [change_record(row) for row in self._rows(self.sql.changes, bounds)]
+        rows = self._rows(self.sql.changes, bounds)
+        shown = [at for at, row in enumerate(rows) if is_shown_change(row)]
+        for at, row in zip(shown, whole_rows(self._bodies, [rows[at] for at in shown], CONTENT), strict=True):
+            if isinstance(row, str):  # one body that is lost must not keep all later changes from those who follow
+                import logging  # here: a follower needs it only for this
+
+                logging.getLogger(__name__).warning("%s is left out of the search index: its body %s", rows[at][3], row)
+                rows[at] = without_document(rows[at])
+            else:
+                rows[at] = row
+        return [change_record(row) for row in rows]
 
     def change_log(self, after: int, limit: int) -> list[ChangeEvent]:
         rows = self._rows(self.sql.change_log, (after, max(0, limit)))
@@ -102,7 +134,7 @@ class SqlReader(Generic[WriteT]):
         last = 0
         while rows := self._rows(self.sql.scan, (last, _DOCUMENTS_AT_ONCE)):
             last = rows[-1][0]
-            yield from map(document_record, rows)
+            yield from map(document_record, self._whole(rows))
 
     def sample(self, one_in: int) -> Iterator[PageRecord]:
         one_in, last = checked_one_in(one_in), 0
@@ -161,6 +193,10 @@ class SqlReader(Generic[WriteT]):
             refused=_under("refused.", counts),
             bytes=size or 0,
         )
+
+    def _whole(self, rows: Sequence[Row], *, keep: bool = False) -> list[Row]:
+        """Rows of documents with their frames, wherever these lie."""
+        return must_be_whole(whole_rows(self._bodies, rows, CONTENT, keep=keep), [row[1] for row in rows])
 
     def follow_seq(self, seq: int) -> None:
         self._database.seq_base = max(self._database.seq_base, seq)

@@ -33,6 +33,7 @@ class Statements:
         self._write_visits(dialect)
         self._move(dialect)
         self._forget(dialect)
+        self._hold_bodies(dialect)
 
     def among(self, column: str) -> str:
         return self.dialect.among.format(column)
@@ -349,3 +350,24 @@ class Statements:
         )
         self.next_with_versions = t("SELECT DISTINCT page_id FROM versions WHERE page_id > ? ORDER BY page_id LIMIT ?")
         self.drop_version = t("DELETE FROM versions WHERE page_id = ? AND version = ?")
+
+    def _hold_bodies(self, d: Dialect) -> None:
+        t, is_reference = d.written, "substr(content_zstd, 1, 4) = ?"
+        unused = f"""INSERT INTO unused_bodies (reference, since)
+            SELECT content_zstd, CAST(? AS double precision) FROM versions WHERE {is_reference}"""
+        once = "ON CONFLICT (reference) DO NOTHING"
+        self.unused_of_pages = t(f"{unused} AND {self.among('page_id')} {once}")
+        self.unused_of_version = t(f"{unused} AND page_id = ? AND version = ? {once}")
+        self.unused_up_to = t(f"{unused} AND page_id = ? AND version <= ? {once}")
+        self.unused = t("INSERT INTO unused_bodies (reference, since) VALUES (?, ?) ON CONFLICT DO NOTHING")
+        self.unused_bodies = t("SELECT reference FROM unused_bodies WHERE since <= ? ORDER BY since LIMIT ?")
+        self.body_deleted = t("DELETE FROM unused_bodies WHERE reference = ?")
+        self.references_of = t(
+            f"""SELECT content_zstd FROM versions WHERE {is_reference} AND {self.among("page_id")}
+            ORDER BY page_id, version"""
+        )
+        self.contents_of = t(
+            f"""SELECT page_id, version, content_zstd FROM versions WHERE {self.among("page_id")}
+            ORDER BY page_id, version"""
+        )
+        self.replace_content = t("UPDATE versions SET content_zstd = ? WHERE page_id = ? AND version = ?")

@@ -24,7 +24,6 @@ from levada.core.records import (
     OutboxLink,
     PageRecord,
     PageState,
-    PageText,
     Refusal,
     Signals,
     SiteRecord,
@@ -32,6 +31,7 @@ from levada.core.records import (
 )
 from levada.core.structured import amended_data
 from levada.store.base import StoreLimits
+from levada.store.bodies.references import MARK, unpacked_reference
 from levada.store.retention import expendable
 from levada.store.rows import (
     CHANGE_KIND_CODE,
@@ -60,9 +60,10 @@ from levada.store.rules import (
     version_after,
     warn_of_lifted,
 )
-from levada.store.sql.base import HeldSites, KnownUrls, Write, WriteT
-from levada.store.sql.reading import SqlReader, ask_originals
+from levada.store.sql.base import HeldSites, KnownUrls, WriteT
+from levada.store.sql.reading import SqlReader
 from levada.store.sql.statements import Statements
+from levada.store.sql.stored import Stored
 from levada.store.sql.tombstones import Tombstones
 
 ELSEWHERE_ID = 0
@@ -177,55 +178,6 @@ class Contents:
     changes: list[tuple[Row, Row | None]] = field(default_factory=list)  # document, log entry; without their seq
 
 
-class Stored:
-    """What a commit reads of its pages, asked for with the locks: all answers come in one round trip."""
-
-    def __init__(self, write: Write, sql: Statements, visits: Sequence[VisitResult], *, by_time: bool) -> None:
-        self._write = write
-        self._sql = sql
-        self._visits = visits
-        self._by_time = by_time
-
-    def ask(self) -> None:
-        ask, sql, listed = self._write.ask, self._sql, self._sql.dialect.id_list
-        pages = [result.lease.page for result in self._visits]
-        self._tokens = ask(sql.tokens, (listed(page.id for page in pages),))
-        # A live page is not gone, which spares most batches the lookup.
-        doubtful = [page.id for page in pages if page.version and page.state is not PageState.LIVE]
-        self._gone = ask(sql.gone, (listed(doubtful),)) if doubtful else None
-        self._originals = [place for place, result in enumerate(self._visits) if result.is_original]
-        self._texts = [PageText(pages[place].site, self._visits[place].text_digest or b"") for place in self._originals]
-        self._copies = ask_originals(self._texts, lambda keys: ask(sql.originals, (listed(keys),)))
-        amended = [page.id for page, result in zip(pages, self._visits, strict=True) if amends(result)]
-        self._data = ask(sql.data_of, (listed(amended),)) if amended else None
-        dated = [page.id for page, result in zip(pages, self._visits, strict=True) if result.version]
-        self._versions = ask(sql.versions_of, (listed(dated),)) if dated and self._by_time else None
-
-    def tokens(self) -> dict[int, int]:
-        return dict(self._tokens())
-
-    def gone(self) -> set[int]:
-        return {id for (id,) in self._gone()} if self._gone else set()
-
-    def copies(self) -> set[int]:
-        """The positions of visits that take their page for the original of a text that another one has by now."""
-        urls = [self._visits[place].lease.page.url for place in self._originals]
-        found = self._copies()
-        return {
-            at for at, url, original in zip(self._originals, urls, found, strict=True) if original not in (None, url)
-        }
-
-    def data(self) -> dict[int, tuple[bytes | None, float]]:
-        """The structured data of current versions that visits amend."""
-        if self._data is not None:
-            self._amended = {id: (data, at) for id, data, at in self._data()}
-            self._data = None
-        return self._amended
-
-    def versions(self) -> list[Row]:
-        return self._versions() if self._versions else []
-
-
 class SqlFrontier(SqlReader[WriteT]):
     """The writes of a store, without those that only a shard needs."""
 
@@ -257,12 +209,15 @@ class SqlFrontier(SqlReader[WriteT]):
         """Delete these versions (page, version); return how many there were."""
         raise NotImplementedError
 
-    def _drop_outdated(self, write: WriteT, contents: Contents, stored: Stored) -> None:
+    def _drop_outdated(self, write: WriteT, contents: Contents, stored: Stored, at: float) -> None:
         """Delete the versions that need not be kept any more, and count them."""
         if contents.outdated:
+            self._note_unused(write, self.sql.unused_up_to, contents.outdated, at)
             write.count("versions", -self._drop_versions(write, contents.outdated))
         if contents.dated:
-            write.count("versions", -self._drop_these(write, self._outdated_by_time(contents.dated, stored)))
+            going = self._outdated_by_time(contents.dated, stored)
+            self._note_unused(write, self.sql.unused_of_version, going, at)
+            write.count("versions", -self._drop_these(write, going))
 
     def _outdated_by_time(self, pages: Sequence[tuple[int, int, float]], stored: Stored) -> list[tuple[int, int]]:
         """The versions that may go now that these pages (id, version, time) get a new one."""
@@ -277,6 +232,11 @@ class SqlFrontier(SqlReader[WriteT]):
     def _drop_versions(self, write: WriteT, outdated: Sequence[tuple[int, int]]) -> int:
         """Delete each page's versions up to the one named; return how many there were."""
         raise NotImplementedError
+
+    def _note_unused(self, write: WriteT, statement: str, versions: Sequence[Sequence[int]], at: float) -> None:
+        """Note, before these versions (page, version) go or change, that nothing will name their objects any more."""
+        if self._bodies is not None and versions:
+            write.executemany(statement, [(float(at), MARK, *version) for version in versions])
 
     def add(
         self, found: Sequence[FoundUrl], refused: Sequence[Refusal], now: float, *, found_on: int | None = None
@@ -319,6 +279,8 @@ class SqlFrontier(SqlReader[WriteT]):
     def commit(self, visits: Sequence[VisitResult]) -> list[bool]:
         if not visits:
             return []
+        if self._bodies is not None:
+            visits = self._bodies.put_visits(visits, version_after)
         with self._database.write("settle") as write:
             intake = self._intake(write)
             write.reach("fence")
@@ -329,13 +291,17 @@ class SqlFrontier(SqlReader[WriteT]):
             ended = iter(self._end_leases(write, held, stored.tokens()))
             current = [place not in copies and next(ended) for place in range(len(visits))]
             self._settled = current
+            refused = [result for result, is_kept in zip(visits, current, strict=True) if not is_kept]
+            orphans = self._note_orphans(write, refused)
             kept = [
                 _without_forgotten(result, intake.tombstones)
                 for result, is_current in zip(visits, current, strict=True)
                 if is_current
             ]
             contents = self._contents(write, kept, stored)
-            self._drop_outdated(write, contents, stored)  # old versions first: the new ones take their room
+            at = visits[-1].visit.at
+            self._drop_outdated(write, contents, stored, at)  # old versions first: the new ones take their room
+            self._note_unused(write, self.sql.unused_of_version, [row[-2:] for row in contents.amended], at)
             write.reach("page")
             self._update_pages(write, intake, kept)
             write.reach("version")
@@ -354,7 +320,25 @@ class SqlFrontier(SqlReader[WriteT]):
             self._log_changes(write, contents)
         # Only now: a URL of a transaction that was rolled back must not count as stored.
         self._known.update(intake.held)
+        self._after_commit(at, orphans)
         return current
+
+    def _note_orphans(self, write: WriteT, refused: Sequence[VisitResult]) -> int:
+        """Note what was written outside of the database for pages that were forgotten meanwhile; returns how much.
+
+        For others nothing is noted: the commit may be one that is repeated, and the first one may name it.
+        """
+        if self._bodies is None or not refused:
+            return 0
+        marks = Tombstones(write, self.sql)
+        forgotten = [result for result in refused if marks.cover(result.lease.page.url, result.lease.page.site)]
+        held = [result.version.content_zstd for result in forgotten if result.version is not None]
+        orphans = [(each, EVER) for each in held if unpacked_reference(each)]
+        write.executemany(self.sql.unused, orphans)
+        return len(orphans)
+
+    def _after_commit(self, at: float, orphans: int) -> None:
+        """What may be done after a commit, and is done later if it fails. `orphans` should be deleted now."""
 
     def release(self, leases: Sequence[Lease]) -> None:
         """Undo these leases, and the turns that their sites had for them."""

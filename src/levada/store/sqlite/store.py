@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from levada.core.protocols import Faults
-from levada.core.records import Lease
+from levada.core.records import FOREVER, Lease
 from levada.store.base import StoreLimits
+from levada.store.bodies import Bodies
 from levada.store.fair_leasing import SiteTurn, first_portions
 from levada.store.faults import NoFaults
 from levada.store.rows import page_record
@@ -63,15 +64,16 @@ class SqliteStore(SqlStore[SqliteWrite]):
         limits: StoreLimits | None = None,
         faults: Faults | None = None,
         read_only: bool = False,
+        bodies: Bodies | None = None,
     ) -> None:
         self.path = path
         limits = limits or StoreLimits()
-        super().__init__(SqliteDatabase(path, limits, faults or NoFaults(), read_only=read_only), limits)
+        super().__init__(SqliteDatabase(path, limits, faults or NoFaults(), read_only=read_only), limits, bodies)
 
     @classmethod
-    def open_reader(cls, path: Path, *, limits: StoreLimits | None = None) -> SqliteStore:
+    def open_reader(cls, path: Path, *, limits: StoreLimits | None = None, bodies: Bodies | None = None) -> SqliteStore:
         """A read-only store, beside a writer or alone."""
-        return cls(path, limits=limits, read_only=True)
+        return cls(path, limits=limits, read_only=True, bodies=bodies)
 
     def check(self) -> None:
         """Read everything once; raise `StoreDamaged` if the database is damaged."""
@@ -137,6 +139,7 @@ class SqliteStore(SqlStore[SqliteWrite]):
         return write.executemany(SQLITE.drop_version, versions).rowcount if versions else 0
 
     def compact(self) -> None:
+        self.delete_unused_bodies(FOREVER)
         self._database.compact()
 
     def _fence_off(self, write: SqliteWrite, ids: Sequence[int]) -> None:
