@@ -21,7 +21,7 @@ __all__ = ["Schemas"]
 
 _NUMBERS = count()  # of one process: others of a parallel run use the same server
 _TABLES = """SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = %s AND c.relkind = 'r' AND c.relname != 'levada_store'"""
+    WHERE n.nspname = %s AND c.relkind = 'r' AND c.relname NOT IN ('levada_store', 'epochs')"""
 
 
 class Schemas:

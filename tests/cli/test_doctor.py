@@ -4,14 +4,17 @@ import fcntl
 import json
 import os
 import socket
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from levada.collection.doctor import extras_of, installed_packages, requirements_of
 from levada.collection.search import open_search
 from levada.core.folder import DataFolder
+from levada.search.tantivy.index import TantivyIndex
 from levada.store.sqlite import SqliteStore
 from tests.cli.collection import build, command
 from tests.servers.private import free_ports
@@ -67,6 +70,23 @@ def test_a_collection_is_looked_through(tmp_path: Path) -> None:
     with open_search(DataFolder(data)):
         pass
     assert "up to date" in checks("--data", data)["index"]["found"]
+
+
+def test_an_index_that_lacks_pages_is_found_out(tmp_path: Path) -> None:
+    data = build(tmp_path / "data")
+    folder = DataFolder(data)
+    with open_search(folder):
+        pass
+    with closing(SqliteStore.open_reader(folder.database)) as store:
+        one = store.changes(0, 1)[0]
+        shown = sum(document.searchable for document in store.scan())
+    assert f"with {shown} pages" in checks("--data", data)["index"]["found"]
+    with closing(TantivyIndex(folder.index, writer=True)) as index:
+        index.apply([replace(one, document=None, seq=index.position())])
+    found = checks("--data", data)["index"]
+    assert found["verdict"] == "warn"
+    assert found["found"] == f"finds {shown - 1} pages, and {shown} are to be found"
+    assert "the next search rebuilds it" in found["advice"]
 
 
 def test_the_holder_of_the_lock_is_named(tmp_path: Path) -> None:

@@ -21,6 +21,11 @@ need rabbitmq-server rabbitmq-server /usr/sbin/rabbitmq-server /usr/lib/rabbitmq
 need postgresql /usr/lib/postgresql/*/bin/initdb
 need redis-server redis-server
 need mariadb-server mariadbd /usr/sbin/mariadbd
+need pgbouncer pgbouncer /usr/sbin/pgbouncer
+if [ "${PATRONI:-}" ]; then
+    need patroni patroni
+    need "etcd-server python3-etcd" etcd
+fi
 need tshark tshark
 need nginx-light nginx /usr/sbin/nginx
 need tinyproxy-bin tinyproxy

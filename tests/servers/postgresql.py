@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.servers.private import Child, free_ports
 
-__all__ = ["Cluster", "Server", "copy_of", "new_cluster", "own_folder"]
+__all__ = ["Cluster", "Server", "as_owner", "copy_of", "new_cluster", "own_folder", "programs", "standby_of"]
 
 _OWNER = "postgres"
 _PLACES = "/usr/lib/postgresql"  # Debian's, one folder per version; elsewhere the programs are on the path
@@ -47,7 +47,7 @@ class Cluster:
         settings = [part for name, value in self.settings.items() for part in ("-c", f"{name}={value}")]
         command = [
             *self.within,
-            *_as_owner(),
+            *as_owner(),
             _program("postgres"),
             "-D",
             str(self.folder),
@@ -56,7 +56,7 @@ class Cluster:
             *settings,
         ]
         self._child = Child(command, _environment())
-        self._child.wait_for("ready to accept connections", 60.0)
+        self._child.wait_for("ready to accept", 60.0)  # "connections", or "read-only connections" of a standby
 
     def crash(self) -> None:
         """`kill -9` of the postmaster and of every process of it; the next start replays the log."""
@@ -89,7 +89,7 @@ class Cluster:
         if self._child is None:
             return
         # Each backend leads a group of its own, so the postmaster is asked to end them, at once and unsaved.
-        command = [*_as_owner(), _program("pg_ctl"), "-D", str(self.folder), "-m", "immediate", "stop"]
+        command = [*as_owner(), _program("pg_ctl"), "-D", str(self.folder), "-m", "immediate", "stop"]
         subprocess.run(command, env=_environment(), capture_output=True, check=False, timeout=60.0)
         self._child.end()
         self._child = None
@@ -127,7 +127,7 @@ def own_folder(folder: Path) -> Path:
 
 
 def new_cluster(folder: Path) -> Cluster:
-    command = [*_as_owner(), _program("initdb"), "-D", str(folder), "-N", "-A", "trust", "-U", _OWNER]
+    command = [*as_owner(), _program("initdb"), "-D", str(folder), "-N", "-A", "trust", "-U", _OWNER]
     command += ["--encoding=UTF8", "--locale=C"]
     made = subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False, timeout=120.0)
     if made.returncode:
@@ -137,7 +137,15 @@ def new_cluster(folder: Path) -> Cluster:
 
 def copy_of(cluster: Cluster, folder: Path) -> Cluster:
     """Another instance from one that has not run yet: a third of the time of making it anew."""
-    subprocess.run([*_as_owner(), "cp", "-r", cluster.folder, folder], check=True, timeout=60.0)
+    subprocess.run([*as_owner(), "cp", "-r", cluster.folder, folder], check=True, timeout=60.0)
+    return Cluster(folder, free_ports(1)[0])
+
+
+def standby_of(cluster: Cluster, folder: Path) -> Cluster:
+    """A standby that streams from a running primary."""
+    address = f"host=127.0.0.1 port={cluster.port} user={_OWNER}"
+    command = [*as_owner(), _program("pg_basebackup"), "-d", address, "-D", str(folder), "-R", "-c", "fast"]
+    subprocess.run(command, env=_environment(), check=True, capture_output=True, timeout=120.0)
     return Cluster(folder, free_ports(1)[0])
 
 
@@ -155,6 +163,11 @@ def _is_zombie(pid: int) -> bool:
     return True
 
 
+def programs() -> Path:
+    """The folder of the programs of the newest version."""
+    return Path(_program("postgres")).parent
+
+
 def _program(name: str) -> str:
     """Of the newest version; an empty string where there is none."""
     with suppress(OSError):
@@ -165,7 +178,8 @@ def _program(name: str) -> str:
     return shutil.which(name) or ""
 
 
-def _as_owner() -> list[str]:
+def as_owner() -> list[str]:
+    """What to put before a command that refuses to run as root."""
     if os.geteuid() != 0:
         return []
     return ["setpriv", f"--reuid={_OWNER}", f"--regid={_group()}", "--init-groups"]

@@ -24,6 +24,7 @@ from psycopg import sql
 from levada.core.errors import (
     MissingExtra,
     SettingsError,
+    StoreAway,
     StoreDamaged,
     StoreError,
     StoreFull,
@@ -304,7 +305,7 @@ def test_a_commit_that_the_server_turns_into_a_rollback_is_an_error(store: Postg
     with pytest.raises(StoreError, match="nothing of this batch"), store._database.write("add") as write:  # noqa: PT012
         write.execute("DELETE FROM counters")
         with suppress(psycopg.Error):
-            write.execute("SELECT 1 / 0")
+            write.rows("SELECT 1 / 0")
 
 
 def read_from(store: PostgresqlStore, index: str) -> int:
@@ -344,8 +345,9 @@ def test_without_the_driver_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
         ("40P01", StoreLocked, "try again"),
         ("XX001", StoreDamaged, "restore a copy"),
         ("42P01", StoreDamaged, "lacks tables"),
-        ("53300", StoreError, "is away"),
-        ("57P01", StoreError, "is away"),
+        ("53300", StoreAway, "is away"),
+        ("57P01", StoreAway, "is away"),
+        ("57014", StoreAway, "raise store.statement_seconds"),
         ("42501", StoreError, "as a user who may"),
         ("22012", StoreError, "22012"),
     ],

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from levada.core.errors import StoreError
+from levada.core.errors import StoreAway, StoreError
 from levada.store.postgresql import PostgresqlStore
 from levada.store.postgresql.schema import SCHEMA_VERSION
 from levada.testing.store.visits import first, links, visited
@@ -63,19 +63,33 @@ def test_a_connection_that_was_cut_while_nobody_used_it_is_made_anew(cluster: Cl
 
 
 @pytest.mark.parametrize("point", ["settle.begun", "settle.fence", "settle.version", "settle.before-commit"])
-def test_a_write_that_is_cut_writes_nothing_and_can_be_made_again(cluster: Cluster, point: str) -> None:
+def test_a_write_that_is_cut_is_made_again(cluster: Cluster, point: str) -> None:
     fault = CutAt(point)
     with closing(PostgresqlStore(cluster.address, schema=f"cut at {point}", faults=fault)) as store:
         store.add(links("a", 3), [], 0.0)
         leases = store.lease(0.0, 3, 60.0)
         visits = [first(lease, 1.0, f"text {lease.page.url}", tuple(links("b", 2))) for lease in leases]
         fault.cut = lambda: cut(store)
-        with pytest.raises(StoreError, match=r"is away .*start again when the server runs") as said:
+        assert store.commit(visits) == [True, True, True]
+        assert fault.cut is None
+        assert store.commit(visits) == [False, False, False]
+        check_invariants(store)
+
+
+@pytest.mark.parametrize("point", ["settle.begun", "settle.version", "settle.before-commit"])
+def test_a_write_whose_server_goes_writes_nothing_and_says_so(cluster: Cluster, point: str) -> None:
+    fault = CutAt(point)
+    with closing(PostgresqlStore(cluster.address, schema=f"gone at {point}", faults=fault)) as store:
+        store.add(links("a", 3), [], 0.0)
+        leases = store.lease(0.0, 3, 60.0)
+        visits = [first(lease, 1.0, f"text {lease.page.url}", tuple(links("b", 2))) for lease in leases]
+        fault.cut = cluster.crash
+        with pytest.raises(StoreAway, match=r"is away .*start again") as said:
             store.commit(visits)
         assert len(str(said.value).splitlines()) == 1
+        cluster.start()
         assert store.stats(1.0).stored == 0
         assert store.commit(visits) == [True, True, True]
-        assert store.commit(visits) == [False, False, False]
         check_invariants(store)
 
 

@@ -24,12 +24,14 @@ from levada.core.clock import SystemClock
 from levada.core.durations import moment
 from levada.core.errors import LevadaError
 from levada.core.folder import DataFolder
+from levada.core.search_records import Query
 from levada.core.secrets import is_reference, read_secret
 from levada.core.settings import Settings
 from levada.core.site_rules.credentials import references_of
 from levada.core.site_rules.rendering import renders_any
 from levada.core.site_rules.routes import proxy_address
 from levada.core.words import plural, size
+from levada.follow.epochs import epochs_of, steps_between
 from levada.store.base import Shard, ShardAway
 from levada.store.bodies.opening import reading_bodies
 from levada.store.opening import open_reading_store, open_shard_reader, shard_folders
@@ -64,6 +66,7 @@ _FOR_USERS = {  # what each extra is for
 }
 _PROXY_SECONDS = 3.0
 _SERVER_SECONDS = 3
+_ANY_PAGE = "-levadafindsnothinglikethis"  # what every page matches: it lacks this word
 _SKEW = 60.0  # seconds that a folder may seem to be written in the future
 
 
@@ -473,29 +476,36 @@ def _database(folder: DataFolder, store: Shard, of_shard: str) -> Iterator[Check
     stats = store.stats(SystemClock().now())
     held = f"{plural(stats.stored, 'page')} stored of {stats.known:,} known, {size(stats.bytes)}"
     yield fine(f"database{of_shard}", f"sound; format {store.format}; {held}")
-    yield _index(folder, store.newest_seq(), f"index{of_shard}")
+    yield _index(folder, store, f"index{of_shard}")
 
 
-def _index(folder: DataFolder, newest: int, name: str) -> Check:
+def _index(folder: DataFolder, store: Shard, name: str) -> Check:
     from levada.follow.index import open_index
     from levada.store.opening import collection_folder
 
     settings = collection_folder(folder).settings()
     try:
         with closing(open_index(folder, settings.index.engine, lambda: settings)) as index:
-            position = index.position()
+            position, newest = index.position(), store.newest_seq()
+            found = index.search(Query(_ANY_PAGE, limit=0)).total
     except LevadaError as error:
         advice = f"delete {folder.index}: the next search rebuilds it"
         if folder.index.is_dir() and not os.access(folder.index, os.W_OK):
             advice = f"who searches must be able to write in {folder.index}: a lock is taken there"
         return worrying(name, str(error), advice)
-    if position > newest:
+    epochs = epochs_of(store)
+    if position > newest and not (epochs and newest <= epochs[-1].begins):  # changes up to there may be lost
         advice = f"it belongs to another collection; delete {folder.index}: the next search rebuilds it"
         return worrying(name, f"at step {position:,}, the documents only at {newest:,}", advice)
     if position < newest:
-        found = f"{plural(newest - position, 'step')} behind the documents"
-        return fine(name, found, "the next search or crawl catches up")
-    return fine(name, f"up to date, at step {position:,}")
+        behind = steps_between(position, newest, epochs)
+        return fine(name, f"{plural(behind, 'step')} behind the documents", "the next search or crawl catches up")
+    shown = sum(document.searchable for document in store.scan())
+    # A crawl may go on meanwhile.
+    if found != shown and store.newest_seq() == newest:
+        advice = f"delete {folder.index}: the next search rebuilds it"
+        return worrying(name, f"finds {plural(found, 'page')}, and {shown:,} are to be found", advice)
+    return fine(name, f"up to date, at step {position:,}, with {plural(shown, 'page')}")
 
 
 def _lock(path: Path) -> Check:

@@ -15,7 +15,7 @@ from levada.core.errors import BodiesAway, IndexOutdated, StoreDamaged, StoreErr
 from levada.core.folder import DataFolder
 from levada.core.plugins import is_builtin
 from levada.core.protocols import Index
-from levada.follow.index import catch_up, catch_up_vectors, open_index, open_writer
+from levada.follow.index import catch_up_store, catch_up_vectors, open_index, open_writer
 from levada.search.hits import PageFacts
 from levada.search.hybrid.embedding import open_embedder
 from levada.search.hybrid.fusion import Near
@@ -126,7 +126,9 @@ def _catch_up(collection: OpenedCollection, on_progress: OnProgress = no_progres
             closing(open_writer(shard, how.heap, how.engine, lambda: collection.settings)) as index,
         ):
             _say_if_rebuilt(index)
-            catch_up(store, index, how.batch, partial(_tell, on_progress, store.newest_seq()))
+            catch_up_store(
+                store, index, how.batch, shard.index / "applied", partial(_tell, on_progress, store.newest_seq())
+            )
             catch_up_vectors(shard, store, embedder, how.batch)
 
 

@@ -13,6 +13,7 @@ LevadaError                 exit 1: the work could not be done
 │   ├── BadQuery            a query that cannot be parsed; says where
 │   └── MissingExtra        a package that this command needs is not installed
 ├── StoreError              the data folder
+│   ├── StoreAway           its server cannot be reached, or does not answer in time
 │   ├── StoreLocked         another process has it open
 │   ├── StoreAway           a server that holds pages does not answer; the others go on
 │   ├── StoreFull           the disk is full; nothing of this batch was written
@@ -164,9 +165,13 @@ class StoreLocked(StoreError):
 class StoreAway(StoreError):
     """A server that holds pages cannot be reached, or does not answer; nothing is lost.
 
+    With `in_doubt`, it went away while it committed: the batch is written as a whole, or not at all.
+
     >>> issubclass(levada.errors.StoreAway, levada.StoreError)
     True
     """
+
+    in_doubt = False
 
 
 class StoreFull(StoreError):

@@ -177,6 +177,9 @@ class StoreSettings(_Section, frozen=True):
     shards: Annotated[int, Meta(ge=1, le=256)] = 1  # of a new collection; 'levada shard apply' changes an old one
     key: Literal["site", "section", "url"] = "site"  # by which its pages are placed on them
     servers: tuple[str, ...] = ()  # PostgreSQL servers that hold them, in turn; none: files in the data folder
+    statement_seconds: Positive = 30.0  # that a server may take for one answer to a crawl
+    read_seconds: Positive = 2.5  # that it may take for one answer to a reader: search, why, server
+    away_seconds: NotNegative = 60.0  # that a crawl waits for a server that is away
     bodies: str = ""  # s3://bucket/prefix or file:///folder that holds texts and bodies; "": with the rows
 
     def __post_init__(self) -> None:

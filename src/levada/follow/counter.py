@@ -41,6 +41,7 @@ from levada.core.search_records import (
     unpacked_terms,
 )
 from levada.core.settings import DAY, Settings, TrendsSettings
+from levada.follow.epochs import common_step, epochs_of
 from levada.follow.feed import Feed
 from levada.follow.process import Follower, begin_following, follow, run_child
 from levada.grouping.counting import TwoPhaseCount
@@ -391,7 +392,7 @@ def _opened(path: Path, store: Shard, faults: Faults | None) -> SqliteTrends:
         trends = SqliteTrends(path, faults=faults)
         # In this order: another process may count on in between, but never past the newest change.
         position = trends.position()
-        if position <= store.newest_seq():
+        if position <= store.newest_seq() and not _has_lost(path, store, position):
             return trends
         trends.close()
     except StoreDamaged:
@@ -455,6 +456,21 @@ def _stage(
 def _table(settings: Settings) -> Mapping[str, Any] | None:
     """The options of the grouping, if it is a plug-in that has some."""
     return settings.plugins.get(settings.trends.grouping)
+
+
+def _has_lost(path: Path, store: Shard, position: int) -> bool:
+    """Whether changes were counted that the store has lost since. Its epoch is kept beside the counts."""
+    epochs = epochs_of(store)
+    if not epochs:
+        return False
+    kept, newest = path.with_name(f"{path.name}-epoch"), epochs[-1].name
+    known = kept.read_text(encoding="ascii") if kept.exists() else newest
+    common = common_step(known, epochs)
+    lost = known != newest and (common is None or position > common)
+    if not lost or not position:
+        kept.write_text(newest, encoding="ascii")
+        return False
+    return True
 
 
 def _delete(path: Path) -> None:

@@ -17,8 +17,10 @@ from levada.core.folder import DataFolder
 from levada.core.plugins import is_builtin, load, translating
 from levada.core.protocols import Documents, Embedder, Index
 from levada.core.records import Change
+from levada.follow.epochs import AppliedChanges
 from levada.follow.process import Follower, begin_following, follow, run_child
 from levada.search.hybrid.embedding import open_embedder
+from levada.store.base import Capability, Store
 from levada.store.opening import collection_folder, open_shard_reader
 
 if TYPE_CHECKING:
@@ -37,22 +39,61 @@ class FollowsChanges(Protocol):
 
 
 def catch_up(
-    documents: Documents, index: FollowsChanges, batch: int, on_progress: Callable[[int], None] = lambda seq: None
+    documents: Documents,
+    index: FollowsChanges,
+    batch: int,
+    on_progress: Callable[[int], None] = lambda seq: None,
+    *,
+    before: Callable[[], None] = lambda: None,
+    noting: Callable[[Iterable[Change]], Iterable[Change]] = lambda changes: changes,
+    forget: Callable[[], None] = lambda: None,
 ) -> int:
     """Bring the index up to date, from the beginning if it is damaged; how many changes that took.
 
     What is committed meanwhile may be left for the next time: it would make a small commit, and those are dear.
+    `before`, `noting` and `forget` are those of `AppliedChanges`, where the documents can lose changes.
     """
     try:
-        return _follow(documents, index, batch, on_progress)
+        before()
+        return _follow(documents, index, batch, on_progress, noting)
     except StoreDamaged:
         index.clear()  # nothing is lost: the index is rebuilt from the documents
-        return _follow(documents, index, batch, on_progress)
+        forget()
+        before()
+        return _follow(documents, index, batch, on_progress, noting)
 
 
-def _follow(documents: Documents, index: FollowsChanges, batch: int, on_progress: Callable[[int], None]) -> int:
+def catch_up_store(
+    store: Store,
+    index: FollowsChanges,
+    batch: int,
+    journal: Path,
+    on_progress: Callable[[int], None] = lambda seq: None,
+) -> int:
+    """The same for a whole store, whose newest changes may be lost in a failover."""
+    if Capability.EPOCHS not in store.capabilities:
+        return catch_up(store, index, batch, on_progress)
+    applied = AppliedChanges(journal)
+    return catch_up(
+        store,
+        index,
+        batch,
+        on_progress,
+        before=lambda: applied.reconcile(store, index),
+        noting=applied.noting,
+        forget=applied.forget,
+    )
+
+
+def _follow(
+    documents: Documents,
+    index: FollowsChanges,
+    batch: int,
+    on_progress: Callable[[int], None],
+    noting: Callable[[Iterable[Change]], Iterable[Change]],
+) -> int:
     taken = 0
-    while newly := index.apply(_changes(documents, index.position(), batch)):
+    while newly := index.apply(noting(_changes(documents, index.position(), batch))):
         taken += newly
         on_progress(index.position())
         if newly < batch:
@@ -81,7 +122,7 @@ class IndexerChild(Follower):
         super().__init__("levada.follow.index", str(folder.path), *map(str, how), *(["hybrid"] if hybrid else []))
 
 
-def catch_up_vectors(folder: DataFolder, documents: Documents, embedder: Embedder | None, batch: int) -> None:
+def catch_up_vectors(folder: DataFolder, store: Store, embedder: Embedder | None, batch: int) -> None:
     """Bring the vectors beside the index of a folder up to date; without an embedder there are none."""
     if embedder is None:
         for name in ("", "-journal"):  # without the module that needs numpy
@@ -90,7 +131,7 @@ def catch_up_vectors(folder: DataFolder, documents: Documents, embedder: Embedde
     from levada.search.hybrid.vectors import VectorWriter  # here: most collections have no vectors
 
     with closing(VectorWriter(folder.index, embedder)) as vectors:
-        catch_up(documents, vectors, batch)
+        catch_up_store(store, vectors, batch, folder.index / "applied-vectors")
 
 
 def open_index(folder: DataFolder, engine: str, settings: Callable[[], Settings], **given: Any) -> Index:
@@ -126,7 +167,7 @@ def main(arguments: list[str]) -> None:
         index = open_writer(folder, int(heap), engine)
 
         def catch_up_all(on_progress: Callable[[int], None]) -> None:
-            catch_up(store, index, int(batch), on_progress)
+            catch_up_store(store, index, int(batch), folder.index / "applied", on_progress)
             catch_up_vectors(folder, store, embedder, int(batch))
 
         follow(catch_up_all, float(gather_seconds))

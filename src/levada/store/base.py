@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from math import ceil
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -46,13 +46,17 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
     known_urls: int = 100_000  # URLs remembered in memory as stored, to save lookups
     cache_bytes: int = 32 << 20  # size of the database's page cache
     busy_seconds: float = 5.0  # how long to wait for another process that writes
+    statement_seconds: float = 30.0  # how long a server may take for one answer
+    away_seconds: float = 0.0  # how long a writer waits for a server that is away
     shard: int = 0  # number of this shard in the collection; the ids of its pages and leases begin with it
 
     def __post_init__(self) -> None:
         for name in ("max_pages_per_site", "keep_versions", "keep_events", "run"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("keep_seconds", "delay", "known_urls", "cache_bytes", "busy_seconds"):
+        if self.statement_seconds <= 0:
+            raise ValueError(f"statement_seconds must be positive, not {self.statement_seconds}")
+        for name in ("keep_seconds", "delay", "known_urls", "cache_bytes", "busy_seconds", "away_seconds"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, not {getattr(self, name)}")
         if not 0 <= self.shard < MOST_SHARDS:
@@ -103,6 +107,7 @@ class Capability(StrEnum):
 
     SHARD = "shard"  # the store is a `Shard`: one of several, and its pages can move to another
     FORGET = "forget"  # the store is a `Forgetting`: pages, sites and versions can be deleted for good
+    EPOCHS = "epochs"  # the store is a `WithEpochs`: a failover may lose its newest changes
     BODIES = "bodies"  # it is `WithBodies`
     LIMITS = "limits"  # it has `set_limits`: its limits can change while it is open
 
@@ -143,6 +148,22 @@ class WithLimits(Protocol):
 
     def set_limits(self, limits: StoreLimits) -> None:
         """Keep the limits of versions and pages, the share of new pages and the pace of sites as here from now on."""
+
+
+class Epoch(msgspec.Struct, frozen=True):
+    """A history of the change log. Each begins where a server took over that may not have had the newest changes."""
+
+    name: str
+    after: int  # the last change that it has in common with the epoch before
+    begins: int  # its own changes have numbers above this one, and no other epoch has
+
+
+@runtime_checkable
+class WithEpochs(Protocol):
+    """A store whose newest changes may be lost in a failover."""
+
+    def epochs(self) -> Sequence[Epoch]:
+        """The epochs, the oldest first."""
 
 
 class Store(Frontier, Sites, Documents, PageSample, ChangeHints, Protocol):

@@ -47,6 +47,8 @@ def store_limits(settings: Settings) -> StoreLimits:
         new_share=settings.store.new_share,
         delay=max(settings.politeness.delay, 3600.0 / per_hour if per_hour else 0.0),
         paces=SitePaces.of(settings),
+        statement_seconds=settings.store.statement_seconds,
+        away_seconds=settings.store.away_seconds,
     )
 
 
@@ -74,7 +76,7 @@ def open_store(
         folder.engine_file.write_text(settings.engine, encoding="utf-8")
         return store
     place_if_new(folder, settings)
-    plan = writing_plan(folder)
+    plan = writing_plan(folder, limits.away_seconds)
     if plan is None:
         if settings.servers:
             raise SettingsError(_not_on_servers(folder, settings))
@@ -109,8 +111,8 @@ def opened_upgraded(folder: DataFolder, open_it: Callable[[], T]) -> T:
     return open_it()
 
 
-def open_reading_store(folder: DataFolder) -> Store:
-    """Open the store for reading, beside a running crawl or alone."""
+def open_reading_store(folder: DataFolder, seconds: float = StoreLimits().statement_seconds) -> Store:
+    """Open the store for reading, beside a running crawl or alone; a server may take so long for an answer."""
     if not is_builtin("levada.stores", engine := folder.engine()):
         return _plugin_store(folder, engine, folder.settings().plugins.get(engine), read_only=True)
     file = plan_of(folder)
@@ -131,7 +133,7 @@ def open_reading_store(folder: DataFolder) -> Store:
             raise StoreAway(str(error)) from error
 
     def open_numbered(number: int) -> Shard:
-        return place_shard(file.read().shards[number], StoreLimits(shard=number), open_place)
+        return place_shard(file.read().shards[number], StoreLimits(shard=number, statement_seconds=seconds), open_place)
 
     def open_all() -> Store:
         opened: list[Shard] = []
@@ -233,15 +235,15 @@ def plan_of(folder: DataFolder) -> PlanFile | None:
     return PlanFile(folder.placement)
 
 
-def writing_plan(folder: DataFolder) -> PlanStore | None:
-    """The plan for writers. If a server holds a copy, that copy decides."""
+def writing_plan(folder: DataFolder, away_seconds: float = 0.0) -> PlanStore | None:
+    """The plan for writers. If a server holds a copy, that copy decides; it is waited for so long."""
     file = plan_of(folder)
     if file is None or not file.read().home:
         return file
     from levada.store.postgresql.shared_plan import SharedPlan
     from levada.store.sharded.plan import MirroredPlan
 
-    return MirroredPlan(file, SharedPlan(file.read().home, collection_name(folder)))
+    return MirroredPlan(file, SharedPlan(file.read().home, collection_name(folder), away_seconds))
 
 
 def shard_places(folder: DataFolder) -> Sequence[ShardPlace]:
@@ -284,7 +286,10 @@ def sharded_store(
     limits = limits_of_shard(limits, plan)
 
     def open_numbered(number: int) -> Shard:
-        return place_shard(file.read().shards[number], replace(limits, shard=number), open_place, WRITE_SECONDS)
+        place, own = file.read().shards[number], replace(limits, shard=number)
+        if plan.shards == 1:  # while it is away nothing else could be done: it waits by itself
+            return open_place(place, own)
+        return place_shard(place, replace(own, away_seconds=0.0), open_place, WRITE_SECONDS)
 
     opened: list[Shard] = []
     try:

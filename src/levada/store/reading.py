@@ -29,7 +29,7 @@ def open_collection(folder: DataFolder) -> Iterator[OpenedCollection]:
     """Open a collection with the clock of the crawl that filled it; `NotFound` if there is none."""
     folder.must_exist()
     settings = folder.settings()
-    store = open_reading_store(folder)
+    store = open_reading_store(folder, settings.store.read_seconds)
     try:
         yield OpenedCollection(folder, settings, make_clock(settings.clock), store)
     finally:

@@ -63,7 +63,7 @@ def server_workplace(dsn: str, name: str | None = None) -> WorkPlace:
             ) from None
 
     def opened(limits: StoreLimits) -> Store:
-        plan, now = SharedPlan(dsn, chosen), settings_now()
+        plan, now = SharedPlan(dsn, chosen, limits.away_seconds), settings_now()
         try:
             bodies = shared_bodies(now.store.bodies, now.bodies)
             return sharded_store(plan, limits, lambda place, own: _far_shard(place, own, plan.read(), bodies))

@@ -412,7 +412,7 @@ class _Forget:
     # The end
 
     def _finish_alone(self, indexes: Sequence[DataFolder]) -> str:
-        from levada.follow.index import catch_up, open_writer
+        from levada.follow.index import catch_up_store, open_writer
 
         self._show(0, 0, "compacting the store")
         compact_store(self._folder, self._store)
@@ -423,7 +423,7 @@ class _Forget:
                 closing(open_shard_reader(shard)) as reader,
                 closing(open_writer(shard, how.heap, how.engine, lambda: self._settings)) as index,
             ):
-                catch_up(reader, index, how.batch)
+                catch_up_store(reader, index, how.batch, shard.index / "applied")
         return ""
 
     def _finish_beside(self, indexes: Sequence[DataFolder]) -> str:

@@ -33,6 +33,7 @@ from levada.store.sqlite.database import SqliteDatabase
 log = logging.getLogger(__name__)
 
 AUTOMATIC_BYTES = 1 << 30
+_UNHURRIED = StoreLimits(statement_seconds=7 * 86_400.0)  # an index of a large table takes hours
 _GROWTH = 0.25  # of a store, while its rows are filled
 # Sessions of format 3 were all called "levada"; later ones carry the name of their schema.
 _OLD_SESSION = "levada"
@@ -266,4 +267,4 @@ class _PostgresqlShard(_Shard):
     def _opened(self, faults: Faults, *, read_only: bool = False) -> Database[Any]:
         from levada.store.postgresql.database import PostgresqlDatabase
 
-        return PostgresqlDatabase(self._address, StoreLimits(), faults, read_only=read_only, older=True)
+        return PostgresqlDatabase(self._address, _UNHURRIED, faults, read_only=read_only, older=True)

@@ -34,6 +34,8 @@ from levada.store.sqlite.frontier import FENCED
 if TYPE_CHECKING:
     import psycopg
 
+    from levada.store.postgresql.session import Session
+
 UNUSED = "levada: a copy that is not in use yet"
 """The comment on a schema that was filled, until the collection uses it. Only such a schema is replaced."""
 
@@ -41,7 +43,7 @@ RETIRED = "levada: the collection has moved away from here"
 _ROWS = 2_000
 _COLUMNS = """SELECT table_name, column_name, data_type FROM information_schema.columns
     WHERE table_schema = %s ORDER BY table_name, ordinal_position"""
-_OURS_ALONE = {"levada_store"}  # the format of the schema
+_OURS_ALONE = {"levada_store", "epochs"}  # the format of the schema, and which servers it was on
 _SEQUENCES = {"site_numbers": "last-site", "tokens": "token"}  # and the counters that SQLite has instead
 _REMARK = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s"
 _TABLES = "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s"
@@ -54,6 +56,7 @@ _SESSION = {  # here whole tables are read
     "enable_mergejoin": "on",
     "idle_in_transaction_session_timeout": "0",
     "lock_timeout": "0",
+    "statement_timeout": "0",
 }
 Progress = Callable[[int, int], None]
 """Told how many rows are copied, and of how many."""
@@ -70,9 +73,10 @@ class SchemaSnapshot:
         with ExitStack() as opened:
             self._session = opened.enter_context(closing(connect(address, StoreLimits(), read_only=True)))
             try:
-                _whole_tables(self._session)
-                prepare(self._session, address.place, address.schema)
+                with self._session.settled():
+                    prepare(self._session, address.place, address.schema)
                 self._session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                _whole_tables(self._session)
                 self._session.execute("SELECT format FROM levada_store")  # begins the snapshot
                 # Sequences are outside of transactions: at least as far as the snapshot knows.
                 self._taken = {name: self._last(name) for name in _SEQUENCES}
@@ -370,6 +374,11 @@ def _rows(session: psycopg.Connection[Any], table: str) -> int:
     return int(row[0]) if row else 0
 
 
-def _whole_tables(session: psycopg.Connection[Any]) -> None:
+def _whole_tables(session: Session) -> None:
+    """For the rest of the transaction that has begun."""
+    session.patience = None
+    if session.own_settings is not None:
+        session.make({**session.own_settings, **_SESSION}, local=True)
+        return
     for name, value in _SESSION.items():
-        session.execute("SELECT set_config(%s, %s, false)", (name, value))
+        session.execute("SELECT set_config(%s, %s, true)", (name, value))

@@ -89,9 +89,13 @@ POSTGRESQL = Statements(
         keep_validators=f"""INSERT INTO documents ({_DOCUMENT}) VALUES (?, ?, ?, ?, ?)
             ON CONFLICT (page_id) DO UPDATE SET {_VALIDATORS_KEPT}""",
         keep_document=f"""INSERT INTO documents ({_DOCUMENT}, version, gone, sketch, text_key, seq)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (page_id) DO UPDATE SET {_VALIDATORS_KEPT},
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, {{step}}) ON CONFLICT (page_id) DO UPDATE SET {_VALIDATORS_KEPT},
             version = excluded.version, gone = excluded.gone, sketch = excluded.sketch,
             text_key = excluded.text_key, seq = excluded.seq""",
+        step="(SELECT n FROM counters WHERE name = 'seq') - ?",
+        # Numbers between two epochs were never given: a log that is kept so long goes on before them.
+        oldest_kept="""coalesce((SELECT CASE WHEN {0} > e.begins THEN {0} ELSE e.after - e.begins + {0} END
+            FROM epochs e ORDER BY e.begins DESC LIMIT 1), {0})""",
         no_longer_new="""DELETE FROM unvisited u
             USING unnest(?::bigint[]) listed(id) JOIN pages p ON p.id = listed.id
             WHERE u.site_id = p.site_id AND u.priority = p.priority AND u.page_id = p.id""",

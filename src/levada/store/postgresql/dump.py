@@ -47,6 +47,8 @@ def _run(name: str, address: Address, *options: str) -> None:
     from psycopg.conninfo import make_conninfo
 
     parts = {key: value for key, value in address.parts.items() if key != "password"}
+    if "," in f"{parts.get('host') or ''}{parts.get('hostaddr') or ''}":
+        parts.setdefault("target_session_attrs", "read-write")
     environment = dict(os.environ)
     if password := address.parts.get("password"):
         environment["PGPASSWORD"] = str(password)

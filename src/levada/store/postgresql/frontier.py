@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from levada.core.reasons import Reason
 from levada.core.records import FoundUrl, Refusal, VisitResult
 from levada.store.base import StoreLimits
 from levada.store.postgresql.database import PostgresqlWrite
 from levada.store.postgresql.dialect import POSTGRESQL, url_rest, urls_listed
-from levada.store.postgresql.site_locks import LockedSites
+from levada.store.postgresql.site_locks import KNOWN_SITES, LockedSites
 from levada.store.rows import HOW_CODE, KIND_CODE
 from levada.store.rules import holdable, is_full, page_number, refused_for
 from levada.store.sql.base import KnownUrls
@@ -38,27 +38,68 @@ class PostgresqlIntake(Intake[PostgresqlWrite]):
         self._there: set[str] = set()
         self._not_in_hand: dict[str, int] = {}
 
-    def prepare(self, found: Sequence[FoundUrl], refused: Iterable[Refusal], sites: Iterable[str] = ()) -> None:
-        """Lock the sites of what was found, and `sites`; read what is stored of them."""
+    def prepare(self, found: Sequence[FoundUrl], refused: Iterable[Refusal]) -> None:
+        """Lock the sites of what was found; read what is stored of them."""
+        self._prepare(found, refused, (), lambda: found, lambda: None)
+
+    def prepare_visits(self, visits: Sequence[VisitResult], ask: Callable[[], None]) -> None:
+        """Leave out what visits with a lost lease found: it creates no site. The write fence itself comes later."""
+        found = [each for result in visits for each in result.found]
+        tokens = self._write.ask(POSTGRESQL.tokens, ([result.lease.page.id for result in visits],))
+
+        def valid() -> list[FoundUrl]:
+            there = {token for _, token in tokens()}
+            return [each for result in visits if result.lease.token in there for each in result.found]
+
+        refused = [each for result in visits for each in result.refused]
+        self._prepare(found, refused, [result.lease.page.site for result in visits], valid, ask)
+
+    def _prepare(
+        self,
+        found: Sequence[FoundUrl],
+        refused: Iterable[Refusal],
+        sites: Iterable[str],
+        valid: Callable[[], Sequence[FoundUrl]],
+        ask: Callable[[], None],
+    ) -> None:
+        """Two round trips: what can be known without a lock (`valid` reads some of it), then the locks with everything
+        that is read under them (`ask` asks for more of it). Where something was ever forgotten, one more in between;
+        where nothing new was found, only the second."""
         self._passed_over = {each.url for each in found if each.url in self._known}
-        fresh = [each for each in found if self._is_fresh(each) and holdable(each)]
-        self.tombstones.look_up((each.url, each.site) for each in fresh)
-        fresh = [each for each in fresh if not self.tombstones.cover(each.url, each.site)]
+        self.tombstones.ask_key()
+        fresh, missing = self._fresh(found), []
+        if fresh:
+            known = self._write.ask(KNOWN_SITES, (list({each.site for each in fresh}),))
+            fresh = self._fresh(valid())
+            there = {site for (site,) in known()}
+            self.tombstones.look_up((each.url, each.site) for each in fresh)
+            fresh = [each for each in fresh if not self.tombstones.cover(each.url, each.site)]
+            missing = [name for name in dict.fromkeys(each.site for each in fresh) if name not in there]
         names = dict.fromkeys(each.site for each in fresh)
-        self._sites.add_missing(names)
-        if locked := {*names, *sites}:
-            self._sites.lock_named(locked)
-        self._sites.take_named([name for name in names if name not in self._sites.by_name])
+        added = self._sites.ask_new(missing)
+        locked = self._sites.ask_named({*names, *sites})
         urls = {each.url for each in fresh}
+        asked = self._write.ask(_THERE_AND_KEY, urls_listed(list(urls))) if urls else list
+        named = {each.site for each in refused} | {each.site for each in found if not holdable(each)}
+        numbered = self._write.ask(_NUMBERED, (sorted(named),)) if named else list
+        ask()
+        added()
+        locked()
+        # Only if another transaction deleted a site, or added it, between its lookup and its lock.
+        late = [name for name in names if name not in self._sites.by_name]
+        self._sites.take_named(late)
+        rows = asked()
+        if late:
+            rows = self._write.rows(_THERE_AND_KEY, urls_listed(list(urls)))
+        self._there = {url for url, _ in rows if url is not None}
         if urls:
-            rows = self._write.rows(_THERE_AND_KEY, urls_listed(sorted(urls)))
-            self._there = {url for url, _ in rows if url is not None}
-            # Asked again: only now, under the locks of the sites, nothing of theirs is forgotten meanwhile.
+            # Under the locks, so that nothing of theirs is forgotten meanwhile.
             self.tombstones.look_up_again(next((key for _, key in rows if key is not None), ""), fresh)
             self._drop_forgotten(fresh)
-        named = {each.site for each in refused} | {each.site for each in found if not holdable(each)}
-        if others := named - self._sites.by_name.keys():
-            self._not_in_hand = dict(self._write.rows(_NUMBERED, (sorted(others),)))
+        self._not_in_hand = {site: id for site, id in numbered() if site not in self._sites.by_name}
+
+    def _fresh(self, found: Sequence[FoundUrl]) -> list[FoundUrl]:
+        return [each for each in found if self._is_fresh(each) and holdable(each)]
 
     def _drop_forgotten(self, fresh: Sequence[FoundUrl]) -> None:
         """Drop the sites that were made here for URLs that are forgotten."""
@@ -67,14 +108,6 @@ class PostgresqlIntake(Intake[PostgresqlWrite]):
             site = self._sites.by_name[name]
             if site.is_new and not site.pages:
                 self._sites.drop(site)
-
-    def prepare_visits(self, visits: Sequence[VisitResult]) -> None:
-        """Leave out what visits with a lost lease found: it creates no site. The write fence itself comes later."""
-        ids = [result.lease.page.id for result in visits]
-        there = {token for _, token in self._write.rows(POSTGRESQL.tokens, (ids,))}
-        found = [each for result in visits if result.lease.token in there for each in result.found]
-        refused = [each for result in visits for each in result.refused]
-        self.prepare(found, refused, [result.lease.page.site for result in visits])
 
     def hold(self, found: FoundUrl, found_on: int | None, now: float) -> bool:
         if not self._is_fresh(found):

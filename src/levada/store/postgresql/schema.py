@@ -22,6 +22,7 @@ _OLDEST = 120_000
 _ENCODING = "SELECT current_setting('server_encoding')"
 _THERE = """SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = %s"""
+_MAY_USE = "SELECT has_schema_privilege(%s, 'USAGE')"
 _OURS = _THERE + " AND c.relname = 'levada_store'"
 # Two processes may open a missing store at the same time: one creates it, the other waits for it.
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('levada store ' || %s, 0))"
@@ -68,6 +69,12 @@ def prepare(
         if not make:
             raise StoreError(f"there is nothing in {place} yet: crawl something first")
         make_tables(connection, schema, shard)
+    elif not (connection.execute(_MAY_USE, (schema,)).fetchone() or (True,))[0]:
+        (user,) = connection.execute("SELECT current_user::text").fetchone() or ("",)
+        raise StoreError(
+            f"{place} does not let the user {user} in: let its owner run 'GRANT USAGE ON SCHEMA' and the others of "
+            "docs/postgresql.md"
+        )
     there = _stored_format(connection, place, schema)
     check_format(place, there, SCHEMA_VERSION, OLDEST_VERSION, "schema", older=older)
 

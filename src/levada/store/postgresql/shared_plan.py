@@ -11,11 +11,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from hashlib import sha256
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from levada.core.errors import NotFound, StoreError, StoreLocked
+from levada.core.errors import NotFound, SettingsError, StoreAway, StoreLocked
 from levada.store.base import StoreLimits
 from levada.store.postgresql.connection import Address, connect, is_away, translated
 from levada.store.sharded.plan import PlacementRecord, ShardPlan, read_record
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     import psycopg
 
 T = TypeVar("T")
+
+_PAUSE = 0.1  # seconds, and more with each try
+_LIMITS = StoreLimits()
 
 SCHEMA = "levada_shared"
 _THERE = "SELECT to_regclass('levada_shared.collections') IS NOT NULL"
@@ -57,8 +61,8 @@ def shared_names(dsn: str) -> list[str]:
 class SharedPlan:
     """The row of one collection. Threads may share an instance: they take turns."""
 
-    def __init__(self, dsn: str, name: str) -> None:
-        self._line = _Session(dsn)
+    def __init__(self, dsn: str, name: str, away_seconds: float = 0.0) -> None:
+        self._line = _Session(dsn, away_seconds)
         self._name = name
         self._key = int.from_bytes(sha256(f"levada plan {name}".encode()).digest()[:8], "big", signed=True)
         self._turn = threading.RLock()
@@ -211,7 +215,8 @@ class MovingLock:
 class _Session:
     """A session that is opened when it is needed, and once more if it was lost."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, away_seconds: float = 0.0) -> None:
+        self.away_seconds = away_seconds
         self.address = Address(dsn, SCHEMA)
         self.place = self.address.place
         self._session: psycopg.Connection[Any] | None = None
@@ -220,15 +225,27 @@ class _Session:
         """Run a query that may be repeated."""
         import psycopg
 
-        for is_last in (self._session is None, True):
+        until = pause = 0.0
+        may_repeat = self._session is not None
+        while True:
             try:
                 return ask(self._opened())
             except psycopg.Error as error:
                 lost = self._session is None or self._session.closed or is_away(error)
                 self.close()  # and with it its locks
-                if not lost or is_last:
-                    raise translated(error, self.place) from error
-        raise StoreError(f"{self.place} is away")
+                said = translated(error, self.place)
+                if not lost:
+                    raise said from error
+            except StoreAway as error:
+                said = error
+            if may_repeat:
+                may_repeat = False
+                continue
+            until = until or monotonic() + self.away_seconds
+            if monotonic() >= until:
+                raise said
+            sleep(pause)
+            pause = min(pause + _PAUSE, 10 * _PAUSE)
 
     def let_go(self, sql: str, key: int) -> None:
         """Release a lock. A lost session has released everything."""
@@ -247,7 +264,13 @@ class _Session:
 
     def _opened(self) -> psycopg.Connection[Any]:
         if self._session is None or self._session.closed:
-            self._session = connect(self.address, StoreLimits(), read_only=False)
+            self._session = connect(self.address, _LIMITS, read_only=False)
+            if self._session.own_settings is not None:
+                self.close()
+                raise SettingsError(
+                    f"{self.place} is behind a pool: 'levada control' and 'levada work' hold a lock for as long as a "
+                    "session, so give them an address of the server itself"
+                )
         return self._session
 
 

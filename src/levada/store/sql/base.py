@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -14,6 +14,8 @@ from levada.core.protocols import Faults
 from levada.store.rows import Row
 
 Parameters = Sequence[Any] | Mapping[str, Any]
+Asked = Callable[[], list[Row]]
+"""Rows that were asked for; called once."""
 
 
 class Write:
@@ -21,7 +23,6 @@ class Write:
 
     execute: Callable[..., Any]
     executemany: Callable[..., Any]
-    pipeline: Callable[[], AbstractContextManager[object]]  # sends what is written within it together
     _take: ClassVar[str]  # name, base, count: adds to a counter that begins with base, and gives the new value
 
     def __init__(self, operation: str, faults: Faults, seq_base: int) -> None:
@@ -32,6 +33,12 @@ class Write:
 
     def rows(self, sql: str, parameters: Parameters = (), /) -> list[Row]:
         raise NotImplementedError
+
+    def ask(self, sql: str, parameters: Parameters = (), /) -> Asked:
+        """Ask now, and get the rows by calling what is returned. On a server, what is asked together costs one round
+        trip, and all of it is answered before the first answer is read."""
+        rows = self.rows(sql, parameters)
+        return lambda: rows
 
     def write_counts(self) -> None:
         """Write the counters."""
@@ -58,6 +65,10 @@ class Write:
             return range(0)
         self.write_counts()
         return self.take("seq", self._seq_base, count)
+
+    def number_steps(self, count: int) -> Sequence[int]:
+        """Do the same for the statements of `Dialect.step`, without waiting for the numbers."""
+        return self.take_steps(count)
 
     def reach(self, step: str) -> None:
         self._faults.reach(f"{self._operation}.{step}")
@@ -155,7 +166,9 @@ class Dialect:
     size: str  # bytes on disk
     insert_page: str  # id, site, url, kind, how, depth, hops, priority, found_at, found_on; `page_row` completes it
     keep_validators: str  # page, etag, last_modified, body_digest, text_digest
-    keep_document: str  # the same and version, gone, sketch, text_key, seq
+    keep_document: str  # the same and version, gone, sketch, text_key, {step}
+    step: str  # a number of `Write.number_steps`
+    oldest_kept: str  # the last change that leaves the log, if all numbers up to {} may
     no_longer_new: str  # deletes pages (ids) from `unvisited`
     forget_document: tuple[str, ...]  # deletes what documents hold outside `pages` (ids)
     id_list: Callable[[Iterable[int]], Any]
@@ -229,6 +242,11 @@ class HeldSites(Generic[WriteT]):
 
     def lock_named(self, names: Iterable[str]) -> None:
         raise NotImplementedError
+
+    def ask_named(self, names: Iterable[str]) -> Callable[[], None]:
+        """Lock these sites with the next answer; what is returned takes it."""
+        self.lock_named(names)
+        return lambda: None
 
     def lock_numbered(self, ids: Iterable[int], *, wait: bool = True) -> list[int]:
         """Lock these sites, and return the ids of those that are locked now."""

@@ -80,11 +80,10 @@ class SqlStore(SqlBodies[WriteT]):
                 for each in self._absent(write, pages)
                 if each.page.site in sites.by_name and not marks.cover(each.page.url, each.page.site)
             ]
-            with write.pipeline():
-                self._insert(write, sites, arriving)
-                write.reach("sites")
-                self._keep_sites(write, sites, arriving)
-                sites.save()
+            self._insert(write, sites, arriving)
+            write.reach("sites")
+            self._keep_sites(write, sites, arriving)
+            sites.save()
             self._insert_documents(write, arriving)
 
     def let_go(self, page_ids: Sequence[int]) -> None:

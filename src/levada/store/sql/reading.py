@@ -32,7 +32,7 @@ from levada.store.rows import (
     without_document,
 )
 from levada.store.rules import DUE_COUNTED, checked_one_in, plain_text, text_key
-from levada.store.sql.base import Database, KnownUrls, WriteT
+from levada.store.sql.base import Asked, Database, KnownUrls, WriteT
 from levada.store.sql.statements import Statements
 from levada.store.summaries import PageSummary, SummaryVersion, summary_of
 
@@ -269,12 +269,27 @@ def _under(prefix: str, counts: dict[str, int]) -> dict[str, int]:
 
 def originals_among(texts: Sequence[PageText], look_up: Callable[[list[int]], list[Row]]) -> list[str | None]:
     """The page of each text; `look_up` gives the rows of `Statements.originals`."""
+
+    def ask(keys: list[int]) -> Asked:
+        rows = look_up(keys)
+        return lambda: rows
+
+    return ask_originals(texts, ask)()
+
+
+def ask_originals(texts: Sequence[PageText], ask: Callable[[list[int]], Asked]) -> Callable[[], list[str | None]]:
+    """The same for rows that are asked for now and read later."""
     keys = [text_key(text.site, text.digest) for text in texts]
     wanted = sorted({key for key in keys if key is not None})
-    found = {row[0]: row[1:] for row in look_up(wanted)} if wanted else {}
-    originals: list[str | None] = []
-    for text, key in zip(texts, keys, strict=True):
-        site, digest, url = found.get(key, (None, None, None))
-        is_same = site == text.site and text_part(digest) == text_part(text.digest)
-        originals.append(url if is_same else None)
+    asked = ask(wanted) if wanted else list
+
+    def originals() -> list[str | None]:
+        found = {row[0]: row[1:] for row in asked()}
+        pages: list[str | None] = []
+        for text, key in zip(texts, keys, strict=True):
+            site, digest, url = found.get(key, (None, None, None))
+            is_same = site == text.site and text_part(digest) == text_part(text.digest)
+            pages.append(url if is_same else None)
+        return pages
+
     return originals

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from levada.store.rules import TIDIED_EVERY
 from levada.store.sql.base import Dialect
 
 DRAWN = "((((p.id & 16777215) * 40503 + (p.id >> 24) * 30011) >> 4) & (? - 1)) = 0"
@@ -169,7 +170,8 @@ class Statements:
         self.no_longer_new = t(d.no_longer_new)
         self.insert_page = t(d.insert_page)
         self.keep_validators = t(d.keep_validators)
-        self.keep_document = t(d.keep_document)
+        self.keep_document = t(d.keep_document.format(step="?"))
+        self.keep_change = t(d.keep_document.format(step=d.step))
         self.keep_near_runs = t(
             """INSERT INTO near_runs (site_id, runs) VALUES (?, ?)
             ON CONFLICT (site_id) DO UPDATE SET runs = excluded.runs"""
@@ -187,9 +189,15 @@ class Statements:
             """UPDATE versions SET title = ?, language = ?, charset = ?, status = ?, words = ?, distinct_words = ?,
             searchable = ?, headers = ?, content_zstd = ?, facts = ?, data = ? WHERE page_id = ? AND version = ?"""
         )
-        self.data_of_version = t("SELECT data, fetched_at FROM versions WHERE page_id = ? AND version = ?")
-        self.log_change = t("INSERT INTO happenings VALUES (?, ?, ?, ?, ?, ?)")
-        self.tidy_log = t("DELETE FROM happenings WHERE seq <= ?")
+        self.data_of = t(
+            f"""SELECT p.id, v.data, v.fetched_at FROM {d.ids} pages p ON p.id = listed.value {d.joined_document}
+            JOIN versions v ON v.page_id = p.id AND v.version = {d.version}"""
+        )
+        self.log_change = t(f"INSERT INTO happenings VALUES ({d.step}, ?, ?, ?, ?, ?)")
+        newest = "(SELECT {} FROM counters WHERE name = 'seq')"
+        leaving = newest.format(d.oldest_kept.format(f"(n - n % {TIDIED_EVERY} - :kept)"))
+        is_time = f"{newest.format(f'n % {TIDIED_EVERY}')} < :count"
+        self.tidy_log = t(f"DELETE FROM happenings WHERE seq <= {leaving} AND {is_time}")
         self.gone = t(
             f"SELECT p.id FROM {d.ids} pages p ON p.id = listed.value {d.joined_document} WHERE {d.document}.gone"
         )

@@ -8,7 +8,7 @@ from levada.core.hashing import tombstone
 from levada.core.records import FoundUrl
 from levada.pages.urls import site_of
 from levada.store.rules import is_start
-from levada.store.sql.base import Write
+from levada.store.sql.base import Asked, Write
 from levada.store.sql.statements import Statements
 
 
@@ -19,14 +19,22 @@ class Tombstones:
         self._write = write
         self._sql = sql
         self._key: str | None = None
+        self._asked: Asked | None = None
         self._known: dict[str, bool] = {}
 
     @property
     def key(self) -> str:
         if self._key is None:
-            rows = self._write.rows(self._sql.tombstone_key)
+            self.ask_key()
+            assert self._asked is not None
+            rows = self._asked()
             self._key = rows[0][0] if rows else ""
         return self._key
+
+    def ask_key(self) -> None:
+        """Ask for the key with the next answer."""
+        if self._asked is None:
+            self._asked = self._write.ask(self._sql.tombstone_key)
 
     def look_up_again(self, key: str, found: Iterable[FoundUrl]) -> None:
         """Look up what may have been forgotten since; `key` was read by another statement of this transaction."""

@@ -8,7 +8,7 @@ inserted is each database's own (`_lock_sites`, `_lease`, `_intake`).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic
 
@@ -24,7 +24,6 @@ from levada.core.records import (
     OutboxLink,
     PageRecord,
     PageState,
-    PageText,
     Refusal,
     Signals,
     SiteRecord,
@@ -45,7 +44,6 @@ from levada.store.rows import (
     visit_row,
 )
 from levada.store.rules import (
-    TIDIED_EVERY,
     Validators,
     amends,
     change_kind,
@@ -63,8 +61,9 @@ from levada.store.rules import (
     warn_of_lifted,
 )
 from levada.store.sql.base import HeldSites, KnownUrls, WriteT
-from levada.store.sql.reading import SqlReader, originals_among
+from levada.store.sql.reading import SqlReader
 from levada.store.sql.statements import Statements
+from levada.store.sql.stored import Stored
 from levada.store.sql.tombstones import Tombstones
 
 ELSEWHERE_ID = 0
@@ -93,8 +92,10 @@ class Intake(Generic[WriteT]):
     def prepare(self, found: Sequence[FoundUrl], refused: Iterable[Refusal]) -> None:
         """Look up and lock everything that `found` and `refused` name, at once."""
 
-    def prepare_visits(self, visits: Sequence[VisitResult]) -> None:
-        """Do the same for all that these visits name, before their leases end."""
+    def prepare_visits(self, visits: Sequence[VisitResult], ask: Callable[[], None]) -> None:
+        """Do the same for all that these visits name, before their leases end. `ask` is called with the locks, and
+        asks for more."""
+        ask()
 
     def hold(self, found: FoundUrl, found_on: int | None, now: float) -> bool:
         """Add this URL; return whether it was new."""
@@ -166,7 +167,7 @@ class Intake(Generic[WriteT]):
 
 
 @dataclass
-class _Contents:
+class Contents:
     """What the visits of a batch change in the stored documents."""
 
     validators: list[Row] = field(default_factory=list)
@@ -179,6 +180,8 @@ class _Contents:
 
 class SqlFrontier(SqlReader[WriteT]):
     """The writes of a store, without those that only a shard needs."""
+
+    _settled: Sequence[bool] = ()  # what the last commit was about to answer
 
     def _intake(self, write: WriteT) -> Intake[WriteT]:
         raise NotImplementedError
@@ -206,12 +209,21 @@ class SqlFrontier(SqlReader[WriteT]):
         """Delete these versions (page, version); return how many there were."""
         raise NotImplementedError
 
-    def _outdated_by_time(self, write: WriteT, pages: Sequence[tuple[int, int, float]]) -> list[tuple[int, int]]:
+    def _drop_outdated(self, write: WriteT, contents: Contents, stored: Stored, at: float) -> None:
+        """Delete the versions that need not be kept any more, and count them."""
+        if contents.outdated:
+            self._note_unused(write, self.sql.unused_up_to, contents.outdated, at)
+            write.count("versions", -self._drop_versions(write, contents.outdated))
+        if contents.dated:
+            going = self._outdated_by_time(contents.dated, stored)
+            self._note_unused(write, self.sql.unused_of_version, going, at)
+            write.count("versions", -self._drop_these(write, going))
+
+    def _outdated_by_time(self, pages: Sequence[tuple[int, int, float]], stored: Stored) -> list[tuple[int, int]]:
         """The versions that may go now that these pages (id, version, time) get a new one."""
         rules = self._limits.retention
-        listed = self.sql.dialect.id_list(id for id, _, _ in pages)
         kept: defaultdict[int, list[tuple[int, float]]] = defaultdict(list)
-        for id, version, at in write.rows(self.sql.versions_of, (listed,)):
+        for id, version, at in stored.versions():
             kept[id].append((version, at))
         return [
             (id, version) for id, number, at in pages for version in expendable([*kept[id], (number, at)], at, rules)
@@ -272,11 +284,13 @@ class SqlFrontier(SqlReader[WriteT]):
         with self._database.write("settle") as write:
             intake = self._intake(write)
             write.reach("fence")
-            intake.prepare_visits(visits)
-            copies = self._copies(write, visits)
+            stored = Stored(write, self.sql, visits, by_time=self._limits.retains_by_time)
+            intake.prepare_visits(visits, stored.ask)
+            copies = stored.copies()
             held = [result.lease for place, result in enumerate(visits) if place not in copies]
-            ended = iter(self._end_leases(write, held))
+            ended = iter(self._end_leases(write, held, stored.tokens()))
             current = [place not in copies and next(ended) for place in range(len(visits))]
+            self._settled = current
             refused = [result for result, is_kept in zip(visits, current, strict=True) if not is_kept]
             orphans = self._note_orphans(write, refused)
             kept = [
@@ -284,32 +298,25 @@ class SqlFrontier(SqlReader[WriteT]):
                 for result, is_current in zip(visits, current, strict=True)
                 if is_current
             ]
-            contents = self._contents(write, kept)
+            contents = self._contents(write, kept, stored)
             at = visits[-1].visit.at
-            if contents.outdated:  # old versions first: the new ones take their room
-                self._note_unused(write, self.sql.unused_up_to, contents.outdated, at)
-                write.count("versions", -self._drop_versions(write, contents.outdated))
-            if contents.dated:
-                going = self._outdated_by_time(write, contents.dated)
-                self._note_unused(write, self.sql.unused_of_version, going, at)
-                write.count("versions", -self._drop_these(write, going))
+            self._drop_outdated(write, contents, stored, at)  # old versions first: the new ones take their room
             self._note_unused(write, self.sql.unused_of_version, [row[-2:] for row in contents.amended], at)
-            with write.pipeline():
-                write.reach("page")
-                self._update_pages(write, intake, kept)
-                write.reach("version")
-                write.executemany(self.sql.keep_validators, contents.validators)
-                write.executemany(self.sql.insert_version, contents.versions)
-                write.executemany(self.sql.amend_version, contents.amended)
-                write.reach("links")
-                for result in kept:
-                    intake.take_links(result)
-                write.reach("near-runs")
-                near_runs = {result.lease.page.site: result.near_runs for result in kept if result.near_runs}
-                rows = [(intake.site_id(site), runs) for site, runs in near_runs.items()]
-                write.executemany(self.sql.keep_near_runs, rows)
-                write.reach("sites")
-                intake.finish()
+            write.reach("page")
+            self._update_pages(write, intake, kept)
+            write.reach("version")
+            write.executemany(self.sql.keep_validators, contents.validators)
+            write.executemany(self.sql.insert_version, contents.versions)
+            write.executemany(self.sql.amend_version, contents.amended)
+            write.reach("links")
+            for result in kept:
+                intake.take_links(result)
+            write.reach("near-runs")
+            near_runs = {result.lease.page.site: result.near_runs for result in kept if result.near_runs}
+            rows = [(intake.site_id(site), runs) for site, runs in near_runs.items()]
+            write.executemany(self.sql.keep_near_runs, rows)
+            write.reach("sites")
+            intake.finish()
             self._log_changes(write, contents)
         # Only now: a URL of a transaction that was rolled back must not count as stored.
         self._known.update(intake.held)
@@ -340,12 +347,16 @@ class SqlFrontier(SqlReader[WriteT]):
         with self._database.write("release") as write:
             sites = self._lock_sites(write)
             write.reach("leases")
-            sites.lock_named({lease.page.site for lease in leases})
-            held = [lease.page for lease, ended in zip(leases, self._end_leases(write, leases), strict=True) if ended]
-            write.reach("sites")
+            ids = self.sql.dialect.id_list(lease.page.id for lease in leases)
+            locked = sites.ask_named({lease.page.site for lease in leases})
+            asked = write.ask(self.sql.tokens, (ids,))
             # Not when it was due when leased: if the lease had expired, the page may have been brought forward.
-            ids = self.sql.dialect.id_list(page.id for page in held)
-            due: dict[int, float | None] = dict(write.rows(self.sql.due_of, (ids,)))
+            asked_due = write.ask(self.sql.due_of, (ids,))
+            locked()
+            ended = self._end_leases(write, leases, dict(asked()))
+            held = [lease.page for lease, has_ended in zip(leases, ended, strict=True) if has_ended]
+            write.reach("sites")
+            due: dict[int, float | None] = dict(asked_due())
             for page in held:
                 site = sites.by_name[page.site]
                 site.turn_at -= self._limits.delay_of(site.site, site.delay)
@@ -434,21 +445,19 @@ class SqlFrontier(SqlReader[WriteT]):
             intake = self._intake(write)
             lifted = intake.tombstones.lift([each for each, _, _ in found]) if lift else []
             intake.prepare([each for each, _, _ in found], refused)
-            with write.pipeline():
-                write.reach("links")
-                new = sum(intake.hold(*each) for each in found)
-                for refusal in refused:
-                    intake.refuse(refusal)
-                write.reach("sites")
-                intake.finish()
+            write.reach("links")
+            new = sum(intake.hold(*each) for each in found)
+            for refusal in refused:
+                intake.refuse(refusal)
+            write.reach("sites")
+            intake.finish()
         self._known.update(intake.held)
         warn_of_lifted(lifted)
         return new
 
-    def _end_leases(self, write: WriteT, leases: Sequence[Lease]) -> list[bool]:
-        """Write fence and done-mark in one: False for a lease that is not the newest of its page."""
-        listed = self.sql.dialect.id_list(lease.page.id for lease in leases)
-        newest: dict[int, int] = dict(write.rows(self.sql.tokens, (listed,)))
+    def _end_leases(self, write: WriteT, leases: Sequence[Lease], newest: dict[int, int]) -> list[bool]:
+        """Write fence and done-mark in one: False for a lease that is not the newest of its page. `newest` are the
+        tokens of these pages."""
         ended, held = [], []
         for lease in leases:
             is_newest = newest.get(lease.page.id) == lease.token
@@ -459,17 +468,6 @@ class SqlFrontier(SqlReader[WriteT]):
         if held:
             write.execute(self.sql.end_leases, (self.sql.dialect.id_list(held),))
         return ended
-
-    def _copies(self, write: WriteT, visits: Sequence[VisitResult]) -> set[int]:
-        """The positions of visits that take their page for the original of a text that another one has by now."""
-        places = [place for place, result in enumerate(visits) if result.is_original]
-        if not places:
-            return set()
-        pages = [visits[place].lease.page for place in places]
-        texts = [PageText(page.site, visits[at].text_digest or b"") for at, page in zip(places, pages, strict=True)]
-        listed = self.sql.dialect.id_list
-        originals = originals_among(texts, lambda keys: write.rows(self.sql.originals, (listed(keys),)))
-        return {at for at, page, url in zip(places, pages, originals, strict=True) if url not in (None, page.url)}
 
     def _update_pages(self, write: WriteT, intake: Intake[WriteT], kept: Sequence[VisitResult]) -> None:
         first, again, no_longer_new = [], [], []
@@ -492,18 +490,13 @@ class SqlFrontier(SqlReader[WriteT]):
                 write.count(f"state.{before}", -n)
                 write.count(f"state.{after}", n)
 
-    def _contents(self, write: WriteT, kept: Sequence[VisitResult]) -> _Contents:
-        # A live page is not gone, which spares most batches the lookup.
-        pages = [result.lease.page for result in kept]
-        doubtful = [page.id for page in pages if page.version and page.state is not PageState.LIVE]
-        gone: set[int] = set()
-        if doubtful:
-            gone = {id for (id,) in write.rows(self.sql.gone, (self.sql.dialect.id_list(doubtful),))}
-        contents = _Contents()
+    def _contents(self, write: WriteT, kept: Sequence[VisitResult], stored: Stored) -> Contents:
+        gone = stored.gone()
+        contents = Contents()
         for result in kept:
             was_gone = result.lease.page.id in gone
             if result.version is not None:
-                self._keep_version(write, contents, result, result.version, was_gone)
+                self._keep_version(write, contents, result, result.version, was_gone, stored)
             else:
                 _keep_or_drop(write, contents, result, was_gone)
         if contents.versions:
@@ -511,14 +504,20 @@ class SqlFrontier(SqlReader[WriteT]):
         return contents
 
     def _keep_version(
-        self, write: WriteT, contents: _Contents, result: VisitResult, version: NewVersion, was_gone: bool
+        self,
+        write: WriteT,
+        contents: Contents,
+        result: VisitResult,
+        version: NewVersion,
+        was_gone: bool,
+        stored: Stored,
     ) -> None:
         page, validators = result.lease.page, validators_after(result)
         assert validators is not None  # a new version brings its own
         number, gone = version_after(result), is_removed(result.state)
         write.count("stored", int(not gone) - int(page.version > 0 and not was_gone))
         if amends(result):
-            ((data, stored_at),) = write.rows(self.sql.data_of_version, (page.id, number)) or ((None, 0.0),)
+            data, stored_at = stored.data().get(page.id, (None, 0.0))
             data = amended_data(data, stored_at, version.data, result.visit.at)
             contents.amended.append(amended_row(page.id, number, msgspec.structs.replace(version, data=data)))
         else:
@@ -531,7 +530,7 @@ class SqlFrontier(SqlReader[WriteT]):
         document = (page.id, *msgspec.structs.astuple(validators), number, gone, version.sketch, key)
         contents.changes.append((document, _log_entry(result, was_gone)))
 
-    def _log_changes(self, write: WriteT, contents: _Contents) -> None:
+    def _log_changes(self, write: WriteT, contents: Contents) -> None:
         """Number the changes and write them to the change log.
 
         Sequence numbers are taken last and stay locked until the commit, so a reader who sees one sees all before
@@ -539,14 +538,11 @@ class SqlFrontier(SqlReader[WriteT]):
         """
         if not contents.changes:
             return
-        with write.pipeline():
-            steps = write.take_steps(len(contents.changes))
-            numbered = list(zip(steps, contents.changes, strict=True))
-            write.executemany(self.sql.keep_document, [(*document, seq) for seq, (document, _) in numbered])
-            write.executemany(self.sql.log_change, [(seq, *entry) for seq, (_, entry) in numbered if entry])
-            tidied = steps[-1] - steps[-1] % TIDIED_EVERY
-            if steps[0] <= tidied:
-                write.execute(self.sql.tidy_log, (tidied - self._limits.keep_events,))
+        steps = write.number_steps(len(contents.changes))
+        numbered = list(zip(steps, contents.changes, strict=True))
+        write.executemany(self.sql.keep_change, [(*document, seq) for seq, (document, _) in numbered])
+        write.executemany(self.sql.log_change, [(seq, *entry) for seq, (_, entry) in numbered if entry])
+        write.execute(self.sql.tidy_log, {"count": len(numbered), "kept": self._limits.keep_events})
 
     def _outdated(self, hints: Sequence[ChangeHint]) -> list[PageRecord]:
         rows = self._rows(self.sql.met, self.sql.dialect.url_list([hint.url for hint in hints]))
@@ -563,7 +559,7 @@ def _without_forgotten(result: VisitResult, tombstones: Tombstones) -> VisitResu
     return msgspec.structs.replace(result, leads_to=None)
 
 
-def _keep_or_drop(write: WriteT, contents: _Contents, result: VisitResult, was_gone: bool) -> None:
+def _keep_or_drop(write: WriteT, contents: Contents, result: VisitResult, was_gone: bool) -> None:
     """Remove a page that is gone from search, and return one that is back, with its version unchanged."""
     page, validators = result.lease.page, validators_after(result)
     removed = is_removed(result.state)

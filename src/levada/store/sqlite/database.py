@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 
 from levada.core.errors import StoreError
@@ -29,7 +29,6 @@ class SqliteWrite(Write):
         super().__init__(operation, faults, seq_base)
         self.execute = connection.execute
         self.executemany = connection.executemany
-        self.pipeline = nullcontext  # statements cost no round trip here
 
     def rows(self, sql: str, parameters: Parameters = (), /) -> list[Row]:
         return self.execute(sql, parameters).fetchall()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from levada.core.reasons import Reason
 from levada.core.records import FoundUrl, Refusal, VisitResult
@@ -55,6 +55,8 @@ SQLITE = Statements(
             WHERE id = ?1""",
         keep_document="""UPDATE pages SET etag = ?2, last_modified = ?3, body_digest = ?4, text_digest = ?5,
             version = ?6, gone = ?7, sketch = ?8, text_key = ?9, seq = ?10 WHERE id = ?1""",
+        step="?",
+        oldest_kept="{}",
         no_longer_new="""DELETE FROM unvisited WHERE (site_id, priority, page_id) IN (
             SELECT p.site_id, p.priority, p.id
             FROM json_each(?) listed CROSS JOIN pages p ON p.id = listed.value)""",
@@ -147,9 +149,10 @@ class SqliteIntake(Intake[SqliteWrite]):
         super().__init__(write, SQLITE, limits, known)
         self._sites = SqliteSites(write, limits)
 
-    def prepare_visits(self, visits: Sequence[VisitResult]) -> None:
+    def prepare_visits(self, visits: Sequence[VisitResult], ask: Callable[[], None]) -> None:
         fresh = (each for result in visits for each in result.found if each.url not in self._known)
         self.tombstones.look_up((each.url, each.site) for each in fresh)
+        ask()
 
     def hold(self, found: FoundUrl, found_on: int | None, now: float) -> bool:
         if found.url in self._known and not found.admit:
