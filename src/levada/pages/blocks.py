@@ -43,7 +43,8 @@ _LEAST_TITLE = 10
 _FOLDED_NAMES = "hidden collapse collapsed collapsible accordion tab tabs panel toggle expand expanded"
 _FOLDED = frozenset(_FOLDED_NAMES.split())
 
-_BREAKING, _VOID, _LINK, _BREAK, _CELL, _LISTING, _CONTAINER, _TITLE, _SUP, _NOISE = (1 << bit for bit in range(10))
+_CONTAINER, _SUP, _NOISE, _BREAKING, _VOID, _LINK, _BREAK, _CELL, _LISTING, _TITLE = (1 << bit for bit in range(10))
+_PLAIN = _BREAKING  # an element of a lower kind means nothing for the line that it is in
 _STARTING = _BREAKING | _BREAK | _CELL | _LINK  # what the start of an element means for the lines
 _ENDING = _BREAKING | _CELL | _LINK  # and the end
 _INLINE_TAGS = """
@@ -182,6 +183,8 @@ class Line:
         self.path = tuple(each[0] for each in stack) if keeps_path else ()
 
 
+_Element = tuple[int, int, float, float]  # kind, number of the tag, weight in the two innermost and further out
+_Plain = tuple[str, _Element, int]  # an open element as written, and its number
 _TagsAndTexts = tuple[list[str], list[str]]
 _END_TAG = (0, 0, 0.0, 0.0)  # in place of the facts of a start tag
 
@@ -260,14 +263,14 @@ class BlockModel:
 
     def __init__(self, weights: Weights) -> None:
         self._weights = weights = _in_whole_numbers(weights)
-        self._elements: dict[str, tuple[int, int, float, float]] = {}
+        self._elements: dict[str, _Element] = {}
         self._slots = [sum([weights.slots[slot] for slot in _slots_of(fact)]) for fact in range(_ENDS_OF_JOINT)]
         self._inside = [_weights_in(level, weights.slots) for level in range(_LEVELS)]
         self._short_lines: dict[str, float] = {}
         self._tag = cache(self._read_tag)
         self._name = lru_cache(maxsize=20_000)(self._read_name)
 
-    def _element(self, written: str) -> tuple[int, int, float, float]:
+    def _element(self, written: str) -> _Element:
         if written.count('"') & 1:
             raise _SignInAttribute
         read = _END_TAG if written[:1] == "/" else self._read_element(written)
@@ -277,7 +280,7 @@ class BlockModel:
             self._elements[written] = read
         return read
 
-    def _read_element(self, written: str) -> tuple[int, int, float, float]:
+    def _read_element(self, written: str) -> _Element:
         tag = written.partition(" ")[0]
         kind, number, inner, outer = (self._tag if len(tag) < _LONGEST_TAG else self._read_tag)(tag)
         for name in _names_in(written):
@@ -287,7 +290,7 @@ class BlockModel:
             kind |= weights[2]
         return kind, number, inner, outer
 
-    def _read_tag(self, tag: str) -> tuple[int, int, float, float]:
+    def _read_tag(self, tag: str) -> _Element:
         kind = _MARKED.get(tag, 0)
         kind |= 0 if tag in _INLINE else _BREAKING
         kind |= _VOID if tag in _VOIDS else 0
@@ -318,6 +321,7 @@ class BlockModel:
         root = Container(_TAGS["body"], None)
         containers = [root]
         stack: list[_Open] = [("", _CONTAINER, 0.0, 0.0, root, 0)]
+        within: list[_Plain] = []  # what is open in the line; on the stack once something begins that is not plain
         lines: list[Line] = []
         parts: list[str] = []
         line: Line | None = None
@@ -334,9 +338,13 @@ class BlockModel:
                     written = "a"
                 element = known(written) or self._element(written)
             if element is _END_TAG:
-                if len(stack) < 2:
+                if within:
+                    within.pop()
+                    kind = 0
+                elif len(stack) > 1:
+                    kind = stack.pop()[1]
+                else:
                     continue
-                kind = stack.pop()[1]
                 if kind & _ENDING:
                     if kind & _BREAKING:
                         if line is not None:
@@ -351,8 +359,19 @@ class BlockModel:
                 if not text or (line is None and text.isspace()):
                     continue
             else:
-                kind, tag, inner, outer = element
+                kind = element[0]
                 number += 1
+                if kind < _PLAIN and line is not None:
+                    within.append((written, element, number))
+                    if text:
+                        parts.append(text)
+                        if links:
+                            line.linked += len(" ".join(text.split()))
+                    continue
+                if within:
+                    for each in within:
+                        _open(stack, containers, *each)
+                    within.clear()
                 if kind & _STARTING:
                     if kind & (_BREAKING | _BREAK):
                         if line is not None:
@@ -365,11 +384,7 @@ class BlockModel:
                             parts.append(" ")
                         links += kind & _LINK and 1
                 if not kind & _VOID:
-                    _, _, _, around, container, _ = stack[-1]
-                    if kind & _CONTAINER:
-                        container = Container(tag, container, kind & _NOISE)
-                        containers.append(container)
-                    stack.append((written, kind, inner, around + outer, container, number))
+                    _open(stack, containers, written, element, number)
                 if not text or (line is None and text.isspace()):
                     continue
             if line is None:
@@ -438,6 +453,15 @@ class BlockModel:
                 self._short_lines.clear()
             self._short_lines[text] = weight
         return weight
+
+
+def _open(stack: list[_Open], containers: list[Container], written: str, element: _Element, number: int) -> None:
+    kind, tag, inner, outer = element
+    _, _, _, around, container, _ = stack[-1]
+    if kind & _CONTAINER:
+        container = Container(tag, container, kind & _NOISE)
+        containers.append(container)
+    stack.append((written, kind, inner, around + outer, container, number))
 
 
 def _end(line: Line, parts: list[str], lines: list[Line], listings: int) -> None:
