@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from levada.core.records import RawPage
 from levada.pages import blocks
 from levada.pages.blocks import BlockModel, Line, Page, Weights, block_model
-from levada.pages.compression import unpack_text
+from levada.pages.compression import unpack_text, unpack_text_and_anchors
 from levada.pages.html import tree_of
+from levada.pages.links import anchors_in
 from levada.pages.parse import parse_page
 from levada.pages.text import main_text, page_lines
 from tests.pages.short_pages import short_pages
@@ -108,3 +109,24 @@ def test_a_page_of_a_megabyte_is_read_as_a_smaller_one() -> None:
     parsed = parse_page(RawPage("http://example.org/", html, "text/html"))
     assert unpack_text(parsed.content_zstd).decode().split("\n")[-20_000:] == lines
     assert parsed.links == ("http://example.org/home", "http://example.org/books")
+
+
+SAID = "".join(f"<p>She wrote sentence {number} about engines and what they compute.</p>" for number in range(30))
+
+
+@pytest.mark.parametrize("menu", ["<nav>{}</nav>", "<footer>{}</footer>", "<div role='navigation'>{}</div>"])
+def test_the_model_is_not_asked_about_menus_but_their_links_count(menu: str) -> None:
+    links = menu.format("<a href='/home'>Home of Ada</a><a href='/books'>Books</a>")
+    html = f"<title>Engines</title><body>{links}<h1>Engines</h1>{SAID}"
+    assert "Home of Ada" not in [line.text for line in lines_of(html)[0].lines]
+    parsed = parse_page(RawPage("http://example.org/", html.encode(), "text/html"))
+    assert parsed.links == ("http://example.org/home", "http://example.org/books")
+    anchors = anchors_in(unpack_text_and_anchors(parsed.content_zstd)[1])
+    assert [text for _, text in anchors] == ["Home of Ada", "Books"]
+
+
+@pytest.mark.parametrize("menu", ["<nav>{}</nav>", "<nav><h1>Engines</h1></nav>{}", "<footer>{}</footer>"])
+def test_a_menu_that_holds_the_content_or_the_title_is_read(menu: str) -> None:
+    lines = lines_of(f"<title>Engines</title><body>{menu.format(SAID)}")[0].lines
+    assert "She wrote sentence 7 about engines and what they compute." in [line.text for line in lines]
+    assert ("h1" not in menu) or lines[0].text == "Engines"

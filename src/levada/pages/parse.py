@@ -29,7 +29,7 @@ from levada.pages.links import LinkCollector
 from levada.pages.parts.rule import CompiledRule, compiled_rule
 from levada.pages.plugins import ReadingPlugins
 from levada.pages.structured.reading import offers_mark, read_data
-from levada.pages.text import READER, read_main_text, tidy_lines
+from levada.pages.text import READER, drop_silent, read_main_text, tidy_lines
 from levada.pages.unsteady import Watch
 from levada.pages.urls import canonical, may_run_on, site_of
 
@@ -274,7 +274,10 @@ def _with_main_text(
     text = b"" if limits.plugins is None else limits.plugins.main_text(html, page.url)
     if text:
         return whole._replace(text=text)
-    read = read_main_text(tree, html, whole.head.title)
+    if tree is not None:  # what menus call other pages is read before they are dropped
+        drop_silent(tree)
+        whole = whole._replace(names=partial(PageNames, *names_of(tree, whole.links)))
+    read = read_main_text(tree, html, whole.head.title, is_stripped=True)
     return whole._replace(text=read.text, compared=read.compared, reader=READER)
 
 
