@@ -310,9 +310,7 @@ def drop_silent(tree: LexborHTMLParser, unread: Sequence[str] = _SILENT) -> None
 def _drop_menus(body: LexborNode) -> None:
     """Drop navigation and footers, a third of the lines of news pages: of 200 lines in them hardly one is text."""
     suspects = [
-        node
-        for node in body.css(_MENUS)
-        if node.tag in ("nav", "footer") or node.attributes.get("role") in _MENU_ROLES
+        node for node in body.css(_MENUS) if node.tag in ("nav", "footer") or node.attributes.get("role") in _MENU_ROLES
     ][:MAX_SUSPECTS]
     large = LARGE * len(body.text()) if suspects else 0
     for node in suspects:
