@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.core.records import RawPage
-from levada.pages import blocks
+from levada.pages import blocks, tags
 from levada.pages.blocks import BlockModel, Line, Page, Weights, block_model
 from levada.pages.compression import unpack_text, unpack_text_and_anchors
 from levada.pages.html import tree_of
@@ -82,8 +82,8 @@ def test_a_page_has_the_same_lines_however_it_is_taken_apart(pieces: list[tuple[
     html = html_of(pieces)
     whole = told(lines_of(html)[0].lines)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "_PART_LETTERS", size)
-        patch.setattr(blocks, "_PART_TAGS", size)
+        patch.setattr(tags, "_PART_LETTERS", size)
+        patch.setattr(tags, "_PART_TAGS", size)
         assert told(lines_of(html)[0].lines) == whole
 
 

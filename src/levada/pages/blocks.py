@@ -13,23 +13,22 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from html import unescape
 from importlib.resources import files
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 import msgspec
 
 from levada.pages.noise import NOISE_NAMES
+from levada.pages.tags import SignInAttribute, TagsAndTexts, found_tags_and_texts, tags_and_texts
 
-_TOKEN = re.compile(r'<([^>"]*(?:"[^"]*"[^>"]*)*)>([^<]*)')
 _NO_ELEMENT = re.compile(r"<!--.*?-->|<\?[^>]*>", re.DOTALL)
 _NAMED = re.compile(r' (?:class|id|role|itemprop)="([^"]*)"')
 _NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _WORD = re.compile(r"\w+")
-_PART_LETTERS, _PART_TAGS = 500_000, 20_000  # taken apart at once: the pieces take ten times the memory
 _MOST_NAMES = 24  # of an element
 _LONGEST_TOKEN = 400  # characters of a tag with its attributes; one with more is not remembered
 _MOST_REMEMBERED = 20_000  # tags with their attributes, and short lines
@@ -185,46 +184,12 @@ class Line:
 
 _Element = tuple[int, int, float, float]  # kind, number of the tag, weight in the two innermost and further out
 _Plain = tuple[str, _Element, int]  # an open element as written, and its number
-_TagsAndTexts = tuple[list[str], list[str]]
 _END_TAG = (0, 0, 0.0, 0.0)  # in place of the facts of a start tag
-
-
-class _SignInAttribute(Exception):
-    """There is a sign of a tag in an attribute, so that `<` and `>` alone do not say where a tag ends."""
 
 
 class Page(NamedTuple):
     lines: list[Line]
     containers: list[Container]
-
-
-def _tags_and_texts(html: str) -> Iterator[_TagsAndTexts]:
-    """What is in each tag of an element, and the text behind each; of a large element part after part.
-
-    In place of its own tag there is one that means nothing.
-    """
-    start = html.find("<", 1)
-    start = start if start > 0 else len(html)
-    yield ["br"], [html[:start].partition(">")[2]]
-    while start < len(html):
-        end = html.find("<", start + _PART_LETTERS)
-        part = html[start:] if end < 0 else html[start:end]
-        start = len(html) if end < 0 else end
-        if part.count("<") == part.count(">"):
-            pieces = part.replace("<", ">").split(">")
-            yield pieces[1::2], pieces[2::2]
-        else:  # one is in an attribute
-            found = [piece.partition(">") for piece in part.split("<")[1:]]
-            yield [tag for tag, _, _ in found], [text for _, _, text in found]
-
-
-def _found_tags_and_texts(html: str) -> Iterator[_TagsAndTexts]:
-    """The same for HTML with signs of tags in attributes."""
-    found = _TOKEN.finditer(html)
-    own = next(found, None)
-    yield ["br"], [own[2] if own else ""]
-    while part := list(islice(found, _PART_TAGS)):
-        yield [each[1].replace("<", "").replace(">", "") for each in part], [each[2] for each in part]
 
 
 def names_of(written: str) -> list[str]:
@@ -272,7 +237,7 @@ class BlockModel:
 
     def _element(self, written: str) -> _Element:
         if written.count('"') & 1:
-            raise _SignInAttribute
+            raise SignInAttribute
         read = _END_TAG if written[:1] == "/" else self._read_element(written)
         if len(written) < _LONGEST_TOKEN:
             if len(self._elements) >= _MOST_REMEMBERED:
@@ -312,12 +277,12 @@ class BlockModel:
         if "<!--" in html or "<?" in html:
             html = _NO_ELEMENT.sub("", html)
         try:
-            return self._page(_tags_and_texts(html), keeps_paths)
-        except _SignInAttribute:
-            return self._page(_found_tags_and_texts(html), keeps_paths)
+            return self._page(tags_and_texts(html), keeps_paths)
+        except SignInAttribute:
+            return self._page(found_tags_and_texts(html), keeps_paths)
 
-    def _page(self, parts_of_page: Iterable[_TagsAndTexts], keeps_paths: bool) -> Page:
-        """The lines by the tags and what is behind each. `_SignInAttribute` if one of them is no whole tag."""
+    def _page(self, parts_of_page: Iterable[TagsAndTexts], keeps_paths: bool) -> Page:
+        """The lines by the tags and what is behind each. `SignInAttribute` if one of them is no whole tag."""
         root = Container(_TAGS["body"], None)
         containers = [root]
         stack: list[_Open] = [("", _CONTAINER, 0.0, 0.0, root, 0)]
@@ -334,7 +299,7 @@ class BlockModel:
             if element is None:
                 if written[:2] == "a ":  # hardly one is like another
                     if written.count('"') & 1:
-                        raise _SignInAttribute
+                        raise SignInAttribute
                     written = "a"
                 element = known(written) or self._element(written)
             if element is _END_TAG:
