@@ -7,16 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from levada.core.records import RawPage
-from levada.pages import blocks
+from levada.pages import blocks, tags
 from levada.pages.blocks import BlockModel, Line, Page, Weights, block_model
-from levada.pages.compression import unpack_text
+from levada.pages.compression import unpack_text, unpack_text_and_anchors
 from levada.pages.html import tree_of
+from levada.pages.links import anchors_in
 from levada.pages.parse import parse_page
 from levada.pages.text import main_text, page_lines
 from tests.pages.short_pages import short_pages
 
 TAGS = ("p", "div", "li", "td", "h1", "pre", "span", "a href='/x'", "b", "sup", "section class='related posts'")
 TEXTS = ("Ada", "WRITTEN IN CAPITALS", "12 of them", "She wrote a long sentence about engines. " * 3, " ", "\n", "")
+DECIDED = (blocks._HOPELESS, blocks._SURE, blocks._HOPELESS_ITSELF, blocks._SURE_ITSELF)
 PIECES = st.lists(st.tuples(st.sampled_from(TAGS), st.sampled_from(TEXTS), st.booleans()), max_size=40)
 
 
@@ -45,7 +47,7 @@ def learnt() -> Weights:
 
 
 @given(PIECES)
-def test_a_score_is_the_sum_of_the_weights_that_are_learnt(pieces: list[tuple[str, str, bool]]) -> None:
+def test_a_score_is_the_sum_of_the_weights_that_were_looked_at(pieces: list[tuple[str, str, bool]]) -> None:
     page, title = lines_of(html_of(pieces))
     weights = learnt()
     whole = max(page.containers[0].size, 1)
@@ -57,13 +59,15 @@ def test_a_score_is_the_sum_of_the_weights_that_are_learnt(pieces: list[tuple[st
             for slot in blocks.facts_in(container, level, whole)
         ]
         base = weights.bias + (line.inner + line.outer) / blocks._UNIT + sum(weights.slots[slot] for slot in around)
-        if base < blocks._HOPELESS / blocks._UNIT:
-            continue
         words = blocks.words_of(line.text) if blocks.is_short(line.text) else []
         said = weights.first.get(blocks.first_word(line.text), 0.0) + sum(
             weights.words.get(each, 0.0) for each in words
         )
-        assert score == pytest.approx(base + sum(weights.slots[slot] for slot in slots) + said, abs=1e-9)
+        itself = base + sum(weights.slots[slot] for slot in slots if slot < blocks._END) + said
+        beside = itself + sum(weights.slots[slot] for slot in slots if slot >= blocks._END)
+        low, high, lower, higher = (each / blocks._UNIT for each in DECIDED)
+        looked_at = base if not low < base <= high else itself if not lower < itself <= higher else beside
+        assert score == pytest.approx(looked_at, abs=1e-9)
 
 
 def test_the_facts_of_a_line_are_sixteen_and_each_has_a_slot_of_its_own() -> None:
@@ -78,8 +82,8 @@ def test_a_page_has_the_same_lines_however_it_is_taken_apart(pieces: list[tuple[
     html = html_of(pieces)
     whole = told(lines_of(html)[0].lines)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "_PART_LETTERS", size)
-        patch.setattr(blocks, "_PART_TAGS", size)
+        patch.setattr(tags, "_PART_LETTERS", size)
+        patch.setattr(tags, "_PART_TAGS", size)
         assert told(lines_of(html)[0].lines) == whole
 
 
@@ -105,3 +109,24 @@ def test_a_page_of_a_megabyte_is_read_as_a_smaller_one() -> None:
     parsed = parse_page(RawPage("http://example.org/", html, "text/html"))
     assert unpack_text(parsed.content_zstd).decode().split("\n")[-20_000:] == lines
     assert parsed.links == ("http://example.org/home", "http://example.org/books")
+
+
+SAID = "".join(f"<p>She wrote sentence {number} about engines and what they compute.</p>" for number in range(30))
+
+
+@pytest.mark.parametrize("menu", ["<nav>{}</nav>", "<footer>{}</footer>", "<div role='navigation'>{}</div>"])
+def test_the_model_is_not_asked_about_menus_but_their_links_count(menu: str) -> None:
+    links = menu.format("<a href='/home'>Home of Ada</a><a href='/books'>Books</a>")
+    html = f"<title>Engines</title><body>{links}<h1>Engines</h1>{SAID}"
+    assert "Home of Ada" not in [line.text for line in lines_of(html)[0].lines]
+    parsed = parse_page(RawPage("http://example.org/", html.encode(), "text/html"))
+    assert parsed.links == ("http://example.org/home", "http://example.org/books")
+    anchors = anchors_in(unpack_text_and_anchors(parsed.content_zstd)[1])
+    assert [text for _, text in anchors] == ["Home of Ada", "Books"]
+
+
+@pytest.mark.parametrize("menu", ["<nav>{}</nav>", "<nav><h1>Engines</h1></nav>{}", "<footer>{}</footer>"])
+def test_a_menu_that_holds_the_content_or_the_title_is_read(menu: str) -> None:
+    lines = lines_of(f"<title>Engines</title><body>{menu.format(SAID)}")[0].lines
+    assert "She wrote sentence 7 about engines and what they compute." in [line.text for line in lines]
+    assert ("h1" not in menu) or lines[0].text == "Engines"

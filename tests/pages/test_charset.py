@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from webencodings.labels import LABELS
 
-from levada.pages.charset import MAX_HEAD, PRESCAN, codec_of, declared, decode
+from levada.core.records import RawPage
+from levada.pages.charset import LOOK, MAX_HEAD, PRESCAN, codec_of, declared, decode, says_utf8, unmarked_utf16
+from levada.pages.compression import unpack_text
+from levada.pages.parse import parse_page
 
 TURKISH = "İstanbul'da ışıklı bir akşam, çağdaş şiir"
 
@@ -220,3 +223,59 @@ def test_a_page_in_four_encodings_is_read_as_most_of_it_is_written() -> None:
     assert decoded.charset == "koi8-u"  # what the page says itself comes before a guess
     undeclared = decode(b"<p>" + b"<p>".join(parts), "text/html; charset=utf-8")
     assert RUSSIAN in undeclared.utf8.decode()
+
+
+WIDE = {
+    "Turkish": TURKISH,
+    "Russian": "Мост отремонтируют весной, решил совет города после долгих споров.",
+    "Japanese": "市議会は火曜日に会合を開き、長い議論の末に、古い橋を修理することを決定した。",
+    "beyond sixteen bits": "𝔅𝔯𝔦𝔡𝔤𝔢 😀 " * 20,
+}
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("said", WIDE.values(), ids=WIDE)
+@pytest.mark.parametrize("declaration", ["text/html", "text/html; charset=utf-8", "text/html; charset=utf-16"])
+def test_utf16_without_a_mark_is_read_whatever_is_declared(codec: str, said: str, declaration: str) -> None:
+    written = page(said * 50, '<meta charset="utf-8"><title>Bridge</title>')
+    decoded = decode(written.encode(codec), declaration)
+    assert (decoded.utf8.decode(), decoded.charset.lower()) == (written, codec.replace("16-", "16"))
+    assert not says_utf8(written.encode(codec), declaration)
+    parsed = parse_page(RawPage("http://example.org/", written.encode(codec), declaration))
+    assert (parsed.title, parsed.reason) == ("Bridge", None)
+    assert said.split()[0] in unpack_text(parsed.content_zstd).decode()
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+def test_plain_text_in_utf16_without_a_mark_is_read(codec: str) -> None:
+    said = "Мост отремонтируют весной.\nСовет города решил так после долгих споров."
+    parsed = parse_page(RawPage("http://example.org/a.txt", said.encode(codec), "text/plain"))
+    assert unpack_text(parsed.content_zstd).decode() == said
+
+
+@given(st.binary(max_size=3000).filter(lambda body: b"\0" not in body[:LOOK]))
+def test_bytes_without_a_zero_where_it_is_looked_for_are_no_utf16(body: bytes) -> None:
+    assert unmarked_utf16(body) is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<\0p\0",  # too short to tell
+        page("a" * 400).encode("utf-32-le"),
+        bytes(2000),
+        b"".join(number.to_bytes(2, "little") for number in range(2000)),
+        page("zeros\0 in\0 text").encode(),
+        b"x" * LOOK + page("late").encode("utf-16-le"),
+        page("half \ud800 a pair").encode("utf-16-le", "surrogatepass"),
+    ],
+)
+def test_other_bytes_with_zeros_are_no_utf16(body: bytes) -> None:
+    assert unmarked_utf16(body) is None
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=600), st.sampled_from(["utf-16-le", "utf-16-be"])
+)
+def test_markup_is_enough_to_tell_the_order_of_bytes(said: str, codec: str) -> None:
+    assert unmarked_utf16((" <p class='lead'>" * 70 + said).encode(codec)) == codec

@@ -191,11 +191,21 @@ def test_a_model_file_that_is_missing_or_damaged_is_said_in_one_sentence(
     assert str(raised.value).startswith(str(path))
 
 
-def test_the_model_keeps_a_bounded_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+@given(st.lists(st.sampled_from([*SAMPLES.values(), "a", "", "x " * 30, "42"]) | st.text(max_size=60), max_size=4))
+def test_words_are_weighed_by_all_that_is_in_them_and_between_them(texts: list[str]) -> None:
+    model = language_model()
+    words = plain_words(" ".join(texts).encode("utf-8", "replace"))
+    rows = [model._rows[feature] for feature in features_of(words)]
+    assert model.weigh(words) == model.weigh(words) == sum(rows)
+
+
+def test_the_model_keeps_a_bounded_number_of_rows_and_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_module, "_MOST_ROWS", 50)
+    monkeypatch.setattr(model_module, "_MOST_WORDS", 20)
     model = LanguageModel()
     weighed = model.weigh(plain_words(SAMPLES["de"].encode()))
     for text in SAMPLES.values():
         model.weigh(plain_words(text.encode()))
         assert len(model._rows) <= 51
+        assert len(model._words) <= 21
     assert model.weigh(plain_words(SAMPLES["de"].encode())) == weighed

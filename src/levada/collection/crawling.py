@@ -54,6 +54,10 @@ _LOOK_FOR_HOOKS = 1.0  # seconds between two looks at whether anybody wants to b
 _LOOK = 0.25  # seconds between two looks at whether there is anything to do
 
 
+def _stored_bytes(visit: VisitResult) -> int:
+    return 0 if visit.version is None else len(visit.version.content_zstd)
+
+
 def open_followers(folder: DataFolder, settings: Settings) -> tuple[Following, Following | None]:
     """What indexes the documents of a crawl, and, with `trends.live`, what counts their terms."""
     indexer = followers(folder, lambda shard: IndexerChild(shard, settings.index, hybrid=settings.search.hybrid))
@@ -64,7 +68,8 @@ def open_followers(folder: DataFolder, settings: Settings) -> tuple[Following, F
     return indexer, followers(folder, CountChild)
 
 
-_FREED_AFTER = 500  # visits, after which freed memory goes back to the kernel
+_FREED_AFTER = 16 * 1024 * 1024  # bytes of pages, after which freed memory goes back to the kernel
+_OF_A_VISIT, _UNPACKED = 32 * 1024, 8  # bytes: of a visit, and for each byte of what it stores
 
 
 @asynccontextmanager
@@ -115,7 +120,7 @@ async def open_crawl(
         freed = FreedMemory(_FREED_AFTER)
 
         def committed(visits: Sequence[VisitResult]) -> None:
-            freed.passed(len(visits))
+            freed.passed(_OF_A_VISIT * len(visits) + _UNPACKED * sum(map(_stored_bytes, visits)))
             if changes := _changed_documents(visits):
                 indexer.wake(changes)
                 if counter:

@@ -18,6 +18,7 @@ from levada.scale.autoscaler import Autoscaler, Stage, stage_rule
 from levada.scale.pools import FetchSlots, InProcess
 
 _SLOTS_AT_FIRST = 16  # until the autoscaler knows how long answers take
+_WAITING = 4  # this part of all bytes may wait to be parsed or committed before fetching waits
 
 
 class LocalTransport(Transport):
@@ -48,7 +49,7 @@ class LocalTransport(Transport):
         clock, speed, stages = ports.clock, settings.clock.speed, settings.stages
         self._scheduler, self._open, self._progress = scheduler, scheduler.open, scheduler.progress
         self._clock = clock
-        self._most_bytes = settings.fetch.max_buffered_bytes // 2
+        self._most_bytes = settings.fetch.max_buffered_bytes // _WAITING
         self._visitor = Visitor(ports.fetcher, self._parser, ports.policy, clock, settings.politeness.agent)
         self._commits = Commits(
             ports, settings, scheduler.executor, scheduler.link_filter, self._committed, self._hooks
@@ -62,7 +63,7 @@ class LocalTransport(Transport):
             self._autoscaler = Autoscaler([fetch, *self._stage_pools], clock, speed=speed, budget=stages.budget or None)
 
     def settings_changed(self, settings: Settings) -> None:
-        self._most_bytes = settings.fetch.max_buffered_bytes // 2
+        self._most_bytes = settings.fetch.max_buffered_bytes // _WAITING
         self._visitor.agent = settings.politeness.agent
         self._commits.settings_changed(settings)
 

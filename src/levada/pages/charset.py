@@ -1,5 +1,8 @@
 """Character encoding of a page: by byte order mark, header, declaration, then the bytes themselves.
 
+UTF-16 without a mark is told by the zero bytes that its markup and spaces have, whatever the page declares: no other
+encoding has any.
+
 Source: the labels of the Encoding standard, as `webencodings` lists them. Any other label is ignored, so none can
 name a codec that is not a character encoding. The declaration is looked for as the HTML standard's prescan does, but
 in the whole head and not only in its first kilobyte. Bytes without a declaration that are not UTF-8 are judged by
@@ -9,6 +12,7 @@ chardetng, the detector of Firefox, with the page's language or the country of i
 from __future__ import annotations
 
 import re
+from codecs import getincrementaldecoder
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -21,6 +25,9 @@ JUDGED = 16_384  # bytes that a guess is based on
 UNREAD = "\ufffd"  # replaces bytes that are invalid in the encoding
 MAX_WRONG = 0.1  # share of the letters outside ASCII that may be invalid before another encoding is assumed
 
+LOOK = 1024  # bytes in which zeros are counted
+_LEAST_ZEROS, _ZEROS, _MOST_OTHERS = 8, 0.1, 0.5  # how many; share of the letters; share of them in the other byte
+_CONTROLS = frozenset(map(chr, (*range(0x09), 0x0B, *range(0x0E, 0x20), *range(0x7F, 0xA0), 0xFFFE, 0xFFFF)))
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _MARKS = tuple(mark for mark, _ in _BOMS)
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';,>]+)", re.IGNORECASE)
@@ -71,7 +78,7 @@ def decode(body: bytes, content_type: str = "", url: str = "") -> Decoded:
     for mark, marked in _BOMS:
         if body.startswith(mark):
             return _convert(body[len(mark) :], marked)
-    codec = declared(body, content_type)
+    codec = unmarked_utf16(body) or declared(body, content_type)
     if codec in ("utf-16-le", "utf-16-be", "iso-2022-jp"):
         return _convert(body, codec)
     if body.isascii():
@@ -83,7 +90,28 @@ def decode(body: bytes, content_type: str = "", url: str = "") -> Decoded:
 
 def says_utf8(body: bytes, content_type: str = "") -> bool:
     """Whether the bytes are declared as UTF-8, whether or not they are."""
-    return declared(body, content_type) == "utf-8" and not body.startswith(_MARKS)
+    return declared(body, content_type) == "utf-8" and not body.startswith(_MARKS) and unmarked_utf16(body) is None
+
+
+def unmarked_utf16(body: bytes) -> str | None:
+    """The codec, if the bytes begin as UTF-16 without a mark does; None for anything else.
+
+    Markup, spaces and line ends have a zero in one byte of two, always the same one; few letters have one in the
+    other. Other data with as many zeros has control characters too.
+    """
+    start = body[:LOOK]
+    if b"\0" not in start:
+        return None
+    zeros = (start[::2].count(0), start[1::2].count(0))
+    most = max(zeros)
+    if most < max(_LEAST_ZEROS, _ZEROS * len(start) / 2) or min(zeros) > _MOST_OTHERS * most:
+        return None
+    codec = "utf-16-le" if zeros[1] > zeros[0] else "utf-16-be"
+    try:
+        text = getincrementaldecoder(codec)().decode(start)  # its end may be half a letter
+    except UnicodeDecodeError:
+        return None
+    return codec if _CONTROLS.isdisjoint(text) else None
 
 
 def declared(body: bytes, content_type: str) -> str | None:

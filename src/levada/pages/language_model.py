@@ -15,7 +15,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterator
 from functools import cache
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
 from struct import Struct
@@ -33,6 +33,7 @@ COMMON = frozenset(_COMMON.split())  # what most pages on the web are written in
 UNKNOWN = ""  # the first language of the file: code, numbers, other languages
 MAGIC = b"levada languages 1:"
 _MOST_ROWS = 20_000  # that are kept
+_MOST_WORDS, _LONGEST_WORD = 10_000, 20  # that are kept; letters of one
 _FILE = Path(__file__).parent / "data" / "languages.bin"
 _SCRIPTS = 0xF0000  # first of the private letters that stand for scripts
 _OTHERS = bytes(code for code in range(128) if not chr(code).isalpha())
@@ -89,10 +90,16 @@ class LanguageModel:
         if not head.startswith(MAGIC) or rest or not self._slots or self._slots & (self._slots - 1):
             raise LevadaError(f"{path}: this is not a whole model of languages: install Levada again")
         self._rows = _Rows(self)
+        self._words = _Words(self._rows)
 
     def weigh(self, words: str) -> int:
-        """The odds of all languages in one number; the sum of such numbers is that of their odds."""
-        return sum(map(self._rows.__getitem__, features_of(words)))
+        """The odds of all languages in one number; the sum of such numbers is that of their odds.
+
+        The sum over `features_of(words)`, of words as `plain_words` gives them: what is in one word is added up once.
+        """
+        each = words.split()
+        between = [f"{word[-1]} {after[0]}" for word, after in pairwise(each)]
+        return sum(map(self._words.__getitem__, each)) + sum(map(self._rows.__getitem__, between))
 
     def odds(self, weighed: int) -> tuple[int, ...]:
         """By language the logarithm of the odds, in steps and from an arbitrary zero."""
@@ -123,6 +130,21 @@ class _Rows(dict[str, int]):
             self.clear()
         self[feature] = row
         return row
+
+
+class _Words(dict[str, int]):
+    """The sums of the rows of words that were met and of the runs of letters in them."""
+
+    def __init__(self, rows: _Rows) -> None:
+        self._rows = rows
+
+    def __missing__(self, word: str) -> int:
+        weighed = sum(map(self._rows.__getitem__, features_of(f" {word} ")))
+        if len(word) <= _LONGEST_WORD:
+            if len(self) >= _MOST_WORDS:
+                self.clear()
+            self[word] = weighed
+        return weighed
 
 
 @cache

@@ -18,7 +18,7 @@ from levada.core.reasons import Reason
 from levada.core.records import DiscoveredBy, DocumentFacts, PageKind, ParsedPage, RawPage, ReadPage, Refusal
 from levada.core.structured import StructuredData, pack_data
 from levada.pages.change import is_same_page, page_digest, trigger_states, watch_in, with_watch
-from levada.pages.charset import UNREAD, Decoded, decode, says_utf8
+from levada.pages.charset import LOOK, UNREAD, Decoded, decode, says_utf8, unmarked_utf16
 from levada.pages.compression import pack_content, unpack_text
 from levada.pages.documents.gathering import PAGE_BREAK, Unreadable, title_or_name
 from levada.pages.documents.recognition import JSON, XML, document_kind, is_locked, reader_of
@@ -29,11 +29,10 @@ from levada.pages.links import LinkCollector
 from levada.pages.parts.rule import CompiledRule, compiled_rule
 from levada.pages.plugins import ReadingPlugins
 from levada.pages.structured.reading import offers_mark, read_data
-from levada.pages.text import READER, read_main_text, tidy_lines
+from levada.pages.text import READER, drop_silent, read_main_text, tidy_lines
 from levada.pages.unsteady import Watch
 from levada.pages.urls import canonical, may_run_on, site_of
 
-LOOK = 1024
 _ROOT = re.compile(rb"<(?![?!])(?:[A-Za-z_][\w.\-]{0,60}:)?([A-Za-z_][\w.\-]{0,60})")
 _SKIPPED = re.compile(rb"<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]{0,300}>", re.DOTALL | re.IGNORECASE)
 _BINARY = bytes([*range(0x09), *range(0x0E, 0x1B)])
@@ -121,7 +120,7 @@ def _is_binary(start: bytes, media: str) -> bool:
 
 
 def _may_be_wide(start: bytes, content_type: str) -> bool:
-    return start.startswith(_WIDE) or "utf-16" in content_type.lower()
+    return start.startswith(_WIDE) or "utf-16" in content_type.lower() or unmarked_utf16(start) is not None
 
 
 _UNREAD = UNREAD.encode()
@@ -274,7 +273,10 @@ def _with_main_text(
     text = b"" if limits.plugins is None else limits.plugins.main_text(html, page.url)
     if text:
         return whole._replace(text=text)
-    read = read_main_text(tree, html, whole.head.title)
+    if tree is not None:  # what menus call other pages is read before they are dropped
+        drop_silent(tree)
+        whole = whole._replace(names=partial(PageNames, *names_of(tree, whole.links)))
+    read = read_main_text(tree, html, whole.head.title, is_stripped=True)
     return whole._replace(text=read.text, compared=read.compared, reader=READER)
 
 
