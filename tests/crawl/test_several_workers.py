@@ -29,8 +29,9 @@ from levada.core.records import (
 )
 from levada.core.reports import Round, StageRound
 from levada.crawl.commits import CommitPorts, CrawlPorts
-from levada.crawl.engine import Crawl
-from levada.crawl.messages import (
+from levada.crawl.distributed.catalog_worker import CatalogWorker
+from levada.crawl.distributed.fetch_worker import FetchWorker
+from levada.crawl.distributed.messages import (
     FetchAnswer,
     FetchAnswers,
     QueueNames,
@@ -40,7 +41,8 @@ from levada.crawl.messages import (
     read_message,
     without_body,
 )
-from levada.crawl.rabbitmq_transport import CatalogWorker, FetchWorker, RabbitmqTransport
+from levada.crawl.distributed.transport import RabbitmqTransport
+from levada.crawl.engine import Crawl
 from levada.crawl.visits import Fetched, Visited, Visitor
 from levada.pages.urls import site_of
 from tests.crawl.simulated_crawl import START, World, _InlineKeeper, ema_policy, page, run_simulated, status
@@ -86,6 +88,15 @@ class Line:
                 await self.news.wait()
             await job(*self.queues[queue].popleft())
 
+    async def work_many(self, queue: str, job: Callable[[bytes, bool], Awaitable[None]]) -> None:
+        """Every message at once, as it comes."""
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                while not self.queues[queue]:
+                    self.news.clear()
+                    await self.news.wait()
+                tasks.create_task(job(*self.queues[queue].popleft()))  # type: ignore[arg-type]
+
 
 class Several:
     def __init__(self, world: Web, capacity: int = 100, troubled: Callable[[], str] = lambda: "") -> None:
@@ -105,7 +116,9 @@ class Several:
         async def story() -> None:
             jobs: list[asyncio.Future[object]] = [asyncio.ensure_future(self.crawl.run())]
             jobs.append(asyncio.create_task(self.line.work(NAMES.answers, self.transport.receive)))
-            jobs += [asyncio.create_task(self.line.work(NAMES.fetch, self._fetcher())) for _ in range(3)]
+            for fetcher in [self._fetcher() for _ in range(3)]:
+                jobs.append(asyncio.create_task(fetcher.run()))
+                jobs.append(asyncio.create_task(self.line.work_many(NAMES.fetch, fetcher)))
             for _ in range(2):
                 worker = self._catalog()
                 jobs.append(asyncio.create_task(worker.run()))
@@ -390,7 +403,7 @@ def test_a_message_of_another_collection_or_format_is_not_read() -> None:
     body = msgspec.msgpack.encode(ToFetch(collection=NAMES.collection, leases=(lease(),)))
     assert read_message(ToFetch, body, NAMES.collection) is not None
     assert read_message(ToFetch, body, "f" * 16) is None
-    other = msgspec.msgpack.encode(ToFetch(format=2, collection=NAMES.collection, leases=()))
+    other = msgspec.msgpack.encode(ToFetch(format=9, collection=NAMES.collection, leases=()))
     assert read_message(ToFetch, other, NAMES.collection) is None
     many = msgspec.msgpack.encode(FetchAnswers(collection=NAMES.collection, answers=(FetchAnswer(1, None),) * 1_001))
     assert read_message(FetchAnswers, many, NAMES.collection) is None

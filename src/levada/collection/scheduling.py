@@ -39,10 +39,10 @@ from levada.core.records import FoundUrl
 from levada.core.reports import Round
 from levada.core.settings import Settings
 from levada.crawl.commits import CrawlPorts
+from levada.crawl.distributed.messages import QueueNames, ToFetch, read_message
+from levada.crawl.distributed.transport import RabbitmqTransport
 from levada.crawl.engine import Crawl
 from levada.crawl.executor import StoreExecutor
-from levada.crawl.messages import QueueNames, ToFetch, read_message
-from levada.crawl.rabbitmq_transport import RabbitmqTransport
 from levada.engines.rabbitmq.jobs import RabbitmqJobs
 from levada.scale.autoscaler import Autoscaler
 from levada.store.base import Store
@@ -79,14 +79,19 @@ async def crawl_by_workers(
             """Without a Deployment, its workers run on this machine."""
             words = [*module_command("levada"), "work", "--stage", limit.name, "--data", str(path.absolute())]
             queue = {"fetch": names.fetch, "catalog": names.catalog}[limit.name]
-            return replace(limit, queue=queue, command=limit.command or shlex.join(words), capacity=CAPACITY)
+            command = limit.command or shlex.join(words)
+            return replace(limit, queue=queue, command=command, capacity=CAPACITY, reports=queue)
+
+        def reporting(stage: str, workers: int) -> None:
+            if stage == "fetch":
+                transport.set_workers(workers)
 
         def decided(done: Round) -> None:
             transport.views = tuple(each.view() for each in done.stages)
             on_round(done)
 
         whole = replace(plan, stages=tuple(map(stage, limits)))
-        async with open_control(whole, on_round=decided, hold=transport.hold) as autoscaler:
+        async with open_control(whole, on_round=decided, hold=transport.hold, on_workers=reporting) as autoscaler:
             await until_stopped(_both(crawl, autoscaler), stop, seconds, crawl.stop, autoscaler.stop)
 
 

@@ -43,6 +43,7 @@ log = logging.getLogger(__name__)
 _INSTANT = 1.0  # wall-clock seconds
 _TICK = 0.02  # wall-clock seconds: nothing is polled more often
 _RECOVERED_AT_ONCE = 500  # pages in a transaction
+_MOST_AT_ONCE = 1_000  # pages in a lease: however many workers there are, it does not take long
 _PATIENCE = 30.0  # wall-clock seconds to wait for a page that others hold
 
 
@@ -81,7 +82,6 @@ class Scheduler:
         self._begun = 0  # visits
         self._worth_waiting = 0.0  # until then, a crawl with `once` waits for a site that sent a Retry-After
         self._speed = settings.clock.speed
-        self._slots = settings.fetch.slots
         self._lease_seconds = settings.store.lease_seconds * max(1.0, self._speed)
         self.paces = SitePaces.of(settings)
         self._limits = SiteLimits(self.paces, ports.policy)
@@ -320,7 +320,7 @@ class Scheduler:
 
     def _room(self) -> int:
         """How many pages to lease: enough to stay busy, no more than can be fetched before a lease ends."""
-        waiting, slots = len(self.politeness_queue), self._slots
+        waiting, slots = len(self.politeness_queue), self._transport.slots
         if waiting >= self._transport.refill * slots or len(self.open) >= 6 * slots:
             return 0
         room = 4 * slots - waiting
@@ -328,7 +328,7 @@ class Scheduler:
             room = min(room, 1 + int(self.per_hour * self._lease_seconds / 3600) - waiting)
         if self._max_pages is not None:
             room = min(room, self._max_pages - self._begun - waiting)
-        return max(0, room)
+        return max(0, min(room, _MOST_AT_ONCE))
 
     @property
     def _reached_limit(self) -> bool:

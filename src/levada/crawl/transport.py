@@ -38,6 +38,9 @@ class Transport(ABC):
     refill = 1
     """Pages are leased when fewer than this many times the fetch slots wait."""
 
+    slots = 1
+    """Exchanges that may be under way, by all who visit pages."""
+
     delay_from_answer = False
     """Whether the delay of a site counts from its answer, because a request may leave long after its turn began."""
 

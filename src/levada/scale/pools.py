@@ -122,6 +122,22 @@ class FetchSlots:
         return self._clock.monotonic() / self._speed
 
 
+class RemoteWorkers:
+    """Workers that others run: this only sees how many report."""
+
+    def __init__(self, reporting: Callable[[], int]) -> None:
+        self._reporting = reporting
+
+    async def poll(self) -> PoolStatistics:
+        return PoolStatistics(self._reporting())
+
+    async def resize(self, wanted: int) -> None:
+        """Nothing to do: how many there should be is only told."""
+
+    async def close(self) -> None:
+        """They go on."""
+
+
 def parse_command(text: str) -> list[str]:
     """The words of a command, without a shell. `UsageError` if there is no such program."""
     try:

@@ -78,7 +78,10 @@ def control(
     start: Annotated[list[str] | None, typer.Option(metavar="URL", help="With --data: where to start.")] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="With --data: settings of the crawl.")] = None,
     fetch: Annotated[
-        str, typer.Option(metavar="LEAST,MOST", help="With --data: workers that fetch; or LEAST,MOST,DEPLOYMENT.")
+        str,
+        typer.Option(
+            metavar="LEAST,MOST", help="With --data: workers that fetch; 0,0: none; or LEAST,MOST,DEPLOYMENT."
+        ),
     ] = "1,8",
     catalog: Annotated[
         str, typer.Option(metavar="LEAST,MOST", help="With --data: workers that store; likewise.")
@@ -149,8 +152,10 @@ def control(
         listen_to_logs()
         run_until_signal(partial(autoscale, plan, seconds=limit, on_round=show))
         return
-    limits = tuple(parse_stage(f"{name}=-,{text}") for name, text in (("fetch", fetch), ("catalog", catalog)))
-    if kubernetes and not all(each.command for each in limits):
+    limits = tuple(
+        parse_stage(f"{name}=-,{text}", may_be_remote=True) for name, text in (("fetch", fetch), ("catalog", catalog))
+    )
+    if kubernetes and not all(each.command or not each.most for each in limits):
         raise UsageError("--kubernetes: which Deployments? --fetch LEAST,MOST,DEPLOYMENT and --catalog likewise")
     if not kubernetes and any(each.command for each in limits):
         raise UsageError("--fetch and --catalog are LEAST,MOST; a Deployment is named with --kubernetes only")

@@ -1,4 +1,4 @@
-"""RabbitMQ transport and its workers: pages go out, many in a message, and answers come back.
+"""Transport of a scheduler whose pages are visited on other machines: many go out in a message, answers come back.
 
     scheduler --[fetch]--> fetch worker --[catalog]--> catalog worker --> store
         ^----------------[answers]-----'
@@ -13,50 +13,29 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from math import ceil
 
 import msgspec
 
 from levada.core.clock import first_of
 from levada.core.errors import BrokerError
-from levada.core.protocols import Clock
 from levada.core.reasons import Reason
-from levada.core.records import Lease, Response, VisitResult
+from levada.core.records import Lease, Response
 from levada.core.reports import StageView
 from levada.core.settings import Settings
-from levada.core.site_rules.pace import SitePaces
-from levada.core.site_rules.rules import SiteRules
 from levada.core.site_rules.visit import NO_RULE, VisitRule
-from levada.crawl.commits import CommitPorts, Commits
-from levada.crawl.executor import StoreExecutor
-from levada.crawl.hooks import PageHooks
-from levada.crawl.link_filter import LinkFilter
-from levada.crawl.messages import (
-    FetchAnswer,
-    FetchAnswers,
-    QueueNames,
-    ToFetch,
-    ToStore,
-    pack,
-    read_message,
-    without_body,
-)
+from levada.crawl.distributed.messages import FetchAnswer, FetchAnswers, QueueNames, ToFetch, ToStore, read_message
 from levada.crawl.scheduler import Scheduler
-from levada.crawl.sites import SiteLimits
 from levada.crawl.transport import Transport, UnderWay
-from levada.crawl.visits import Fetched, Visited, Visitor
+from levada.crawl.visits import Fetched, Visited
 
 log = logging.getLogger(__name__)
 
 Publish = Callable[[str, bytes], Awaitable[bool]]
 """Put bytes into a queue: true when the broker has them, false if the queue is full."""
 
-Send = Callable[[str, bytes], Awaitable[None]]
-"""Put bytes into a queue; returns when the broker has them."""
-
 _POLL_SECONDS = 0.5  # wall clock
 _PAGES = 20  # in one message: they share its cost, and one worker can fetch them at once
-_FLUSH_SECONDS = 0.1  # wall clock: after this, finished pages are sent although others are still under way
-_SITE_SECONDS = 60.0  # how long the record of a site is cached
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -85,8 +64,17 @@ class RabbitmqTransport(Transport):
         settings = scheduler.settings
         self._scheduler = scheduler
         self._clock = scheduler.ports.clock
-        self._most_out = 4 * settings.fetch.slots
+        self._slots_each = settings.fetch.slots
+        self.set_workers(1)
         self.poll = _POLL_SECONDS * settings.clock.speed  # workers elsewhere add pages without notice
+
+    def settings_changed(self, settings: Settings) -> None:
+        """Workers elsewhere keep theirs."""
+
+    def set_workers(self, workers: float) -> None:
+        """Note how many fetch workers there are for this scheduler's pages: so many more may be on their way."""
+        self.slots = max(1, ceil(self._slots_each * max(1.0, workers)))
+        self._most_out = max(4 * self._slots_each, 2 * self.slots)
 
     @property
     def held(self) -> bool:
@@ -238,137 +226,3 @@ def _fetched(lease: Lease, answer: FetchAnswer, at: float) -> Fetched:
     if not answer.status and answer.reason is None:
         return Fetched(lease, at, refused=Reason.INTERNAL)
     return Fetched(lease, at, Response(lease.page.url, answer.status, headers, reason=answer.reason))
-
-
-class FetchWorker:
-    """Fetches and parses the pages of a message, all at once."""
-
-    def __init__(self, visitor: Visitor, clock: Clock, queues: QueueNames, send: Send) -> None:
-        self._visitor = visitor
-        self._clock = clock
-        self._queues = queues
-        self._send = send
-        self.pages = 0
-
-    async def __call__(self, body: bytes, again: bool) -> None:
-        message = read_message(ToFetch, body, self._queues.collection)
-        if message is None:
-            return
-        now = self._clock.now()
-        valid = [] if again else [lease for lease in message.leases if lease.expires_at > now]
-        tokens = {lease.token for lease in valid}
-        await self._answer([FetchAnswer(lease.token, None) for lease in message.leases if lease.token not in tokens])
-        pending = {
-            asyncio.ensure_future(self._visit(lease, message.rules.get(lease.token, NO_RULE))) for lease in valid
-        }
-        try:
-            while pending:
-                done, pending = await asyncio.wait(pending, timeout=_FLUSH_SECONDS)
-                await self._send_done([task.result() for task in done])
-        finally:
-            for task in pending:
-                task.cancel()
-
-    async def _visit(self, lease: Lease, rule: VisitRule) -> Visited:
-        return without_body(await self._visitor.read(await self._visitor.fetch(lease, rule), rule))
-
-    async def _send_done(self, visits: Sequence[Visited]) -> None:
-        """Send visits to the catalog first: only what can no longer get lost counts as answered."""
-        for body in pack(self._queues.collection, visits):
-            await self._send(self._queues.catalog, body)
-        await self._answer([_site_answer(visited.fetched) for visited in visits])
-        self.pages += len(visits)
-
-    async def _answer(self, answers: Sequence[FetchAnswer]) -> None:
-        if answers:
-            message = FetchAnswers(collection=self._queues.collection, answers=tuple(answers))
-            await self._send(self._queues.answers, _encode(message))
-
-
-def _site_answer(fetched: Fetched) -> FetchAnswer:
-    response = fetched.response
-    if response is None:
-        return FetchAnswer(fetched.lease.token, fetched.at, reason=fetched.refused)
-    wait = (response.header("retry-after") or "")[:200]
-    return FetchAnswer(fetched.lease.token, fetched.at, response.status, response.reason, wait)
-
-
-class CatalogWorker:
-    """Decides visits and commits them under their leases. `run` must run at the same time."""
-
-    def __init__(
-        self,
-        ports: CommitPorts,
-        settings: Settings,
-        collection: str,
-        executor: StoreExecutor,
-        hooks: PageHooks | None = None,
-    ) -> None:
-        self._ports = ports
-        self._settings = settings
-        self._collection = collection
-        self._executor = executor
-        self._link_filter = LinkFilter(settings.crawl, (), rules=SiteRules(settings.site))
-        self._commits = Commits(ports, settings, executor, self._link_filter, self._committed, hooks)
-        self._limits = SiteLimits(SitePaces.of(settings), ports.policy)
-        self._sites_until: dict[str, float] = {}
-        self._waiting: dict[int, asyncio.Future[VisitResult | None]] = {}
-        self.pages = 0
-
-    async def run(self) -> None:
-        await self._commits.run()
-
-    def settings_changed(self, settings: Settings) -> None:
-        """Decide by these from now on."""
-        self._settings = settings
-        self._link_filter.settings_changed(settings.crawl, SiteRules(settings.site))
-        self._commits.settings_changed(settings)
-        self._limits.paces = SitePaces.of(settings)
-
-    async def __call__(self, body: bytes, again: bool) -> None:
-        """Commit a message; returns when each visit is committed, or refused because another worker was first."""
-        message = read_message(ToStore, body, self._collection)
-        if message is None:
-            return
-        results = []
-        for visited in message.visits:
-            await self._learn_site(visited.fetched.lease.page.site)
-            results.append(await self._commits.decide(visited))
-        for committed in await asyncio.gather(*(self._commit(each) for each in results)):
-            if committed is not None and (work := self._commits.follow_up(committed, self._ports.clock.now())):
-                await work()
-
-    async def _learn_site(self, site: str) -> None:
-        """Read the scope and the delay of a site, which other processes may have changed."""
-        now = self._ports.clock.now()
-        if self._sites_until.get(site, 0.0) > now:
-            return
-        if len(self._sites_until) > 10_000:
-            self._sites_until.clear()
-        self._sites_until[site] = now + _SITE_SECONDS
-        record = await self._executor.run(self._ports.sites.site, site)
-        if record is None:
-            return
-        if record.dropped:
-            self._link_filter.admitted.discard(site)
-        elif record.admitted:
-            self._link_filter.admitted.add(site)
-        self._limits.learn(site, record.delay)
-
-    def _commit(self, result: VisitResult) -> asyncio.Future[VisitResult | None]:
-        """Commit a result; gives what was committed, which differs for a duplicate, or None.
-
-        Two of one lease at the same time are one commit.
-        """
-        token = result.lease.token
-        if token not in self._waiting:
-            self._waiting[token] = asyncio.get_running_loop().create_future()
-            self._commits.put(result)
-        return self._waiting[token]
-
-    def _committed(self, visits: Sequence[VisitResult], accepted: Sequence[bool]) -> None:
-        for result, is_stored in zip(visits, accepted, strict=True):
-            waiter = self._waiting.pop(result.lease.token, None)
-            if waiter is not None and not waiter.done():
-                waiter.set_result(result if is_stored else None)
-            self.pages += is_stored
