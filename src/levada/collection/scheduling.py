@@ -26,8 +26,9 @@ from levada.collection.crawling import Following, open_followers
 from levada.collection.forgetting.retention import retention_beside
 from levada.collection.forgetting.unfinished import compact_for
 from levada.collection.live import live_file_writer
+from levada.collection.machines.waiting import Readiness, answering_health, persistently
 from levada.collection.starts import add_start, forget_demo, limit_waits, reschedule, tidied
-from levada.collection.working import CAPACITY, queue_capacities
+from levada.collection.working import CAPACITY, queue_capacities, store_executor
 from levada.core.clock import SystemClock, make_clock
 from levada.core.configuration.kept import SettingChange
 from levada.core.configuration.layers import Given
@@ -38,7 +39,7 @@ from levada.core.protocols import RevisitPolicy
 from levada.core.records import FoundUrl
 from levada.core.reports import Round
 from levada.core.settings import Settings
-from levada.crawl.commits import CrawlPorts
+from levada.crawl.commits import Census, CrawlPorts
 from levada.crawl.distributed.messages import QueueNames, ToFetch, read_message
 from levada.crawl.distributed.transport import RabbitmqTransport
 from levada.crawl.engine import Crawl
@@ -46,7 +47,7 @@ from levada.crawl.executor import StoreExecutor
 from levada.engines.rabbitmq.jobs import RabbitmqJobs
 from levada.scale.autoscaler import Autoscaler
 from levada.store.base import Store
-from levada.store.opening import make_collection_name, open_store, place_if_new, store_limits
+from levada.store.opening import make_collection_name, open_reading_store, open_store, place_if_new, store_limits
 from levada.store.workplace import is_shared, share
 
 _LOOK = 1.0  # seconds between two looks at whether there is something to index
@@ -66,15 +67,23 @@ async def crawl_by_workers(
     on_round: Callable[[Round], None] = lambda done: None,
     given: Given | None = None,
     on_kept: Callable[[Sequence[SettingChange]], None] = lambda changes: None,
+    health: tuple[str, int] | None = None,
 ) -> None:
     """Hand out the pages of a crawl to workers and scale them, until `stop` is set or for so many seconds.
 
     `limits` has the stages `fetch` and `catalog`; the plan's own stages are not read. `given` are those of the
-    settings that the collection keeps from now on, and `on_kept` is called with what it did not keep before.
+    settings that the collection keeps from now on, and `on_kept` is called with what it did not keep before. While
+    PostgreSQL or RabbitMQ is away, it waits; `health` is where it says so.
     """
-    folder = DataFolder(path, given)
-    async with _open_distributed_crawl(folder, settings, start, plan.url, on_kept) as (crawl, transport, names):
+    folder, readiness = DataFolder(path, given), Readiness()
 
+    async def attempt(is_open: Callable[[], None]) -> None:
+        opened = _open_distributed_crawl(folder, settings, start, plan.url, on_kept, readiness)
+        async with opened as (crawl, transport, names):
+            is_open()
+            await _run(crawl, transport, names, stop)
+
+    async def _run(crawl: Crawl, transport: RabbitmqTransport, names: QueueNames, stop: asyncio.Event) -> None:
         def stage(limit: StagePlan) -> StagePlan:
             """Without a Deployment, its workers run on this machine."""
             words = [*module_command("levada"), "work", "--stage", limit.name, "--data", str(path.absolute())]
@@ -91,8 +100,17 @@ async def crawl_by_workers(
             on_round(done)
 
         whole = replace(plan, stages=tuple(map(stage, limits)))
-        async with open_control(whole, on_round=decided, hold=transport.hold, on_workers=reporting) as autoscaler:
-            await until_stopped(_both(crawl, autoscaler), stop, seconds, crawl.stop, autoscaler.stop)
+        opened = open_control(whole, on_round=decided, hold=transport.hold, on_workers=reporting)
+        async with opened as autoscaler:
+            await until_stopped(_both(crawl, autoscaler), stop, None, crawl.stop, autoscaler.stop)
+
+    async with answering_health(health, readiness):
+        limit = asyncio.get_running_loop().call_later(seconds, stop.set) if seconds is not None else None
+        try:
+            await persistently(attempt, stop, readiness, SystemClock())
+        finally:
+            if limit is not None:
+                limit.cancel()
 
 
 async def _both(crawl: Crawl, autoscaler: Autoscaler) -> None:
@@ -116,6 +134,7 @@ async def _open_distributed_crawl(
     start: Sequence[FoundUrl],
     url: str,
     on_kept: Callable[[Sequence[SettingChange]], None],
+    readiness: Readiness,
 ) -> AsyncIterator[tuple[Crawl, RabbitmqTransport, QueueNames]]:
     """A crawl with its transport, which is told what the autoscaler decides: the stages it sees, and when to hold.
 
@@ -137,11 +156,15 @@ async def _open_distributed_crawl(
         store = opened.enter_context(
             closing(open_store(folder, settings.store, store_limits(settings), options=options))
         )
-        executor = opened.enter_context(closing(StoreExecutor()))
+        executor = opened.enter_context(closing(store_executor(store, readiness)))
+        reader = opened.enter_context(closing(open_reading_store(folder)))
+        census = Census(reader, opened.enter_context(closing(store_executor(reader, readiness))))
         names = QueueNames(make_collection_name(folder))
         add_start(tidied(start, settings), store, clock.now())
         learn_from_sample(policy, store)
-        jobs = RabbitmqJobs(url, SystemClock(), queue_capacities(names))
+        jobs = RabbitmqJobs(
+            url, SystemClock(), queue_capacities(names), on_trouble=lambda trouble: readiness.note("RabbitMQ", trouble)
+        )
         opened.push_async_callback(jobs.close)
         await jobs.open()
         await _take_back(jobs, names, store)
@@ -155,7 +178,7 @@ async def _open_distributed_crawl(
         following = [each for each in open_followers(folder, settings) if each is not None]
         compact = partial(compact_for, folder, store, following[0].wake)
         running = RunningSettings(folder, settings, store, fetcher, None, policy, clock, lambda now: share(folder, now))
-        ports = CrawlPorts(clock, store, store, store, policy, store, fetcher, commands, running, compact)
+        ports = CrawlPorts(clock, store, store, store, policy, reader, fetcher, commands, running, compact, census)
         transport = RabbitmqTransport(names, lambda queue, body: jobs.publish(queue, body, secrets.token_hex(8)))
         opened.callback(folder.forget_live)
         crawl = Crawl(
@@ -168,8 +191,8 @@ async def _open_distributed_crawl(
             board=live_file_writer(folder, lambda: following[-1].balance),
             beside=(
                 lambda: jobs.work(names.answers, lambda job: transport.receive(job.body, job.again), asyncio.Event()),
-                partial(_follow, store, executor, following),
-                partial(_learn, store, executor, policy),
+                partial(_follow, reader, census.executor, following),
+                partial(_learn, reader, census.executor, policy),
                 *retention_beside(store, settings, clock),
             ),
         )

@@ -15,6 +15,8 @@ from typing import Protocol, cast
 import msgspec
 
 from levada.collection.components import learn_from_sample, make_fetcher, make_hooks, make_parser, make_policy
+from levada.collection.control import until_stopped
+from levada.collection.machines.waiting import PatientExecutor, Readiness, persistently
 from levada.core.clock import SystemClock, make_clock
 from levada.core.errors import BrokerError, LevadaError
 from levada.core.folder import DataFolder
@@ -23,11 +25,10 @@ from levada.crawl.commits import CommitPorts
 from levada.crawl.distributed.catalog_worker import CatalogWorker
 from levada.crawl.distributed.fetch_worker import FetchWorker
 from levada.crawl.distributed.messages import QueueNames
-from levada.crawl.executor import StoreExecutor
 from levada.crawl.visits import Visitor
 from levada.engines.rabbitmq.jobs import QueueJob, RabbitmqJobs
 from levada.scale.reports import WorkerReport
-from levada.store.base import Capability, WithLimits
+from levada.store.base import Capability, Store, WithLimits
 from levada.store.opening import store_limits
 from levada.store.workplace import WorkPlace, folder_workplace, server_workplace
 
@@ -138,17 +139,42 @@ def find_workplace(path: Path | None = None, server: str | None = None, name: st
     return folder_workplace(DataFolder(path or Path("levada-data")))
 
 
+async def work(find: Callable[[], WorkPlace], stage: str, url: str, stop: asyncio.Event, readiness: Readiness) -> int:
+    """Work until `stop` is set; returns the messages done. While a server is away, wait for it."""
+    done = 0
+
+    async def attempt(is_open: Callable[[], None]) -> None:
+        nonlocal done
+        place = await asyncio.to_thread(find)
+        async with open_worker(place, stage, url, readiness) as worker:
+            is_open()
+            try:
+                await until_stopped(worker.run(), stop, None, worker.stop)
+            finally:
+                done += worker.done
+
+    await persistently(attempt, stop, readiness, SystemClock())
+    return done
+
+
 @asynccontextmanager
-async def open_worker(place: WorkPlace, stage: str, url: str) -> AsyncIterator[StageWorker]:
+async def open_worker(place: WorkPlace, stage: str, url: str, readiness: Readiness) -> AsyncIterator[StageWorker]:
     names = QueueNames(place.name)
     tune_allocator()
-    jobs = RabbitmqJobs(url, SystemClock(), queue_capacities(names))
-    opened = _fetching if stage == "fetch" else _cataloguing
+    jobs = RabbitmqJobs(
+        url, SystemClock(), queue_capacities(names), on_trouble=lambda trouble: readiness.note("RabbitMQ", trouble)
+    )
+    opened = _fetching(place, names, jobs) if stage == "fetch" else _cataloguing(place, names, jobs, readiness)
     try:
-        async with opened(place, names, jobs) as worker:
+        async with opened as worker:
             yield worker
     finally:
         await jobs.close()
+
+
+def store_executor(store: Store, readiness: Readiness) -> PatientExecutor:
+    """The thread of a store. Of several shards the others go on while one is away; one alone is waited for."""
+    return PatientExecutor(SystemClock(), readiness, patient=len(store.shards) == 1)
 
 
 @asynccontextmanager
@@ -178,18 +204,25 @@ async def _fetching(place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs) -> 
 
 
 @asynccontextmanager
-async def _cataloguing(place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs) -> AsyncIterator[StageWorker]:
+async def _cataloguing(
+    place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs, readiness: Readiness
+) -> AsyncIterator[StageWorker]:
     settings = place.settings
     hooks = make_hooks(settings)
-    store = place.open_store(store_limits(settings))
-    policy, executor = make_policy(settings), StoreExecutor()
+    store = await asyncio.to_thread(place.open_store, store_limits(settings))
+    reader = await asyncio.to_thread(place.open_store, store_limits(settings))
+    policy, executor, census = (
+        make_policy(settings),
+        store_executor(store, readiness),
+        store_executor(reader, readiness),
+    )
     ports = CommitPorts(make_clock(settings.clock), store, store, store, policy)
     step = CatalogWorker(ports, settings, names.collection, executor, hooks)
 
     async def learn() -> None:
         """Keep the estimates over all pages up to date with what others store."""
         while True:
-            await executor.run(learn_from_sample, policy, store)
+            await census.run(learn_from_sample, policy, reader)  # commits do not wait for it
             await asyncio.sleep(_RELEARN)
 
     async def follow() -> None:
@@ -198,7 +231,7 @@ async def _cataloguing(place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs) 
         while True:
             await asyncio.sleep(_FOLLOW)
             try:
-                now = await executor.run(place.settings_now)
+                now = await census.run(place.settings_now)
             except LevadaError as error:
                 log.debug("the rules of sites stay as they are: %s", error)
                 continue
@@ -220,7 +253,10 @@ async def _cataloguing(place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs) 
     try:
         yield StageWorker("catalog", names.catalog, jobs, step, _MESSAGES, beside)
     finally:
+        executor.give_up()
+        census.give_up()
         if hooks is not None:
             await asyncio.to_thread(hooks.close)
-        executor.close()
-        store.close()
+        for thread, opened in ((executor, store), (census, reader)):
+            thread.close()
+            opened.close()

@@ -13,6 +13,7 @@ LevadaError                 exit 1: the work could not be done
 │   ├── BadQuery            a query that cannot be parsed; says where
 │   └── MissingExtra        a package that this command needs is not installed
 ├── StoreError              the data folder
+│   ├── StoreAway           its server cannot be reached, or does not answer in time
 │   ├── StoreLocked         another process has it open
 │   ├── StoreFull           the disk is full; nothing of this batch was written
 │   ├── BodiesAway          the place of the bodies cannot be reached now; nothing of this batch was written
@@ -143,6 +144,13 @@ class StoreError(LevadaError):
     >>> issubclass(levada.StoreLocked, levada.StoreError)
     True
     """
+
+
+class StoreAway(StoreError):
+    """The server of the store cannot be reached or does not answer. With `in_doubt`, it went away while it committed:
+    the batch is written as a whole, or not at all."""
+
+    in_doubt = False
 
 
 class StoreLocked(StoreError):

@@ -68,6 +68,13 @@ class LiveSettings(Protocol):
         ...
 
 
+class Census(msgspec.Struct, frozen=True):
+    """A connection of its own for what looks at the whole collection: leases and commits do not wait for it."""
+
+    frontier: Frontier
+    executor: StoreExecutor
+
+
 class CrawlPorts(CommitPorts, frozen=True):
     """What a crawl needs of the outside world."""
 
@@ -76,6 +83,7 @@ class CrawlPorts(CommitPorts, frozen=True):
     commands: CommandQueue | None = None
     settings: LiveSettings | None = None
     compact: Callable[[], None] | None = None  # makes the store's files small; on the thread of the store
+    census: Census | None = None
 
 
 class Commits:

@@ -245,7 +245,13 @@ class Scheduler:
         self._news.set()
 
     async def stats(self) -> CollectionStats:
-        return await self.executor.run(self.ports.frontier.stats, self._clock.now())
+        return await self._count(self._clock.now())
+
+    async def _count(self, at: float) -> CollectionStats:
+        census = self.ports.census
+        if census is None:
+            return await self.executor.run(self.ports.frontier.stats, at)
+        return await census.executor.run(census.frontier.stats, at)
 
     # Leasing
 
@@ -342,7 +348,7 @@ class Scheduler:
             return not len(self._checks)
         if self._cutoff is None or self._clock.now() <= self._worth_waiting:
             return False
-        stats = await self.executor.run(self.ports.frontier.stats, self._cutoff)
+        stats = await self._count(self._cutoff)
         return not stats.workable
 
     async def _until_due(self) -> float:

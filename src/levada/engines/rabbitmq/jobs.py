@@ -38,11 +38,21 @@ class RabbitmqJobs(RabbitmqClient):
     """A client for publishers and workers.
 
     `capacities` are the queues to declare, and the most messages that each may hold (0: any number). An answer of
-    the broker may take `seconds`.
+    the broker may take `seconds`. `on_trouble` is called with why it does not answer workers, and with "" when it
+    does again.
     """
 
-    def __init__(self, url: str, clock: Clock, capacities: dict[str, int], *, seconds: float = 10.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        clock: Clock,
+        capacities: dict[str, int],
+        *,
+        seconds: float = 10.0,
+        on_trouble: Callable[[str], None] = lambda trouble: None,
+    ) -> None:
         super().__init__(url, clock, seconds)
+        self._on_trouble = on_trouble
         self._capacities = dict(capacities)
         self._is_away = False
         self._held: set[str] = set()  # queues that this client had for itself alone
@@ -143,6 +153,7 @@ class RabbitmqJobs(RabbitmqClient):
         if bool(trouble) is self._is_away:
             return
         self._is_away = bool(trouble)
+        self._on_trouble(f"RabbitMQ at {self._where} does not answer" if trouble else "")
         if trouble:
             log.warning("RabbitMQ at %s does not answer (%s); trying again", self._where, trouble)
         else:

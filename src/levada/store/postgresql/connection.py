@@ -6,7 +6,7 @@ import errno
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from levada.core.errors import MissingExtra, SettingsError, StoreDamaged, StoreError, StoreLocked
+from levada.core.errors import MissingExtra, SettingsError, StoreAway, StoreDamaged, StoreError, StoreLocked
 from levada.store.base import StoreLimits
 from levada.store.sql.base import no_space
 
@@ -110,7 +110,7 @@ def translated(error: psycopg.Error | OSError, place: str) -> StoreError:
         return no_space(place) if error.errno in _FULL else StoreError(f"{place} cannot be used: {error}")
     code, summary = error.sqlstate or "", _summary(error)
     if is_away(error):
-        return StoreError(f"{place} is away ({summary}): start again when the server runs; nothing is lost")
+        return StoreAway(f"{place} is away ({summary}): start again when the server runs; nothing is lost")
     if code == _DISK_FULL:
         return no_space(place)
     if code in _WAITED:
@@ -128,10 +128,17 @@ def translated(error: psycopg.Error | OSError, place: str) -> StoreError:
 
 def _unreachable(error: psycopg.Error, place: str) -> StoreError:
     """The error of a connection that could not be made."""
-    return StoreError(
+    said = (
         f"{place} is away or does not let us in ({_summary(error)}): see that it runs, and that user, password and "
         "database are right, then start again; nothing is lost"
     )
+    return StoreError(said) if _is_refusal(error) else StoreAway(said)
+
+
+def _is_refusal(error: psycopg.Error) -> bool:
+    """Whether a running server said no: waiting would not help."""
+    words = str(error)
+    return any(each in words for each in ("authentication failed", "does not exist", "no pg_hba.conf entry"))
 
 
 def is_away(error: psycopg.Error) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from levada.core.errors import NotFound, StoreError
+from levada.core.errors import NotFound, StoreAway
 from levada.store.base import StoreLimits
 from levada.store.postgresql.connection import Address, connect, is_away, translated
 from levada.store.sharded.plan import PlacementRecord, ShardPlan, read_record
@@ -191,7 +191,7 @@ class _Session:
                 self.close()  # and with it its locks
                 if not lost or is_last:
                     raise translated(error, self.place) from error
-        raise StoreError(f"{self.place} is away")
+        raise StoreAway(f"{self.place} is away")
 
     def let_go(self, sql: str, key: int) -> None:
         """Release a lock. A lost session has released everything."""
