@@ -32,24 +32,33 @@ from levada.collection.working import CAPACITY, queue_capacities, store_executor
 from levada.core.clock import SystemClock, make_clock
 from levada.core.configuration.kept import SettingChange
 from levada.core.configuration.layers import Given
-from levada.core.errors import StoreError
+from levada.core.errors import BrokerAway, BrokerError, StoreError
 from levada.core.folder import DataFolder
 from levada.core.processes import module_command
-from levada.core.protocols import RevisitPolicy
+from levada.core.protocols import Clock, RevisitPolicy
 from levada.core.records import FoundUrl
 from levada.core.reports import Round
 from levada.core.settings import Settings
 from levada.crawl.commits import Census, CrawlPorts
 from levada.crawl.distributed.messages import QueueNames, ToFetch, read_message
+from levada.crawl.distributed.ownership import SiteOwnership
 from levada.crawl.distributed.transport import RabbitmqTransport
 from levada.crawl.engine import Crawl
 from levada.crawl.executor import StoreExecutor
-from levada.engines.rabbitmq.jobs import RabbitmqJobs
+from levada.engines.rabbitmq.jobs import QueueJob, RabbitmqJobs
 from levada.scale.autoscaler import Autoscaler
 from levada.store.base import Store
-from levada.store.opening import make_collection_name, open_reading_store, open_store, place_if_new, store_limits
+from levada.store.opening import (
+    make_collection_name,
+    open_reading_store,
+    open_store,
+    place_if_new,
+    plan_of,
+    store_limits,
+)
 from levada.store.workplace import is_shared, share
 
+_ANSWERS = 16  # messages of answers in hand
 _LOOK = 1.0  # seconds between two looks at whether there is something to index
 _RELEARN = 60.0  # seconds after which what the workers stored is looked at again
 _WATCH = 1.0  # seconds of the wall between two looks at the whole collection
@@ -160,15 +169,20 @@ async def _open_distributed_crawl(
         reader = opened.enter_context(closing(open_reading_store(folder)))
         census = Census(reader, opened.enter_context(closing(store_executor(reader, readiness))))
         names = QueueNames(make_collection_name(folder))
+        ownership = await _ownership(folder, settings, clock, readiness, opened)
         add_start(tidied(start, settings), store, clock.now())
         learn_from_sample(policy, store)
         jobs = RabbitmqJobs(
-            url, SystemClock(), queue_capacities(names), on_trouble=lambda trouble: readiness.note("RabbitMQ", trouble)
+            url,
+            SystemClock(),
+            queue_capacities(names, shared=ownership is not None),
+            own="" if ownership is None else names.answers_to(ownership.name),
+            on_trouble=lambda trouble: readiness.note("RabbitMQ", trouble),
         )
         opened.push_async_callback(jobs.close)
         await jobs.open()
-        await _take_back(jobs, names, store)
-        if not is_shared(folder):
+        if ownership is None:
+            await _take_back(jobs, names, store)
             store.forget_leases()
         reschedule(folder, store, settings, clock.now())
         on_kept(folder.save_settings(settings))
@@ -179,7 +193,9 @@ async def _open_distributed_crawl(
         compact = partial(compact_for, folder, store, following[0].wake)
         running = RunningSettings(folder, settings, store, fetcher, None, policy, clock, lambda now: share(folder, now))
         ports = CrawlPorts(clock, store, store, store, policy, reader, fetcher, commands, running, compact, census)
-        transport = RabbitmqTransport(names, lambda queue, body: jobs.publish(queue, body, secrets.token_hex(8)))
+        transport = RabbitmqTransport(
+            names, lambda queue, body: jobs.publish(queue, body, secrets.token_hex(8)), ownership
+        )
         opened.callback(folder.forget_live)
         crawl = Crawl(
             ports,
@@ -190,7 +206,7 @@ async def _open_distributed_crawl(
             watch=_WATCH,
             board=live_file_writer(folder, lambda: following[-1].balance),
             beside=(
-                lambda: jobs.work(names.answers, lambda job: transport.receive(job.body, job.again), asyncio.Event()),
+                partial(_take_answers, jobs, transport, alone=ownership is None),
                 partial(_follow, reader, census.executor, following),
                 partial(_learn, reader, census.executor, policy),
                 *retention_beside(store, settings, clock),
@@ -198,10 +214,51 @@ async def _open_distributed_crawl(
         )
         try:
             yield crawl, transport, names
+            if ownership is not None and transport.may_leave:
+                await ownership.leave()
         finally:
             troubles = [trouble for each in following if (trouble := each.finish())]
         if troubles:
             raise StoreError(f"the pages are stored, but their index or counts are behind: {troubles[0]}")
+
+
+async def _ownership(
+    folder: DataFolder, settings: Settings, clock: Clock, readiness: Readiness, opened: AsyncExitStack
+) -> SiteOwnership | None:
+    """The hold on sites of a collection that several controls may share; None where the folder's lock is enough."""
+    file = plan_of(folder)
+    if file is None:
+        return None
+    with closing(file):
+        home = file.read().home
+    if not home:
+        return None
+    from levada.store.postgresql.ownership import PostgresqlOwnership
+
+    table = opened.enter_context(closing(PostgresqlOwnership(home, make_collection_name(folder))))
+    executor = opened.enter_context(closing(StoreExecutor()))  # a renewal waits for no lease and no commit
+    note = partial(readiness.note, "the owners of the sites")
+    name, speed = secrets.token_hex(6), settings.clock.speed
+    return SiteOwnership(table, name, executor, clock, speed=speed, on_trouble=note)
+
+
+async def _take_answers(jobs: RabbitmqJobs, transport: RabbitmqTransport, *, alone: bool) -> None:
+    """Take answers; with `alone`, nobody else may, because two would take each other's."""
+
+    async def take(job: QueueJob) -> None:
+        await transport.receive(job.body, job.again)
+
+    try:
+        await jobs.work(transport.answers, take, asyncio.Event(), at_once=_ANSWERS, alone=alone)
+    except BrokerAway:
+        raise
+    except BrokerError as error:
+        if not alone:
+            raise
+        raise BrokerError(
+            "another levada control hands out pages of this collection by the same RabbitMQ: stop it; if this folder "
+            "is a copy, delete its file 'collection' to make it a collection of its own"
+        ) from error
 
 
 async def _take_back(jobs: RabbitmqJobs, names: QueueNames, store: Store) -> None:

@@ -8,6 +8,7 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Protocol, cast
@@ -60,8 +61,9 @@ class Step(Protocol):
         """Begin nothing new."""
 
 
-def queue_capacities(names: QueueNames) -> dict[str, int]:
-    return {names.fetch: CAPACITY, names.catalog: CAPACITY, names.answers: 0}
+def queue_capacities(names: QueueNames, *, shared: bool) -> dict[str, int]:
+    """The queues of a collection; where schedulers share it, each has a queue of its own for answers."""
+    return {names.fetch: CAPACITY, names.catalog: CAPACITY} | ({} if shared else {names.answers: 0})
 
 
 class StageWorker:
@@ -161,9 +163,8 @@ async def work(find: Callable[[], WorkPlace], stage: str, url: str, stop: asynci
 async def open_worker(place: WorkPlace, stage: str, url: str, readiness: Readiness) -> AsyncIterator[StageWorker]:
     names = QueueNames(place.name)
     tune_allocator()
-    jobs = RabbitmqJobs(
-        url, SystemClock(), queue_capacities(names), on_trouble=lambda trouble: readiness.note("RabbitMQ", trouble)
-    )
+    capacities = queue_capacities(names, shared=place.is_shared)
+    jobs = RabbitmqJobs(url, SystemClock(), capacities, on_trouble=partial(readiness.note, "RabbitMQ"))
     opened = _fetching(place, names, jobs) if stage == "fetch" else _cataloguing(place, names, jobs, readiness)
     try:
         async with opened as worker:

@@ -119,6 +119,7 @@ class Scheduler:
             delay=settings.politeness.delay,
             alone=alone,
             ask_robots_anew=self._robots.ask_anew,
+            owns=transport.owns,
         )
         self.network = NetworkWatch(
             ports,
@@ -293,7 +294,7 @@ class Scheduler:
     async def _lease(self, room: int) -> list[Lease]:
         if self._only is None:
             now, seconds = self._clock.now(), self._lease_seconds
-            return await self.executor.run(self.ports.frontier.lease, now, room, seconds, self._cutoff)
+            return await self.executor.run(self._transport.lease(self.ports.frontier, now, room, seconds, self._cutoff))
         idle = not self.open and len(self._checks)
         if idle and self._clock.now() > self._checks.progress_at + _PATIENCE * self._speed:
             self.stop("limit")
@@ -426,6 +427,10 @@ class Scheduler:
 
     async def _turn(self, lease: Lease) -> None:
         """Take one page from the politeness queue to the transport."""
+        if not self._transport.owns(lease.page.site):
+            self._transport.put_back()
+            await self.disowned(lease)
+            return
         verdict = await self._verdict(lease)
         # The turn of the site was used for its robots.txt, or its hours have ended meanwhile.
         if verdict is None or (verdict.reason is None and (verdict.asked or not self._is_open(lease.page.site))):
@@ -457,6 +462,24 @@ class Scheduler:
             await self.executor.run(self.ports.frontier.add, found, [], self._clock.now())
             self._news.set()
 
+    # Sites that several schedulers share
+
+    def sites_lost(self, is_lost: Callable[[str], bool]) -> None:
+        """Give back the pages that wait of these sites, and forget what is known of them."""
+        held = [self.open.let_go(lease) for lease in self.politeness_queue.withdraw(is_lost)]
+        self._sites.forget(is_lost)
+        if held:
+            self.start_and_finish(self._release(held))
+
+    def sites_gained(self, is_gained: Callable[[str], bool]) -> None:
+        """Ask these sites after their delay at the earliest."""
+        self._sites.forget(is_gained)
+        self.politeness_queue.start_anew(is_gained, self._clock.now())
+        self.look_again()
+
+    async def _release(self, leases: Sequence[Lease]) -> None:
+        await self.executor.run(self.ports.frontier.release, leases)
+
     # How turns end
 
     async def answered(self, fetched: Fetched) -> bool:
@@ -486,6 +509,11 @@ class Scheduler:
         self._begun -= 1
         await self.executor.run(self.ports.frontier.release, [self.open.let_go(lease)])
         self.pump()
+
+    async def disowned(self, lease: Lease) -> None:
+        """Give a page back whose turn began: another scheduler has its site now."""
+        self.politeness_queue.finished(lease.page.site, self._clock.now())
+        await self.put_back(lease)
 
     def returned(self, lease: Lease) -> None:
         """Take back a page that was not fetched: it comes next."""

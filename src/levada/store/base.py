@@ -104,6 +104,7 @@ class Capability(StrEnum):
     FORGET = "forget"  # the store is a `Forgetting`: pages, sites and versions can be deleted for good
     BODIES = "bodies"  # it is `WithBodies`
     LIMITS = "limits"  # it has `set_limits`: its limits can change while it is open
+    SLICES = "slices"  # the store is `Sliced`: several schedulers can lease its pages, each those of its sites
 
 
 class WithBodies(Protocol):
@@ -130,6 +131,16 @@ class WithLimits(Protocol):
 
     def set_limits(self, limits: StoreLimits) -> None:
         """Keep the limits of versions and pages, the share of new pages and the pace of sites as here from now on."""
+
+
+class Sliced(Protocol):
+    """A store whose sites lie in slices (`levada.store.ownership`), so that schedulers can share them."""
+
+    def own(self, slices: frozenset[int] | None) -> None:
+        """Lease pages of these slices only from now on; None: of all."""
+
+    def end_leases_by(self, slices: frozenset[int], latest: float) -> None:
+        """Let no lease in these slices last longer than that: who held them is gone."""
 
 
 class Store(Frontier, Sites, Documents, PageSample, ChangeHints, Protocol):

@@ -38,6 +38,7 @@ from levada.pages.urls import site_of
 from levada.store.base import Capability, StoreLimits, changed_limits
 from levada.store.fair_leasing import SiteTurn, first_portions
 from levada.store.memory_forgetting import MemoryForgetting
+from levada.store.ownership import slice_of
 from levada.store.retention import expendable
 from levada.store.rules import (
     DUE_COUNTED,
@@ -111,7 +112,8 @@ class _Lease:
 class MemoryStore(MemoryForgetting):
     """Everything of one crawl in dictionaries; nothing outlives the process."""
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.FORGET, Capability.LIMITS})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.FORGET, Capability.LIMITS, Capability.SLICES})
+    _slices: frozenset[int] | None = None
     away: ClassVar[Mapping[int, str]] = {}
     format: ClassVar[int] = 0
 
@@ -158,7 +160,9 @@ class MemoryStore(MemoryForgetting):
             return []
         self._lapse(now)
         due_by = now if due is None else due
-        sites = {site.id: site for site in self._ready(now)}
+        slices = self._slices
+        ready = (site for site in self._ready(now) if slices is None or slice_of(site.record.site) in slices)
+        sites = {site.id: site for site in ready}
         turns = [SiteTurn(site.id, self._delay(site), site.taken) for site in sites.values()]
         leases: list[Lease] = []
         for portion in first_portions(
@@ -175,6 +179,14 @@ class MemoryStore(MemoryForgetting):
                 site.taken += len(portion.pages)
             self._set_turn(site)
         return leases
+
+    def own(self, slices: frozenset[int] | None) -> None:
+        self._slices = slices
+
+    def end_leases_by(self, slices: frozenset[int], latest: float) -> None:
+        for id, lease in self._leases.items():
+            if lease.live and slice_of(self._by_id[id].site.record.site) in slices:
+                lease.expires_at = min(lease.expires_at, latest)
 
     def lease_url(self, url: str, now: float, seconds: float, *, out_of_turn: bool = False) -> Lease | None:
         self._lapse(now)

@@ -30,6 +30,7 @@ class WorkPlace(msgspec.Struct, frozen=True):
     settings: Settings
     open_store: Callable[[StoreLimits], Store]
     settings_now: Callable[[], Settings]  # they may have changed since
+    is_shared: bool = False  # machines without the folder may work on it
 
 
 def folder_workplace(folder: DataFolder) -> WorkPlace:
@@ -42,7 +43,7 @@ def folder_workplace(folder: DataFolder) -> WorkPlace:
         asked = StoreSettings(engine=engine)  # where it lies was decided when it was made
         return open_store(folder, asked, limits, options=settings.plugins.get(engine))
 
-    return WorkPlace(name, settings, opened, folder.settings)
+    return WorkPlace(name, settings, opened, folder.settings, is_shared(folder))
 
 
 def server_workplace(dsn: str, name: str | None = None) -> WorkPlace:
@@ -71,7 +72,7 @@ def server_workplace(dsn: str, name: str | None = None) -> WorkPlace:
             plan.close()
             raise
 
-    return WorkPlace(chosen, settings_now(), opened, settings_now)
+    return WorkPlace(chosen, settings_now(), opened, settings_now, is_shared=True)
 
 
 def is_shared(folder: DataFolder) -> bool:

@@ -80,6 +80,10 @@ class QueueNames(msgspec.Struct, frozen=True):
     def answers(self) -> str:
         return f"levada.{self.collection}.answers"
 
+    def answers_to(self, scheduler: str) -> str:
+        """Where the answers for one of several schedulers go."""
+        return f"{self.answers}.{scheduler}"
+
 
 M = TypeVar("M", bound=_Message)
 _decoders: dict[type[Any], msgspec.msgpack.Decoder[Any]] = {

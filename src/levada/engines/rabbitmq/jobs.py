@@ -28,6 +28,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _CHECK = 5.0  # seconds between two checks of an idle worker that its queue still has it as a consumer
 
 
+_OWN_EXPIRES = 60_000  # milliseconds without a consumer
+
+
 class QueueJob(NamedTuple):
     body: bytes
     id: str
@@ -37,9 +40,9 @@ class QueueJob(NamedTuple):
 class RabbitmqJobs(RabbitmqClient):
     """A client for publishers and workers.
 
-    `capacities` are the queues to declare, and the most messages that each may hold (0: any number). An answer of
-    the broker may take `seconds`. `on_trouble` is called with why it does not answer workers, and with "" when it
-    does again.
+    `capacities` are the queues to declare, and the most messages that each may hold (0: any number); `own` is a queue
+    of this client alone, which goes soon after it. An answer of the broker may take `seconds`. `on_trouble` is called
+    with why it does not answer workers, and with "" when it does again.
     """
 
     def __init__(
@@ -49,11 +52,15 @@ class RabbitmqJobs(RabbitmqClient):
         capacities: dict[str, int],
         *,
         seconds: float = 10.0,
+        own: str = "",
         on_trouble: Callable[[str], None] = lambda trouble: None,
     ) -> None:
         super().__init__(url, clock, seconds)
         self._on_trouble = on_trouble
         self._capacities = dict(capacities)
+        self._own = own
+        if own:
+            self._capacities[own] = 0
         self._is_away = False
         self._held: set[str] = set()  # queues that this client had for itself alone
 
@@ -232,6 +239,8 @@ class RabbitmqJobs(RabbitmqClient):
         arguments: FieldTable = {"x-queue-type": "quorum"}
         if capacity := self._capacities.get(name):
             arguments |= {"x-max-length": capacity, "x-overflow": "reject-publish"}
+        if name == self._own:
+            arguments["x-expires"] = _OWN_EXPIRES
         return await declare_queue(channel, name, self._seconds, "let it run empty first", arguments)
 
 

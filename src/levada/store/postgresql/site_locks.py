@@ -18,8 +18,11 @@ _TRIES = 5
 _NAMED = "SELECT id FROM sites WHERE site = ANY(%s::text[])"
 _LOCK_NAMED = f"SELECT {_COLUMNS} WHERE id = ANY(ARRAY({_NAMED})) ORDER BY id FOR NO KEY UPDATE"
 _LOCK_NUMBERED = f"SELECT {_COLUMNS} WHERE id = ANY(%s::bigint[]) ORDER BY id FOR NO KEY UPDATE"
-_LOCK_DUE = f"""SELECT {_COLUMNS} WHERE due_at <= %s ORDER BY due_at, taken, id
-    LIMIT %s OFFSET %s FOR NO KEY UPDATE SKIP LOCKED"""
+# `levada.store.ownership.slice_of`; None: sites of all slices.
+IN_SLICES = """(%(slices)s::bigint[] IS NULL
+    OR get_byte(sha256(convert_to(site, 'UTF8')), 0) %% 64 = ANY(%(slices)s::bigint[]))"""
+_LOCK_DUE = f"""SELECT {_COLUMNS} WHERE due_at <= %(now)s AND {IN_SLICES} ORDER BY due_at, taken, id
+    LIMIT %(limit)s OFFSET %(offset)s FOR NO KEY UPDATE SKIP LOCKED"""
 _KNOWN = "SELECT site FROM sites WHERE site = ANY(%s::text[])"
 _NUMBERS = "SELECT nextval('site_numbers') FROM generate_series(1, %s)"
 _ADD = """INSERT INTO sites (id, site) SELECT * FROM unnest(%s::bigint[], %s::text[])
@@ -64,9 +67,10 @@ class LockedSites(HeldSites[PostgresqlWrite]):
         sql = _LOCK_NUMBERED if wait else f"{_LOCK_NUMBERED} SKIP LOCKED"
         return [site.id for site in self._take(self._write.rows(sql, (sorted(ids),)))]
 
-    def lock_due(self, now: float, limit: int, offset: int) -> list[HeldSite]:
+    def lock_due(self, now: float, limit: int, offset: int, slices: list[int] | None = None) -> list[HeldSite]:
         """Lock the sites whose turn has come and that no other transaction holds, in order."""
-        return self._take(self._write.rows(_LOCK_DUE, (now, limit, offset)))
+        bounds = {"now": now, "limit": limit, "offset": offset, "slices": slices}
+        return self._take(self._write.rows(_LOCK_DUE, bounds))
 
     def drop(self, site: HeldSite) -> None:
         del self.by_id[site.id], self.by_name[site.site]

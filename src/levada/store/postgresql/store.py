@@ -7,7 +7,7 @@ from math import ceil
 
 from levada.core.protocols import Faults
 from levada.core.records import FOREVER, Lease
-from levada.store.base import StoreLimits
+from levada.store.base import Capability, StoreLimits
 from levada.store.bodies import Bodies
 from levada.store.fair_leasing import SiteTurn, first_portions
 from levada.store.faults import NoFaults
@@ -16,7 +16,7 @@ from levada.store.postgresql.connection import Address
 from levada.store.postgresql.database import PostgresqlDatabase, PostgresqlWrite, patient
 from levada.store.postgresql.dialect import POSTGRESQL
 from levada.store.postgresql.frontier import PostgresqlIntake
-from levada.store.postgresql.site_locks import LockedSites
+from levada.store.postgresql.site_locks import IN_SLICES, LockedSites
 from levada.store.rows import page_record
 from levada.store.sql.moving import SqlStore
 from levada.store.sql.reading import PageSummaries
@@ -59,12 +59,18 @@ _FENCE = """INSERT INTO leases (page_id, site_id, token, expires_at, fenced)
     WHERE NOT leases.fenced"""
 
 
+_END_BY = f"""UPDATE leases SET expires_at = %(latest)s WHERE live AND NOT fenced AND expires_at > %(latest)s
+    AND site_id IN (SELECT id FROM sites WHERE {IN_SLICES})"""
+
+
 class PostgresqlStore(SqlStore[PostgresqlWrite]):
     """One schema of one database. Each write is one transaction: all of it, or an error and nothing. Threads may
     share an instance (they take turns). Processes, on any machine, open their own and work concurrently."""
 
     sql = POSTGRESQL
+    capabilities = SqlStore.capabilities | {Capability.SLICES}
     _database: PostgresqlDatabase
+    _owned_slices: list[int] | None = None
 
     def __init__(
         self,
@@ -101,6 +107,15 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
     erase_traces = patient(SqlStore[PostgresqlWrite].erase_traces)
     thin_out = patient(SqlStore[PostgresqlWrite].thin_out)
 
+    def own(self, slices: frozenset[int] | None) -> None:
+        self._owned_slices = None if slices is None else sorted(slices)
+
+    @patient
+    def end_leases_by(self, slices: frozenset[int], latest: float) -> None:
+        with self._database.write("end-leases") as write:
+            write.reach("leases")
+            write.rows(_END_BY + " RETURNING 1", {"latest": float(latest), "slices": sorted(slices)})
+
     def check(self) -> None:
         """Read everything once; raise `StoreDamaged` if the schema is damaged."""
         schema.check(self._database.rows, self.place)
@@ -120,7 +135,7 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
         def sites_from(start: int) -> list[SiteTurn]:
             turns = [
                 SiteTurn(site.id, self._limits.delay_of(site.site, site.delay), site.taken)
-                for site in sites.lock_due(now, limit, start)
+                for site in sites.lock_due(now, limit, start, self._owned_slices)
             ]
             peeking.expect([turn.id for turn in turns])
             return turns

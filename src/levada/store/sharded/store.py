@@ -34,7 +34,7 @@ from levada.core.records import (
     VisitResult,
 )
 from levada.pages.urls import newest_runs
-from levada.store.base import Capability, Shard, StoreLimits, WithLimits
+from levada.store.base import Capability, Shard, Sliced, StoreLimits, WithLimits
 from levada.store.rules import shard_of_page, shard_of_token, warn_of_lifted
 from levada.store.sharded.absent import EmptyShard, UnreachableShard
 from levada.store.sharded.combining import (
@@ -68,7 +68,7 @@ class ShardedStore(ShardedForgetting):
     numbers ascend over all shards as long as one process writes; followers follow each shard by itself.
     """
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.FORGET, Capability.LIMITS})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.FORGET, Capability.LIMITS, Capability.SLICES})
 
     def __init__(
         self, shards: Sequence[Shard], plan: PlanSource, *, more: Callable[[int], Shard] | None = None
@@ -81,12 +81,25 @@ class ShardedStore(ShardedForgetting):
         self._more = more
         self._limits: StoreLimits | None = None  # those that were set after the shards were opened
         self._seq = 0
+        self._slices: frozenset[int] | None = None
 
     def set_limits(self, limits: StoreLimits) -> None:
         with self._plan.steady() as plan:
             self._limits = limits
             for shard in self._shards:
                 self._limit(shard, limits, plan)
+
+    def own(self, slices: frozenset[int] | None) -> None:
+        """Of the shards that can tell; those that lie in files have one scheduler."""
+        self._slices = slices
+        for shard in self._shards:
+            if Capability.SLICES in shard.capabilities:
+                cast(Sliced, shard).own(slices)
+
+    def end_leases_by(self, slices: frozenset[int], latest: float) -> None:
+        for shard in self.shards:
+            if Capability.SLICES in shard.capabilities:
+                cast(Sliced, shard).end_leases_by(slices, latest)
 
     def _limit(self, shard: Shard, limits: StoreLimits, plan: ShardPlan) -> None:
         if Capability.LIMITS in shard.capabilities:
@@ -316,6 +329,7 @@ class ShardedStore(ShardedForgetting):
             self._shards.append(self._more(len(self._shards)))
             if self._limits is not None:
                 self._limit(self._shards[-1], self._limits, plan)
+            self.own(self._slices)
         return self._shards[: plan.shards]
 
     def _commit(self, shard: Shard, visits: Sequence[VisitResult]) -> list[bool]:
