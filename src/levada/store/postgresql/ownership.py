@@ -17,7 +17,8 @@ from levada.store.postgresql.shared_plan import SCHEMA
 if TYPE_CHECKING:
     import psycopg
 
-_MAKE = """CREATE TABLE IF NOT EXISTS levada_shared.controls (
+_MAKE = """CREATE SCHEMA IF NOT EXISTS levada_shared;
+    CREATE TABLE IF NOT EXISTS levada_shared.controls (
         collection text COLLATE "C" NOT NULL, control text COLLATE "C" NOT NULL, until timestamptz NOT NULL,
         PRIMARY KEY (collection, control));
     CREATE TABLE IF NOT EXISTS levada_shared.slices (
