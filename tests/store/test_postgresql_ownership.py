@@ -9,6 +9,8 @@ from contextlib import closing
 import psycopg
 import pytest
 
+from levada.collection.machines.shared_commands import SharedCommands
+from levada.core.commands import ChangeBudget, DesiredState, Pause
 from levada.core.errors import StoreAway
 from levada.core.records import FoundUrl
 from levada.store.base import Sliced
@@ -16,6 +18,8 @@ from levada.store.memory import MemoryStore
 from levada.store.ownership import SLICES, slice_of
 from levada.store.postgresql import PostgresqlStore
 from levada.store.postgresql.ownership import PostgresqlOwnership
+from levada.store.postgresql.shared_commands import PostgresqlCommandLog
+from tests.in_memory import MemoryCommandQueue
 from tests.servers.private import free_ports
 
 pytest_plugins = ["tests.servers.fixtures"]
@@ -73,6 +77,35 @@ def test_a_server_that_is_away_is_said() -> None:
     (port,) = free_ports(1)
     with closing(PostgresqlOwnership(f"postgresql://127.0.0.1:{port}/none", "x")) as table, pytest.raises(StoreAway):
         table.renew("a", (), 1.0)
+
+
+def test_commands_of_one_control_reach_all_in_their_order(postgresql: str) -> None:
+    name = secrets.token_hex(8)
+    own, others = MemoryCommandQueue(), MemoryCommandQueue()
+    own.submit(Pause())
+    with (
+        closing(SharedCommands(own, PostgresqlCommandLog(postgresql, name))) as one,
+        closing(SharedCommands(others, PostgresqlCommandLog(postgresql, name))) as other,
+        closing(PostgresqlCommandLog(postgresql, secrets.token_hex(8))) as stranger,
+    ):
+        assert [command for _, command in one.pending()] == [Pause()]
+        others.submit(ChangeBudget(360))
+        both = one.pending(), other.pending(), one.pending()
+        assert [[command for _, command in each] for each in both] == [
+            [Pause()],
+            [Pause(), ChangeBudget(360)],
+            [Pause(), ChangeBudget(360)],
+        ]
+        assert stranger.after(0) == []
+        (first, _), (second, _) = both[2]
+        other.mark_done(second, DesiredState(True, 360))
+        one.mark_done(first, DesiredState(True))
+        assert one.desired_state() == other.desired_state() == DesiredState(True, 360), "the later one stays"
+        assert other.pending() == []
+        assert [number for number, _ in one.pending()] == [second]
+        with closing(SharedCommands(MemoryCommandQueue(), PostgresqlCommandLog(postgresql, name))) as late:
+            assert late.pending() == []
+            assert late.desired_state() == DesiredState(True, 360)
 
 
 def stores(postgresql: str) -> list[MemoryStore | PostgresqlStore]:

@@ -6,17 +6,19 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
+from levada.collection.commands import open_commands
+from levada.core.commands import Pause, Resume
 from levada.core.folder import DataFolder
 from levada.demo.child import Web, serving
 from levada.demo.world import DemoWorld
 from tests.servers.postgresql import Cluster, new_cluster, own_folder
 from tests.servers.private import free_ports
-from tests.story.test_several_machines import _until, check_whole, health, machines, stats, wait_for
+from tests.story.test_several_machines import _is_paused, _until, check_whole, health, machines, stats, wait_for
 
 pytest_plugins = ["tests.servers.fixtures"]
 
@@ -62,6 +64,7 @@ def test_two_controls_share_a_crawl_that_outlives_one_of_them_and_a_server_that_
             running.start(name, "work", "--stage", name.partition("-")[0])
         _until(lambda: running.said().count("owns 32 of 64 slices of the sites, beside 1 other") == 2, "no halves")
         assert health(port, "/ready") == (200, "ready\n")
+        _command_both(DataFolder(first), DataFolder(second))
         wait_for(DataFolder(second), 10, running)
         os.killpg(running.running["control-0"].pid, signal.SIGKILL)
         running.running.pop("control-0").wait()
@@ -75,6 +78,15 @@ def test_two_controls_share_a_crawl_that_outlives_one_of_them_and_a_server_that_
         for name in list(running.running):
             assert running.end(name) == 0, running.said()
     check_whole(DataFolder(second), DemoWorld.build(web.seed, web.pages))
+
+
+def _command_both(told: DataFolder, other: DataFolder) -> None:
+    """What one is told, both do."""
+    with closing(open_commands(told)) as commands:
+        for order, wanted in ((Pause(), True), (Resume(), False)):
+            commands.submit(order)
+            for folder in (told, other):
+                _until(lambda at=folder, so=wanted: _is_paused(at) is so, "it does not obey")  # type: ignore[misc]
 
 
 def test_two_controls_of_one_file_are_told_apart(web: Web, tmp_path: Path, rabbitmq: str) -> None:
