@@ -39,7 +39,7 @@ from levada.core.protocols import Clock, CommandQueue, RevisitPolicy
 from levada.core.records import FoundUrl
 from levada.core.reports import Round
 from levada.core.settings import Settings
-from levada.crawl.commits import Census, CrawlPorts
+from levada.crawl.commits import CrawlPorts, Overview
 from levada.crawl.distributed.messages import QueueNames, ToFetch, read_message
 from levada.crawl.distributed.ownership import SiteOwnership
 from levada.crawl.distributed.transport import RabbitmqTransport
@@ -167,7 +167,7 @@ async def _open_distributed_crawl(
         )
         executor = opened.enter_context(closing(store_executor(store, readiness)))
         reader = opened.enter_context(closing(open_reading_store(folder)))
-        census = Census(reader, opened.enter_context(closing(store_executor(reader, readiness))))
+        overview = Overview(reader, opened.enter_context(closing(store_executor(reader, readiness))))
         names = QueueNames(make_collection_name(folder))
         ownership = await _ownership(folder, settings, clock, readiness, opened)
         add_start(tidied(start, settings), store, clock.now())
@@ -192,7 +192,7 @@ async def _open_distributed_crawl(
         following = [each for each in open_followers(folder, settings) if each is not None]
         compact = partial(compact_for, folder, store, following[0].wake)
         running = RunningSettings(folder, settings, store, fetcher, None, policy, clock, lambda now: share(folder, now))
-        ports = CrawlPorts(clock, store, store, store, policy, reader, fetcher, commands, running, compact, census)
+        ports = CrawlPorts(clock, store, store, store, policy, reader, fetcher, commands, running, compact, overview)
         transport = RabbitmqTransport(
             names, lambda queue, body: jobs.publish(queue, body, secrets.token_hex(8)), ownership
         )
@@ -207,8 +207,8 @@ async def _open_distributed_crawl(
             board=live_file_writer(folder, lambda: following[-1].balance),
             beside=(
                 partial(_take_answers, jobs, transport, alone=ownership is None),
-                partial(_follow, reader, census.executor, following),
-                partial(_learn, reader, census.executor, policy),
+                partial(_follow, reader, overview.executor, following),
+                partial(_learn, reader, overview.executor, policy),
                 *retention_beside(store, settings, clock),
             ),
         )

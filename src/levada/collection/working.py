@@ -212,7 +212,7 @@ async def _cataloguing(
     hooks = make_hooks(settings)
     store = await asyncio.to_thread(place.open_store, store_limits(settings))
     reader = await asyncio.to_thread(place.open_store, store_limits(settings))
-    policy, executor, census = (
+    policy, executor, overview = (
         make_policy(settings),
         store_executor(store, readiness),
         store_executor(reader, readiness),
@@ -223,7 +223,7 @@ async def _cataloguing(
     async def learn() -> None:
         """Keep the estimates over all pages up to date with what others store."""
         while True:
-            await census.run(learn_from_sample, policy, reader)  # commits do not wait for it
+            await overview.run(learn_from_sample, policy, reader)  # commits do not wait for it
             await asyncio.sleep(_RELEARN)
 
     async def follow() -> None:
@@ -232,7 +232,7 @@ async def _cataloguing(
         while True:
             await asyncio.sleep(_FOLLOW)
             try:
-                now = await census.run(place.settings_now)
+                now = await overview.run(place.settings_now)
             except LevadaError as error:
                 log.debug("the rules of sites stay as they are: %s", error)
                 continue
@@ -255,9 +255,9 @@ async def _cataloguing(
         yield StageWorker("catalog", names.catalog, jobs, step, _MESSAGES, beside)
     finally:
         executor.give_up()
-        census.give_up()
+        overview.give_up()
         if hooks is not None:
             await asyncio.to_thread(hooks.close)
-        for thread, opened in ((executor, store), (census, reader)):
+        for thread, opened in ((executor, store), (overview, reader)):
             thread.close()
             opened.close()

@@ -68,7 +68,7 @@ class LiveSettings(Protocol):
         ...
 
 
-class Census(msgspec.Struct, frozen=True):
+class Overview(msgspec.Struct, frozen=True):
     """A connection of its own for what looks at the whole collection: leases and commits do not wait for it."""
 
     frontier: Frontier
@@ -83,7 +83,7 @@ class CrawlPorts(CommitPorts, frozen=True):
     commands: CommandQueue | None = None
     settings: LiveSettings | None = None
     compact: Callable[[], None] | None = None  # makes the store's files small; on the thread of the store
-    census: Census | None = None
+    overview: Overview | None = None
 
 
 class Commits:

@@ -249,10 +249,10 @@ class Scheduler:
         return await self._count(self._clock.now())
 
     async def _count(self, at: float) -> CollectionStats:
-        census = self.ports.census
-        if census is None:
+        overview = self.ports.overview
+        if overview is None:
             return await self.executor.run(self.ports.frontier.stats, at)
-        return await census.executor.run(census.frontier.stats, at)
+        return await overview.executor.run(overview.frontier.stats, at)
 
     # Leasing
 

@@ -38,7 +38,7 @@ from levada.pages.urls import site_of
 from levada.store.base import Capability, StoreLimits, changed_limits
 from levada.store.fair_leasing import SiteTurn, first_portions
 from levada.store.memory_forgetting import MemoryForgetting
-from levada.store.ownership import slice_of
+from levada.store.ownership import SlicesInMemory
 from levada.store.retention import expendable
 from levada.store.rules import (
     DUE_COUNTED,
@@ -109,11 +109,10 @@ class _Lease:
     live: bool = True  # False: expired; its holder may still commit until another process leases the page
 
 
-class MemoryStore(MemoryForgetting):
+class MemoryStore(SlicesInMemory, MemoryForgetting):
     """Everything of one crawl in dictionaries; nothing outlives the process."""
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.FORGET, Capability.LIMITS, Capability.SLICES})
-    _slices: frozenset[int] | None = None
     away: ClassVar[Mapping[int, str]] = {}
     format: ClassVar[int] = 0
 
@@ -160,9 +159,7 @@ class MemoryStore(MemoryForgetting):
             return []
         self._lapse(now)
         due_by = now if due is None else due
-        slices = self._slices
-        ready = (site for site in self._ready(now) if slices is None or slice_of(site.record.site) in slices)
-        sites = {site.id: site for site in ready}
+        sites = {site.id: site for site in self._ready(now) if self._is_owned(site.record.site)}
         turns = [SiteTurn(site.id, self._delay(site), site.taken) for site in sites.values()]
         leases: list[Lease] = []
         for portion in first_portions(
@@ -179,14 +176,6 @@ class MemoryStore(MemoryForgetting):
                 site.taken += len(portion.pages)
             self._set_turn(site)
         return leases
-
-    def own(self, slices: frozenset[int] | None) -> None:
-        self._slices = slices
-
-    def end_leases_by(self, slices: frozenset[int], latest: float) -> None:
-        for id, lease in self._leases.items():
-            if lease.live and slice_of(self._by_id[id].site.record.site) in slices:
-                lease.expires_at = min(lease.expires_at, latest)
 
     def lease_url(self, url: str, now: float, seconds: float, *, out_of_turn: bool = False) -> Lease | None:
         self._lapse(now)

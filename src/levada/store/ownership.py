@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -54,3 +54,22 @@ def shared_out(owners: Sequence[str | None], there: Sequence[str], name: str) ->
     mine = [number for number, owner in enumerate(owners) if owner == name]
     free = [number for number, owner in enumerate(owners) if owner not in others]
     return free[: max(0, share - len(mine))], mine[share:]
+
+
+class SlicesInMemory:
+    """The part of `MemoryStore` that knows which slices are leased from."""
+
+    _leases: dict[int, Any]
+    _by_id: dict[int, Any]
+    _slices: frozenset[int] | None = None
+
+    def own(self, slices: frozenset[int] | None) -> None:
+        self._slices = slices
+
+    def end_leases_by(self, slices: frozenset[int], latest: float) -> None:
+        for id, lease in self._leases.items():
+            if lease.live and slice_of(self._by_id[id].site.record.site) in slices:
+                lease.expires_at = min(lease.expires_at, latest)
+
+    def _is_owned(self, site: str) -> bool:
+        return self._slices is None or slice_of(site) in self._slices

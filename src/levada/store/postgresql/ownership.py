@@ -9,23 +9,19 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from levada.store.base import StoreLimits
 from levada.store.ownership import SLICES, Holds, shared_out
-from levada.store.postgresql.connection import Address, connect, is_away, translated
-from levada.store.postgresql.shared_plan import SCHEMA
+from levada.store.postgresql.shared_plan import SharedSession
 
 if TYPE_CHECKING:
     import psycopg
 
-_MAKE = """CREATE SCHEMA IF NOT EXISTS levada_shared;
-    CREATE TABLE IF NOT EXISTS levada_shared.controls (
+_TABLES = """CREATE TABLE IF NOT EXISTS levada_shared.controls (
         collection text COLLATE "C" NOT NULL, control text COLLATE "C" NOT NULL, until timestamptz NOT NULL,
         PRIMARY KEY (collection, control));
     CREATE TABLE IF NOT EXISTS levada_shared.slices (
         collection text COLLATE "C" NOT NULL, slice integer NOT NULL, control text COLLATE "C",
         epoch bigint NOT NULL, PRIMARY KEY (collection, slice))"""
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('levada owners ' || %s, 0))"
-_MAKE_ALONE = "SELECT pg_advisory_xact_lock(hashtextextended('levada_shared', 0))"
 _HOLD = """INSERT INTO levada_shared.controls VALUES (%s, %s, clock_timestamp() + make_interval(secs => %s))
     ON CONFLICT (collection, control) DO UPDATE SET until = excluded.until"""
 _END = "DELETE FROM levada_shared.controls WHERE collection = %s AND until <= clock_timestamp()"
@@ -45,40 +41,21 @@ class PostgresqlOwnership:
     """The table of one collection, over a session of its own."""
 
     def __init__(self, dsn: str, collection: str) -> None:
-        self._address = Address(dsn, SCHEMA)
+        self._line = SharedSession(dsn, _TABLES)
         self._collection = collection
-        self._session: psycopg.Connection[Any] | None = None
+        self.close = self._line.close
 
     def renew(self, name: str, released: Collection[int], seconds: float) -> Holds:
-        import psycopg
-
-        for is_last in (self._session is None, True):
-            try:
-                return self._renew(self._opened(), name, released, seconds)
-            except psycopg.Error as error:
-                lost = self._session is None or self._session.closed or is_away(error)
-                self.close()
-                if not lost or is_last:
-                    raise translated(error, self._address.place) from error
-        raise AssertionError("the last attempt returns or raises")
+        return self._line.run(lambda session: self._renew(session, name, released, seconds))
 
     def leave(self, name: str) -> None:
-        import psycopg
-
-        try:
-            session = self._opened()
+        def remove(session: psycopg.Connection[Any]) -> None:
             with session.transaction():
                 session.execute(_LOCK, (self._collection,))
                 session.execute(_LEFT, (self._collection, name))
                 session.execute(_REMOVE, (self._collection, name))
-        except psycopg.Error as error:
-            self.close()
-            raise translated(error, self._address.place) from error
 
-    def close(self) -> None:
-        if self._session is not None:
-            self._session.close()
-            self._session = None
+        self._line.run(remove)
 
     def _renew(self, session: psycopg.Connection[Any], name: str, released: Collection[int], seconds: float) -> Holds:
         which = self._collection
@@ -101,11 +78,3 @@ class PostgresqlOwnership:
         epochs |= {number: rows[number][2] + 1 for number in take}
         orphaned = [number for number in take if owners[number] is not None or not rows[number][2]]
         return Holds(epochs, give, orphaned, len(there))
-
-    def _opened(self) -> psycopg.Connection[Any]:
-        if self._session is None or self._session.closed:
-            self._session = connect(self._address, StoreLimits(), read_only=False)
-            with self._session.transaction():
-                self._session.execute(_MAKE_ALONE)
-                self._session.execute(_MAKE)
-        return self._session

@@ -6,29 +6,22 @@ have left behind in the store and in the desired state.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from levada.core.commands import ControlCommand, DesiredState
 from levada.core.errors import StoreDamaged
-from levada.store.base import StoreLimits
-from levada.store.postgresql.connection import Address, connect, is_away, translated
-from levada.store.postgresql.shared_plan import SCHEMA
+from levada.store.postgresql.shared_plan import SharedSession
 
 if TYPE_CHECKING:
     import psycopg
 
-T = TypeVar("T")
-
-_MAKE = """CREATE SCHEMA IF NOT EXISTS levada_shared;
-    CREATE TABLE IF NOT EXISTS levada_shared.commands (
+_TABLES = """CREATE TABLE IF NOT EXISTS levada_shared.commands (
         number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, collection text COLLATE "C" NOT NULL,
         command bytea NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp());
     CREATE TABLE IF NOT EXISTS levada_shared.desired (
         collection text COLLATE "C" PRIMARY KEY, number bigint NOT NULL, state bytea NOT NULL)"""
-_ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('levada_shared', 0))"
 # One after the other: a number is not seen before those below it.
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('levada commands ' || %s, 0))"
 _FORGET = "DELETE FROM levada_shared.commands WHERE collection = %s AND at < clock_timestamp() - interval '10 minutes'"
@@ -44,9 +37,9 @@ class PostgresqlCommandLog:
     """The commands of one collection, over a session of its own."""
 
     def __init__(self, dsn: str, collection: str) -> None:
-        self._address = Address(dsn, SCHEMA)
+        self._line = SharedSession(dsn, _TABLES)
         self._collection = collection
-        self._session: psycopg.Connection[Any] | None = None
+        self.close = self._line.close
 
     def append(self, command: ControlCommand) -> None:
         def add(session: psycopg.Connection[Any]) -> None:
@@ -55,57 +48,30 @@ class PostgresqlCommandLog:
                 session.execute(_FORGET, (self._collection,))
                 session.execute(_APPEND, (self._collection, msgspec.json.encode(command)))
 
-        self._run(add)
+        self._line.run(add)
 
     def after(self, number: int) -> list[tuple[int, ControlCommand]]:
-        rows = self._run(lambda session: session.execute(_AFTER, (self._collection, number)).fetchall())
+        rows = self._line.run(lambda session: session.execute(_AFTER, (self._collection, number)).fetchall())
         return [(at, self._readable(body, ControlCommand)) for at, body in rows]
 
     def newest(self) -> int:
-        row = self._run(lambda session: session.execute(_NEWEST).fetchone())
+        row = self._line.run(lambda session: session.execute(_NEWEST).fetchone())
         return int(row[0]) if row is not None else 0
 
     def state(self) -> DesiredState | None:
         """What the commands so far have left behind; None if there never was one."""
-        row = self._run(lambda session: session.execute(_STATE, (self._collection,)).fetchone())
+        row = self._line.run(lambda session: session.execute(_STATE, (self._collection,)).fetchone())
         return None if row is None else self._readable(row[0], DesiredState)
 
     def keep_state(self, number: int, state: DesiredState) -> None:
         """Keep what the commands up to this one have left behind, unless that of a later one is kept."""
         body = msgspec.json.encode(state)
-        self._run(lambda session: session.execute(_SET_STATE, (self._collection, number, body)))
-
-    def close(self) -> None:
-        if self._session is not None:
-            self._session.close()
-            self._session = None
+        self._line.run(lambda session: session.execute(_SET_STATE, (self._collection, number, body)))
 
     def _readable(self, body: bytes, kind: Any) -> Any:
         try:
             return msgspec.json.decode(bytes(body), type=kind)
         except msgspec.MsgspecError as error:
             raise StoreDamaged(
-                f"{self._address.place} holds a command that cannot be read ({error}): run one version of Levada"
+                f"{self._line.place} holds a command that cannot be read ({error}): run one version of Levada"
             ) from error
-
-    def _run(self, ask: Callable[[psycopg.Connection[Any]], T]) -> T:
-        """Ask; once more if the session was lost. A command that is appended twice changes nothing more."""
-        import psycopg
-
-        for is_last in (self._session is None, True):
-            try:
-                return ask(self._opened())
-            except psycopg.Error as error:
-                lost = self._session is None or self._session.closed or is_away(error)
-                self.close()
-                if not lost or is_last:
-                    raise translated(error, self._address.place) from error
-        raise AssertionError("the last attempt returns or raises")
-
-    def _opened(self) -> psycopg.Connection[Any]:
-        if self._session is None or self._session.closed:
-            self._session = connect(self._address, StoreLimits(), read_only=False)
-            with self._session.transaction():
-                self._session.execute(_ONE_AT_A_TIME)
-                self._session.execute(_MAKE)
-        return self._session

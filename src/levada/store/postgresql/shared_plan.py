@@ -46,7 +46,7 @@ _TAKE = "SELECT pg_advisory_xact_lock(%s)"
 
 def shared_names(dsn: str) -> list[str]:
     """The collections whose pages this server leases out."""
-    line = _Session(dsn)
+    line = SharedSession(dsn)
     try:
         return line.run(lambda session: [name for (name,) in session.execute(_NAMES)] if _is_there(session) else [])
     finally:
@@ -57,7 +57,7 @@ class SharedPlan:
     """The row of one collection. Threads may share an instance: they take turns."""
 
     def __init__(self, dsn: str, name: str) -> None:
-        self._line = _Session(dsn)
+        self._line = SharedSession(dsn)
         self._name = name
         self._key = int.from_bytes(sha256(f"levada plan {name}".encode()).digest()[:8], "big", signed=True)
         self._turn = threading.RLock()
@@ -171,10 +171,11 @@ class SharedPlan:
             self._revision = revision
 
 
-class _Session:
-    """A session that is opened when it is needed, and once more if it was lost."""
+class SharedSession:
+    """A session that is opened when it is needed, and once more if it was lost; `tables` makes those that it needs."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, tables: str = "") -> None:
+        self._tables = tables
         self.address = Address(dsn, SCHEMA)
         self.place = self.address.place
         self._session: psycopg.Connection[Any] | None = None
@@ -211,6 +212,10 @@ class _Session:
     def _opened(self) -> psycopg.Connection[Any]:
         if self._session is None or self._session.closed:
             self._session = connect(self.address, StoreLimits(), read_only=False)
+            if self._tables:
+                with self._session.transaction():
+                    self._session.execute(_ONE_AT_A_TIME)
+                    self._session.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}; {self._tables}".encode())
         return self._session
 
 
