@@ -192,18 +192,20 @@ def spread(at: Servers, site: dict[str, Any], options: argparse.Namespace) -> Me
     environment = os.environ | {"LEVADA_RABBITMQ": at.broker, "LEVADA_STORE": dsn}
     measured = Measured("spread")
     starts = [word for url in site["sites"] for word in ("--start", url)]
+    started: list[subprocess.Popen[bytes]] = []
     with ExitStack() as running, (at.folder / "said").open("w") as said:
 
         def start(*words: str) -> None:
             command = [sys.executable, "-m", "levada", *words]
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said, env=environment)
+            started.append(process)
             running.callback(process.wait)
             running.callback(process.send_signal, signal.SIGTERM)
 
         data = at.new("data")
         none = ("--fetch", "0,0", "--catalog", "0,0")
         start("control", "--data", str(data), "--config", str(file), *none, *starts)
-        until(lambda: counters(dsn) is not None, at)
+        until(lambda: counters(dsn) is not None, at, started)
         for number in range(1, options.controls):
             copy = at.new(f"data-{number}")
             copy.mkdir()
@@ -213,7 +215,7 @@ def spread(at: Servers, site: dict[str, Any], options: argparse.Namespace) -> Me
         for stage, count in (("fetch", options.fetch), ("catalog", options.catalog)):
             for _ in range(count):
                 start("work", "--stage", stage)
-        until(lambda: is_done(counters(dsn), site["pages"]), at)
+        until(lambda: is_done(counters(dsn), site["pages"]), at, started)
         measured.ended((counters(dsn) or {})["stored"])
     return measured
 
@@ -236,10 +238,10 @@ def is_done(counts: dict[str, int] | None, pages: int) -> bool:
     return bool(counts) and counts.get("stored", 0) >= pages and not counts.get("unvisited", 0)
 
 
-def until(is_so: Any, at: Servers) -> None:
+def until(is_so: Any, at: Servers, started: list[subprocess.Popen[bytes]]) -> None:
     ends = time.monotonic() + LIMIT
     while not is_so():
-        if time.monotonic() > ends:
+        if time.monotonic() > ends or any(process.poll() is not None for process in started):
             sys.exit(f"it does not end:\n{(at.folder / 'said').read_text()[-2000:]}")
         time.sleep(0.25)
 
@@ -257,6 +259,7 @@ def main() -> None:
     parser.add_argument("--slow-seconds", type=float, default=5.0)
     parser.add_argument("--modes", default="local,postgresql,spread")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to stop"))
     processes = Counter({"fetch": options.fetch, "catalog": options.catalog, "control": options.controls})
     best: dict[str, Measured] = {}
     with web(options) as site, servers() as at:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import TypeVar, cast
 
 import pytest
 
+from levada.collection.components import learn_again
 from levada.collection.machines.waiting import PatientExecutor, Readiness, fact, persistently
 from levada.core.errors import BrokerAway, StoreAway, StoreError, StoreFull
+from levada.core.protocols import RevisitPolicy
+from levada.core.records import PageRecord
+from levada.crawl.executor import StoreExecutor
 from tests.crawl.simulated_crawl import START, run_simulated
 from tests.manual_clock import ManualClock
 
@@ -133,3 +139,28 @@ def test_what_a_user_should_do_is_left_out_where_we_do_it() -> None:
     assert fact(StoreAway("PostgreSQL is away (no route): start again when the server runs; x")) == (
         "PostgreSQL is away (no route)"
     )
+
+
+def test_what_others_stored_is_read_on_the_thread_of_the_store_and_learnt_where_the_estimates_are_used() -> None:
+    used: list[str] = []
+
+    class Sample:
+        def live_pages(self) -> int:
+            return 0
+
+        def sample(self, one_in: int) -> Iterator[PageRecord]:
+            used.append(threading.current_thread().name)
+            return iter(())
+
+    class Estimates:
+        def learn(self, pages: Sequence[PageRecord], one_in: int) -> None:
+            used.append(threading.current_thread().name)
+
+    async def story() -> None:
+        executor = StoreExecutor()
+        policy = SimpleNamespace(estimates=Estimates())
+        await learn_again(cast(RevisitPolicy, policy), Sample(), executor)
+        executor.close()
+
+    asyncio.run(story())
+    assert used == ["store_0", threading.current_thread().name]

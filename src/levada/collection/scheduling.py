@@ -17,6 +17,7 @@ from levada.collection.components import (
     ReplaceableFetcher,
     ReplaceablePolicy,
     RunningSettings,
+    learn_again,
     learn_from_sample,
     make_fetcher,
     make_policy,
@@ -302,4 +303,4 @@ async def _learn(store: Store, executor: StoreExecutor, policy: RevisitPolicy) -
     """Keep the estimates over all pages up to date with what the workers store."""
     while True:
         await asyncio.sleep(_RELEARN)
-        await executor.run(learn_from_sample, policy, store)
+        await learn_again(policy, store, executor)

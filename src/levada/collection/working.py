@@ -15,7 +15,7 @@ from typing import Protocol, cast
 
 import msgspec
 
-from levada.collection.components import learn_from_sample, make_fetcher, make_hooks, make_parser, make_policy
+from levada.collection.components import learn_again, make_fetcher, make_hooks, make_parser, make_policy
 from levada.collection.control import until_stopped
 from levada.collection.machines.waiting import PatientExecutor, Readiness, persistently
 from levada.core.clock import SystemClock, make_clock
@@ -223,7 +223,7 @@ async def _cataloguing(
     async def learn() -> None:
         """Keep the estimates over all pages up to date with what others store."""
         while True:
-            await overview.run(learn_from_sample, policy, reader)  # commits do not wait for it
+            await learn_again(policy, reader, overview)  # commits do not wait for it
             await asyncio.sleep(_RELEARN)
 
     async def follow() -> None:

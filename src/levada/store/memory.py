@@ -112,7 +112,7 @@ class _Lease:
 class MemoryStore(SlicesInMemory, MemoryForgetting):
     """Everything of one crawl in dictionaries; nothing outlives the process."""
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.FORGET, Capability.LIMITS, Capability.SLICES})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability) - {Capability.SHARD}
     away: ClassVar[Mapping[int, str]] = {}
     format: ClassVar[int] = 0
 
@@ -158,13 +158,12 @@ class MemoryStore(SlicesInMemory, MemoryForgetting):
         if limit <= 0:
             return []
         self._lapse(now)
-        due_by = now if due is None else due
         sites = {site.id: site for site in self._ready(now) if self._is_owned(site.record.site)}
         turns = [SiteTurn(site.id, self._delay(site), site.taken) for site in sites.values()]
         leases: list[Lease] = []
         for portion in first_portions(
             lambda start: turns[start : start + limit],
-            lambda id, count: self._peek(sites[id], due_by, count),
+            lambda id, count: self._peek(sites[id], now if due is None else due, count),
             self._limits,
             limit,
             seconds,
