@@ -24,7 +24,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +193,7 @@ def spread(at: Servers, site: dict[str, Any], options: argparse.Namespace) -> Me
     measured = Measured("spread")
     starts = [word for url in site["sites"] for word in ("--start", url)]
     started: list[subprocess.Popen[bytes]] = []
-    with ExitStack() as running, (at.folder / "said").open("w") as said:
+    with closing(Counters(dsn)) as counters, ExitStack() as running, (at.folder / "said").open("w") as said:
 
         def start(*words: str) -> None:
             command = [sys.executable, "-m", "levada", *words]
@@ -205,7 +205,7 @@ def spread(at: Servers, site: dict[str, Any], options: argparse.Namespace) -> Me
         data = at.new("data")
         none = ("--fetch", "0,0", "--catalog", "0,0")
         start("control", "--data", str(data), "--config", str(file), *none, *starts)
-        until(lambda: counters(dsn) is not None, at, started)
+        until(lambda: counters() is not None, at, started)
         for number in range(1, options.controls):
             copy = at.new(f"data-{number}")
             copy.mkdir()
@@ -215,23 +215,31 @@ def spread(at: Servers, site: dict[str, Any], options: argparse.Namespace) -> Me
         for stage, count in (("fetch", options.fetch), ("catalog", options.catalog)):
             for _ in range(count):
                 start("work", "--stage", stage)
-        until(lambda: is_done(counters(dsn), site["pages"]), at, started)
-        measured.ended((counters(dsn) or {})["stored"])
+        until(lambda: is_done(counters(), site["pages"]), at, started)
+        measured.ended((counters() or {})["stored"])
     return measured
 
 
-def counters(dsn: str) -> dict[str, int] | None:
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        found = connection.execute(
-            "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'levada%0' AND nspname <> 'levada_shared'"
-        ).fetchone()
-        if found is None:
-            return None
-        with suppress(psycopg.Error):
-            if not connection.execute("SELECT 1 FROM levada_shared.collections WHERE settings IS NOT NULL").fetchone():
+class Counters:
+    """The store's counters, over one connection: what it asks is counted to the server."""
+
+    def __init__(self, dsn: str) -> None:
+        self._connection = psycopg.connect(dsn, autocommit=True)
+        self._schema = ""
+
+    def __call__(self) -> dict[str, int] | None:
+        """None until the collection is there."""
+        if not self._schema:
+            ask = self._connection.execute("SELECT to_regclass('levada_shared.slices') IS NOT NULL").fetchone()
+            if ask is None or not ask[0]:
                 return None
-            return dict(connection.execute(f"SELECT name, n FROM {found[0]}.counters").fetchall())
-    return None
+            names = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'levada\\_%\\_0'"
+            self._schema = str((self._connection.execute(names).fetchone() or ("",))[0])
+        rows = self._connection.execute(f"SELECT name, n FROM {self._schema}.counters".encode())
+        return dict(rows.fetchall())
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 def is_done(counts: dict[str, int] | None, pages: int) -> bool:
@@ -243,7 +251,7 @@ def until(is_so: Any, at: Servers, started: list[subprocess.Popen[bytes]]) -> No
     while not is_so():
         if time.monotonic() > ends or any(process.poll() is not None for process in started):
             sys.exit(f"it does not end:\n{(at.folder / 'said').read_text()[-2000:]}")
-        time.sleep(0.25)
+        time.sleep(0.5)
 
 
 def main() -> None:

@@ -114,7 +114,7 @@ async def crawl_by_workers(
         async with opened as autoscaler:
             await until_stopped(_both(crawl, autoscaler), stop, None, crawl.stop, autoscaler.stop)
 
-    async with answering_health(health, readiness):
+    with answering_health(health, readiness):
         limit = asyncio.get_running_loop().call_later(seconds, stop.set) if seconds is not None else None
         try:
             await persistently(attempt, stop, readiness, SystemClock())

@@ -52,9 +52,10 @@ def server_workplace(dsn: str, name: str | None = None) -> WorkPlace:
 
     chosen = _chosen(dsn, name)
 
+    asking = SharedPlan(dsn, chosen)  # one session for all looks: workers look every second
+
     def settings_now() -> Settings:
-        with closing(SharedPlan(dsn, chosen)) as plan:
-            content = plan.settings() or b""
+        content = asking.settings() or b""
         try:
             return saved_settings(content)
         except msgspec.MsgspecError as error:

@@ -60,7 +60,7 @@ def work(
         stop, readiness = asyncio.Event(), Readiness()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        async with answering_health(probed, readiness):
+        with answering_health(probed, readiness):
             # A folder that is named counts for more than LEVADA_STORE.
             return await do_work(lambda: find_workplace(data, store, collection), stage, rabbitmq, stop, readiness)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ParamSpec, TypeVar
 
 from levada.core.clock import first_of
@@ -20,7 +22,6 @@ T = TypeVar("T")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 5.0  # wall clock
 _PASSING = (StoreAway, StoreFull, BrokerAway)
-_LONGEST_REQUEST = 4096  # bytes
 _PATIENCE = 5.0  # seconds in which whoever asks whether we are ready has to ask
 
 
@@ -33,7 +34,7 @@ class Readiness:
     @property
     def trouble(self) -> str:
         """ "": it is ready."""
-        return next(reversed(self._troubles.values()), "")
+        return next(reversed(list(self._troubles.values())), "")
 
     def note(self, part: str, trouble: str = "") -> None:
         """A part of the process is in order, or has this trouble. Each change is logged."""
@@ -46,45 +47,51 @@ class Readiness:
             log.info("going on: %s", part)
 
 
-@asynccontextmanager
-async def answering_health(address: tuple[str, int] | None, readiness: Readiness) -> AsyncIterator[int]:
-    """Answer `GET /ready` and `GET /live` over HTTP; gives the port."""
+@contextmanager
+def answering_health(address: tuple[str, int] | None, readiness: Readiness) -> Iterator[int]:
+    """Answer `GET /ready` and `GET /live` over HTTP; gives the port.
+
+    On a thread of its own: while a server is dialled, the process is alive.
+    """
     if address is None:
         yield 0
         return
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, TimeoutError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            async with asyncio.timeout(_PATIENCE):
-                words = (await reader.readuntil(b"\r\n")).split()
-                while await reader.readuntil(b"\r\n") != b"\r\n":
-                    pass
-                writer.write(_health(words, readiness))
-                await writer.drain()
-        writer.close()
+    class Probe(BaseHTTPRequestHandler):
+        timeout = _PATIENCE
 
-    host, port = address
+        def do_GET(self) -> None:
+            status, said = _health(self.path, readiness)
+            body = f"{said}\n".encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "text/plain; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Probes come every few seconds."""
+
     try:
-        server = await asyncio.start_server(answer, host, port, limit=_LONGEST_REQUEST)
+        server = ThreadingHTTPServer(address, Probe)
     except OSError as error:
-        raise UsageError(
-            f"cannot listen at {host}:{port} ({error.strerror}): name another place after --health"
-        ) from None
-    async with server:
-        yield server.sockets[0].getsockname()[1]
+        words = f"cannot listen at {address[0]}:{address[1]} ({error.strerror}): name another place after --health"
+        raise UsageError(words) from None
+    thread = threading.Thread(target=server.serve_forever, name="health", daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
-def _health(words: list[bytes], readiness: Readiness) -> bytes:
-    path = words[1] if len(words) == 3 and words[0] in (b"GET", b"HEAD") else b""
-    if path not in (b"/ready", b"/live"):
-        status, said = "404 Not Found", "ask for /ready or /live"
-    elif path == b"/ready" and readiness.trouble:
-        status, said = "503 Service Unavailable", readiness.trouble
-    else:
-        status, said = "200 OK", path.decode().strip("/")
-    body = f"{said}\n".encode()
-    head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\n"
-    return f"{head}Connection: close\r\n\r\n".encode() + (b"" if words[:1] == [b"HEAD"] else body)
+def _health(path: str, readiness: Readiness) -> tuple[int, str]:
+    if path not in ("/ready", "/live"):
+        return 404, "ask for /ready or /live"
+    if path == "/ready" and readiness.trouble:
+        return 503, readiness.trouble
+    return 200, path.strip("/")
 
 
 async def persistently(
