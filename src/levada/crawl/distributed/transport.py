@@ -41,6 +41,7 @@ Publish = Callable[[str, bytes], Awaitable[bool]]
 
 _POLL_SECONDS = 0.5  # wall clock
 _ORPHAN_SECONDS = 15.0  # wall clock: so long visits of a scheduler that is gone may take to be stored
+_GATHER_SECONDS = 0.03  # wall clock: so long a page that may be sent waits for others
 _PAGES = 20  # in one message: they share its cost, and one worker can fetch them at once
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -251,6 +252,8 @@ class RabbitmqTransport(Transport):
 
     async def _send_ready(self) -> bool:
         """Send the ready pages; False if the queue is full or the broker is away."""
+        if 0 < len(self._ready) < _PAGES:
+            await self._clock.sleep(_GATHER_SECONDS * self._speed)  # turns come in groups, as answers do
         while self._ready and not (self._ending or self._scheduler.paused):
             await self._give_up_lost()
             until = 0.0
