@@ -6,9 +6,9 @@
 The three modes crawl the same local web in the same run, one after the other, with private servers. What is counted
 is the CPU of the processes by their parts, start-up included: control, fetch workers and catalog workers with their
 children, the indexer, PostgreSQL, RabbitMQ. The web is not counted. `bound` is the part that came nearest to a whole
-core per process while pages were fetched: more processes of it, or none at 100 %, say what holds the mode back.
-`pages_per_second` is of the wall and depends on what else the machine does. The ratios are of the least CPU per page
-of the rounds, beside `local` and beside `postgresql`.
+core per process: near 100 %, more processes of it help; far below, the machine was busy with something else, or sites
+were slow. `pages_per_second` is from the first request to the last, by the wall, and depends on what else the machine
+does. The ratios are of the least CPU per page of the rounds, beside `local` and beside `postgresql`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import psycopg
 from table import show
@@ -134,6 +135,12 @@ def config(path: Path, sites: list[str], slots: int, dsn: str = "") -> Path:
     return path
 
 
+def between_requests(sites: list[str]) -> float:
+    """Seconds between the first and the last request since this was asked last."""
+    with urlopen(f"{sites[0]}.asked") as answer:
+        return float(answer.read())
+
+
 class Measured:
     """What a mode cost, from its making on."""
 
@@ -141,11 +148,12 @@ class Measured:
         self.mode = mode
         self._cpu, self._began = cpu_seconds(), time.monotonic()
         self.pages = 0
-        self.wall = 0.0
+        self.wall = self.fetching = 0.0
         self.parts: Counter[str] = Counter()
 
-    def ended(self, pages: int, crawl: float = 0.0) -> Measured:
+    def ended(self, pages: int, sites: list[str], crawl: float = 0.0) -> Measured:
         self.wall, self.pages = time.monotonic() - self._began, pages
+        self.fetching = between_requests(sites)
         self.parts = cpu_seconds()
         self.parts.subtract(self._cpu)
         self.parts["crawl"] += crawl  # of a process that has ended, its children included
@@ -158,7 +166,7 @@ class Measured:
         return {
             "mode": self.mode,
             "pages": self.pages,
-            "pages_per_second": self.pages / self.wall,
+            "pages_per_second": self.pages / self.fetching,
             "cpu_ms": self.per_page,
             **{f"{part}_ms": 1000 * self.parts[part] / self.pages for part in kept},
             "bound": f"{bound} at {shares[bound]:.0%} of a core each",
@@ -182,7 +190,7 @@ def alone(mode: str, at: Servers, site: dict[str, Any], options: argparse.Namesp
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         sys.exit(f"levada crawl failed: {said[-500:]}")
-    return measured.ended(json.loads(said.splitlines()[-1])["new"], usage.ru_utime + usage.ru_stime)
+    return measured.ended(json.loads(said.splitlines()[-1])["new"], site["sites"], usage.ru_utime + usage.ru_stime)
 
 
 def spread(at: Servers, site: dict[str, Any], options: argparse.Namespace) -> Measured:
@@ -216,7 +224,7 @@ def spread(at: Servers, site: dict[str, Any], options: argparse.Namespace) -> Me
             for _ in range(count):
                 start("work", "--stage", stage)
         until(lambda: is_done(counters(), site["pages"]), at, started)
-        measured.ended((counters() or {})["stored"])
+        measured.ended((counters() or {})["stored"], site["sites"])
     return measured
 
 

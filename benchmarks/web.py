@@ -14,6 +14,7 @@ import asyncio
 import json
 import os
 import sys
+import time
 from functools import partial
 from typing import cast
 from zlib import crc32
@@ -34,6 +35,23 @@ def answer(status: str, kind: str, body: bytes) -> bytes:
 MISSING = answer("404 Not Found", "text/plain", b"not here\n")
 
 
+class Asked:
+    """When the first and the last request came since somebody asked for that (`/.asked`)."""
+
+    first = last = 0.0
+
+    def note(self) -> None:
+        self.last = time.monotonic()
+        self.first = self.first or self.last
+
+    def told(self) -> bytes:
+        between, self.first = self.last - self.first, 0.0
+        return answer("200 OK", "text/plain", str(between).encode())
+
+
+asked = Asked()
+
+
 class Still(asyncio.Protocol):
     """Answers from a dictionary, as cheaply as may be; a `share` of the pages after so many `seconds`."""
 
@@ -50,6 +68,10 @@ class Still(asyncio.Protocol):
         while (end := self._data.find(b"\r\n\r\n")) >= 0:
             path = self._data.split(b" ", 2)[1]
             self._data = self._data[end + 4 :]
+            if path == b"/.asked":
+                self._transport.write(asked.told())
+                continue
+            asked.note()
             answer = self._answers.get(path, MISSING)
             if self._share and crc32(path) % 1000 < 1000 * self._share and path != b"/robots.txt":
                 asyncio.get_running_loop().call_later(self._seconds, self._transport.write, answer)

@@ -7,6 +7,7 @@ import random
 from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
+from typing import cast
 
 import msgspec
 import pytest
@@ -16,8 +17,10 @@ from hypothesis import strategies as st
 from levada.collection.live import LiveStatusWriter
 from levada.core.commands import AddSeeds, ChangeBudget, DropSite, Pause, Resume
 from levada.core.errors import BrokerAway
+from levada.core.protocols import Frontier
 from levada.core.reasons import Reason
 from levada.core.records import (
+    CollectionStats,
     DiscoveredBy,
     FoundUrl,
     Lease,
@@ -28,7 +31,7 @@ from levada.core.records import (
     Response,
 )
 from levada.core.reports import Round, StageRound
-from levada.crawl.commits import CommitPorts, CrawlPorts
+from levada.crawl.commits import CommitPorts, CrawlPorts, Overview
 from levada.crawl.distributed.catalog_worker import CatalogWorker
 from levada.crawl.distributed.fetch_worker import FetchWorker
 from levada.crawl.distributed.messages import (
@@ -324,6 +327,42 @@ def test_nothing_is_handed_out_while_the_source_is_held() -> None:
     several.transport.hold(True)
     several.run(60.0)
     assert world.web.times == []
+
+
+def test_more_pages_may_be_on_their_way_the_more_workers_report() -> None:
+    transport = Several(Web()).transport
+    for _ in range(4 * transport.slots):
+        transport.begin()
+    assert not transport.has_room()
+    transport.set_workers(20)
+    for _ in range(20 * 64):
+        assert transport.has_room()
+        transport.begin()
+
+
+def test_the_whole_collection_is_looked_at_over_a_connection_of_its_own() -> None:
+    world = Web()
+    several = Several(world)
+    scheduler, looks = several.crawl._scheduler, Looks(world.store.stats)
+    overview = Overview(cast(Frontier, looks), several.executor)
+    scheduler.ports = msgspec.structs.replace(scheduler.ports, overview=overview)
+
+    def no_look(now: float) -> CollectionStats:
+        raise AssertionError("leases and commits wait for it")
+
+    world.store.stats = no_look  # type: ignore[method-assign]
+    several.run(100.0)
+    assert looks.count > 50, "one a second"
+
+
+class Looks:
+    def __init__(self, stats: Callable[[float], CollectionStats]) -> None:
+        self._stats = stats
+        self.count = 0
+
+    def stats(self, now: float) -> CollectionStats:
+        self.count += 1
+        return self._stats(now)
 
 
 def test_a_site_that_says_how_long_to_wait_is_left_alone_by_all_workers() -> None:
