@@ -7,7 +7,7 @@ import logging
 import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -148,12 +148,13 @@ async def work(find: Callable[[], WorkPlace], stage: str, url: str, stop: asynci
     async def attempt(is_open: Callable[[], None]) -> None:
         nonlocal done
         place = await asyncio.to_thread(find)
-        async with open_worker(place, stage, url, readiness) as worker:
-            is_open()
-            try:
-                await until_stopped(worker.run(), stop, None, worker.stop)
-            finally:
-                done += worker.done
+        with closing(place):
+            async with open_worker(place, stage, url, readiness) as worker:
+                is_open()
+                try:
+                    await until_stopped(worker.run(), stop, None, worker.stop)
+                finally:
+                    done += worker.done
 
     await persistently(attempt, stop, readiness, SystemClock())
     return done

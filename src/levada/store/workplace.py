@@ -31,6 +31,7 @@ class WorkPlace(msgspec.Struct, frozen=True):
     open_store: Callable[[StoreLimits], Store]
     settings_now: Callable[[], Settings]  # they may have changed since
     is_shared: bool = False  # machines without the folder may work on it
+    close: Callable[[], None] = lambda: None  # ends what `settings_now` keeps open
 
 
 def folder_workplace(folder: DataFolder) -> WorkPlace:
@@ -54,8 +55,8 @@ def server_workplace(dsn: str, name: str | None = None) -> WorkPlace:
 
     asking = SharedPlan(dsn, chosen)  # one session for all looks: workers look every second
 
-    def settings_now() -> Settings:
-        content = asking.settings() or b""
+    def settings_now(plan: SharedPlan = asking) -> Settings:
+        content = plan.settings() or b""
         try:
             return saved_settings(content)
         except msgspec.MsgspecError as error:
@@ -73,7 +74,9 @@ def server_workplace(dsn: str, name: str | None = None) -> WorkPlace:
             plan.close()
             raise
 
-    return WorkPlace(chosen, settings_now(), opened, settings_now, is_shared=True)
+    with closing(SharedPlan(dsn, chosen)) as plan:
+        settings = settings_now(plan)
+    return WorkPlace(chosen, settings, opened, settings_now, is_shared=True, close=asking.close)
 
 
 def is_shared(folder: DataFolder) -> bool:
