@@ -115,10 +115,12 @@ async def open_control(
     on_round: Callable[[Round], None] = lambda done: None,
     hold: Callable[[bool], None] = lambda held: None,
     on_workers: Callable[[str, int], None] = lambda stage, workers: None,
+    leads: Callable[[], bool] = lambda: True,
 ) -> AsyncIterator[Autoscaler]:
     """An autoscaler that is ready to run; on leaving, local workers finish their jobs and stop.
 
-    `on_workers` is called with how many workers of a stage report, wherever they run.
+    `on_workers` is called with how many workers of a stage report, wherever they run. Of several processes that scale
+    the same Deployments, the one that `leads` does.
     """
     clock = SystemClock()
     rules = _rules(plan)

@@ -110,7 +110,9 @@ async def crawl_by_workers(
             on_round(done)
 
         whole = replace(plan, stages=tuple(map(stage, limits)))
-        opened = open_control(whole, on_round=decided, hold=transport.hold, on_workers=reporting)
+        opened = open_control(
+            whole, on_round=decided, hold=transport.hold, on_workers=reporting, leads=lambda: transport.leads
+        )
         async with opened as autoscaler:
             await until_stopped(_both(crawl, autoscaler), stop, None, crawl.stop, autoscaler.stop)
 

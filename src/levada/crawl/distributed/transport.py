@@ -150,6 +150,11 @@ class RabbitmqTransport(Transport):
             yield self._ownership.run(self)
 
     @property
+    def leads(self) -> bool:
+        """Whether this scheduler does what one of several has to do: the one that owns the first slice."""
+        return self._ownership is None or 0 in self._ownership.slices
+
+    @property
     def may_leave(self) -> bool:
         """Whether nothing that was sent can still be fetched."""
         return not self._out or len(self._ready) == len(self._out)
