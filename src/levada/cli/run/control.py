@@ -32,6 +32,7 @@ HealthOption = Annotated[
 
 def run_until_signal(work: Callable[[asyncio.Event], Coroutine[None, None, None]]) -> None:
     """Run an asynchronous function until it ends; Ctrl-C and SIGTERM set the event that it is given."""
+    import uvloop
 
     async def run() -> None:
         stop = asyncio.Event()
@@ -39,7 +40,7 @@ def run_until_signal(work: Callable[[asyncio.Event], Coroutine[None, None, None]
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         await work(stop)
 
-    asyncio.run(run())
+    uvloop.run(run())
 
 
 class ChangedLines:
