@@ -14,6 +14,7 @@ from levada.core.records import PageState
 from levada.store.postgresql import PostgresqlStore
 from levada.store.rows import STATES
 from levada.store.sharded import ShardedStore
+from levada.store.sharded.remote import RemoteShard
 from levada.store.sqlite import SqliteStore
 
 __all__ = ["check_invariants"]
@@ -97,6 +98,9 @@ def check_invariants(store: object, *, thinned: bool = False) -> None:
     if isinstance(store, ShardedStore):
         for shard in store.shards:
             check_invariants(shard, thinned=thinned)
+        return
+    if isinstance(store, RemoteShard):
+        store.begin(lambda shard: check_invariants(shard, thinned=thinned), bounded=False)()
         return
     laws = NEVER if thinned else NEVER | NEVER_UNLESS_THINNED
     if isinstance(store, PostgresqlStore):

@@ -61,14 +61,28 @@ class Cluster:
     def crash(self) -> None:
         """`kill -9` of the postmaster and of every process of it; the next start replays the log."""
         assert self._child is not None
-        postmaster = int((self.folder / "postmaster.pid").read_text().split()[0])
-        backends = [int(pid) for pid in Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()]
-        for pid in (postmaster, *backends):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        _, *backends = self._processes()
+        self._signal(signal.SIGKILL)
         self._child.end()
         _wait_until_gone(backends)  # while one is left, the next start finds the shared memory in use
         self._child = None
+
+    def pause(self) -> None:
+        """SIGSTOP for every process of it: connections stay and are even accepted, and nothing answers."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        for pid in self._processes():
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def _processes(self) -> list[int]:
+        """The postmaster, who begins no more once it is stopped, and its backends."""
+        postmaster = int((self.folder / "postmaster.pid").read_text().split()[0])
+        return [postmaster, *map(int, Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split())]
 
     def kill(self) -> None:
         """At once and unsaved, but by the server's own means: for the end of the tests."""

@@ -65,6 +65,12 @@ def tell(message: str, level: int = logging.ERROR) -> None:
         print(f"levada: {harmless(message)}", file=sys.stderr)
 
 
+def tell_partial(away: Sequence[str], missing: str) -> None:
+    """Say which shards do not answer, and what of the answer is missing therefore."""
+    for sentence in away:
+        tell(f"{sentence}; {missing}", logging.WARNING)
+
+
 def log_visits(result: Sequence[VisitResult]) -> None:
     """Log each visit, if logs are JSON."""
     if not visits.isEnabledFor(logging.INFO):

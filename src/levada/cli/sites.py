@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from levada.cli.logs import tell_partial
 from levada.cli.options import DataOption, JsonOption, print_json
 from levada.core.durations import moment
 from levada.core.errors import NotFound, UsageError
@@ -71,6 +72,7 @@ def _show(data: Path, names: Sequence[str], limit: int, json: bool, *, listed: b
 
     with levada.open(data, create=False) as collection:
         rules, reports = collection.rules(), collection.site_reports(*names)
+        tell_partial(collection.unreachable(), "its sites and pages are missing here")
     if unknown := set(map(str.lower, names)) - {report.site for report in reports}:
         raise NotFound(f"no site {line(min(unknown))} is known in {data}")
     if listed:

@@ -302,7 +302,8 @@ class RunningSettings:
         rescheduling = Rescheduling(self._store, before, now, self._clock.now())
         while await executor.run(rescheduling.step):
             pass
-        keep_planned_by(self._folder, now)
+        if not self._store.away:  # the pages of a shard that is away keep their plan until the next start
+            keep_planned_by(self._folder, now)
 
 
 def _of_fetcher(settings: Settings) -> tuple[object, ...]:

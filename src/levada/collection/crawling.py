@@ -26,7 +26,7 @@ from levada.collection.live import live_file_writer
 from levada.collection.starts import add_start, forget_demo, limit_waits, reschedule, tidied
 from levada.core.clock import first_of, make_clock
 from levada.core.configuration.kept import SettingChange
-from levada.core.errors import StoreError
+from levada.core.errors import StoreAway, StoreError
 from levada.core.folder import DataFolder
 from levada.core.processes import FreedMemory, tune_allocator
 from levada.core.protocols import Faults, Fetcher
@@ -41,7 +41,7 @@ from levada.follow.index import IndexerChild
 from levada.follow.process import Follower, ShardFollowers, followers
 from levada.scale.autoscaler import stage_rule, stages_after_fetch
 from levada.search.hybrid.embedding import open_embedder
-from levada.store.opening import open_store, store_limits
+from levada.store.opening import open_store, store_limits, unreachable
 from levada.store.workplace import is_shared
 
 Following = Follower | ShardFollowers
@@ -125,7 +125,9 @@ async def open_crawl(
         asking, reading = traced(own, parser)
         running = RunningSettings(folder, settings, store, None if fetcher else own, parser, policy, clock, slots=slots)
         compact = partial(compact_for, folder, store, indexer.wake)
-        ports = CrawlPorts(clock, store, store, store, policy, store, asking, commands, running, compact)
+        ports = CrawlPorts(
+            clock, store, store, store, policy, store, asking, commands, running, lambda: bool(store.away), compact
+        )
         stages = stages_after_fetch(settings.stages, parser, indexer, counter, settings.plugins, slots)
         transport = LocalTransport(reading, on_committed=committed, stage_pools=stages, hooks=hooks)
         board = live_file_writer(folder, lambda: counter.balance if counter else None)
@@ -150,6 +152,8 @@ async def open_crawl(
             stopping.set()
             for untold in await telling:
                 (on_untold or _log_untold)(untold)
+        if once and (missing := unreachable(store)):
+            raise StoreAway(f"the pages of the other shards are stored, and {missing[0]}")
         if trouble:
             raise StoreError(f"the pages are stored, but the search index is behind: {trouble}")
         if uncounted:

@@ -9,12 +9,13 @@ import shutil
 import socket
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -29,7 +30,7 @@ from levada.core.site_rules.credentials import references_of
 from levada.core.site_rules.rendering import renders_any
 from levada.core.site_rules.routes import proxy_address
 from levada.core.words import plural, size
-from levada.store.base import Shard
+from levada.store.base import Shard, ShardAway
 from levada.store.bodies.opening import reading_bodies
 from levada.store.opening import open_reading_store, open_shard_reader, shard_folders
 
@@ -62,6 +63,7 @@ _FOR_USERS = {  # what each extra is for
     "otel": "traces",
 }
 _PROXY_SECONDS = 3.0
+_SERVER_SECONDS = 3
 _SKEW = 60.0  # seconds that a folder may seem to be written in the future
 
 
@@ -156,15 +158,23 @@ def _size(path: Path) -> int:
 
 
 def server_checks(settings: Settings) -> list[Check]:
-    """Whether the PostgreSQL servers of the settings can be reached, and are new enough."""
-    return [_reached(dsn) for dsn in settings.store.servers]
+    """Whether the PostgreSQL servers of the settings can be reached, and are new enough; all at the same time."""
+    servers = settings.store.servers
+    if not servers:
+        return []
+    with ThreadPoolExecutor(len(servers)) as pool:
+        return list(pool.map(_reached, servers))
 
 
 def _reached(dsn: str) -> Check:
-    from levada.store.postgresql.connection import Address
+    from levada.store.postgresql.connection import Address, address_parts
 
     try:
-        address = Address(dsn, "levada")
+        parts = address_parts(dsn)  # says it if the package is missing
+        from psycopg.conninfo import make_conninfo
+
+        patience: dict[str, Any] = {} if "connect_timeout" in parts else {"connect_timeout": _SERVER_SECONDS}
+        address = Address(make_conninfo(dsn, **patience), "levada")
         with address.connect() as connection:
             number = connection.info.server_version // 10_000
     except LevadaError as error:
@@ -398,10 +408,18 @@ def folder_checks(path: Path) -> Iterator[Check]:
         yield worrying("forget", "begun, and not finished", "run 'levada forget' to finish it")
     try:
         shards = shard_folders(folder)
+        away = _away(folder)
     except LevadaError as error:
         yield _told(error, "placement")
         return
     for number, shard in enumerate(shards):
+        if number in away:
+            advice = (
+                "start its server, or see to the network between: a running crawl goes on with the other shards and "
+                "takes this one up by itself; pages under way are visited again, and nothing is lost"
+            )
+            yield failed(f"database of shard {number}", str(away[number]), advice)
+            continue
         of_shard = f" of shard {number}" if folder.placement.exists() else ""
         if shard.database.exists():
             yield _written_when(shard.database, of_shard)
@@ -435,6 +453,14 @@ def _bodies(folder: DataFolder) -> Iterator[Check]:
     for each in lost:
         advice = "put a copy of the object back; else 'levada check' stores the page again when it changes"
         yield failed("bodies", f"version {each.version} of {each.url}: {each.trouble}", advice)
+
+
+def _away(folder: DataFolder) -> Mapping[int, ShardAway]:
+    """The shards on servers that do not answer; all are asked at the same time."""
+    if not folder.placement.exists():
+        return {}
+    with closing(open_reading_store(folder)) as store:
+        return dict(store.away)
 
 
 def _told(error: LevadaError, name: str) -> Check:

@@ -321,7 +321,7 @@ class CollectionReader:
         >>> news.unreachable()
         []
         """
-        return list(self._reader().store.away.values())
+        return [str(away) for away in self._reader().store.away.values()]
 
     def now(self) -> float:
         """The time by the collection's clock, in epoch seconds.
@@ -375,14 +375,16 @@ class CollectionReader:
         'jsonl'
         """
         from levada.collection.exports import export_pages, format_named
-        from levada.core.folder import nobody_moves
+        from levada.store.moving_lock import nobody_moves_anywhere
 
         target = Path(path)
         form, at = format_named(target, format), self._moment(since)
-        with nobody_moves(self._folder):
-            return export_pages(
+        with nobody_moves_anywhere(self._folder) as check:
+            report = export_pages(
                 self._reader(), form, target, site, at, force=force, stdout=stdout, on_progress=on_progress
             )
+            check()
+        return report
 
     # The whole collection
 

@@ -51,6 +51,7 @@ from levada.scale.autoscaler import Autoscaler
 from levada.store.base import Store
 from levada.store.opening import (
     make_collection_name,
+    newest_of_shards,
     open_reading_store,
     open_store,
     place_if_new,
@@ -195,7 +196,20 @@ async def _open_distributed_crawl(
         following = [each for each in open_followers(folder, settings) if each is not None]
         compact = partial(compact_for, folder, store, following[0].wake)
         running = RunningSettings(folder, settings, store, fetcher, None, policy, clock, lambda now: share(folder, now))
-        ports = CrawlPorts(clock, store, store, store, policy, reader, fetcher, commands, running, compact, overview)
+        ports = CrawlPorts(
+            clock,
+            store,
+            store,
+            store,
+            policy,
+            reader,
+            fetcher,
+            commands,
+            running,
+            lambda: bool(store.away),
+            compact,
+            overview,
+        )
         transport = RabbitmqTransport(
             names, lambda queue, body: jobs.publish(queue, body, secrets.token_hex(8)), ownership
         )
@@ -291,9 +305,9 @@ async def _take_back(jobs: RabbitmqJobs, names: QueueNames, store: Store) -> Non
 
 async def _follow(store: Store, executor: StoreExecutor, following: Sequence[Following]) -> None:
     """The index and the counts follow what the catalog workers commit, on whatever machine and shard."""
-    last: list[int] = []
+    last: dict[int, int] = {}
     while True:
-        seen = await executor.run(lambda: [shard.newest_seq() for shard in store.shards])
+        seen = {**last, **await executor.run(newest_of_shards, store)}
         if seen != last:
             for each in following:
                 each.wake()

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,13 +41,16 @@ def no_progress(what: str, done: int, total: int) -> None:
 
 
 @contextmanager
-def open_search(folder: DataFolder) -> Iterator[tuple[OpenedCollection, Index]]:
-    """The stored pages and their index, ready to be searched; snippets come from the stored text."""
-    with open_collection(folder) as collection:
+def open_search(folder: DataFolder, opened: OpenedCollection | None = None) -> Iterator[tuple[OpenedCollection, Index]]:
+    """The stored pages and their index, ready to be searched; snippets come from the stored text.
+
+    Whoever has the collection open already gives it, and closes it later.
+    """
+    with nullcontext(opened) if opened else open_collection(folder) as collection:
         _catch_up_if_alone(collection)
-        with ExitStack() as opened:
-            index = _opened(collection, opened)
-            opened.callback(index.close)
+        with ExitStack() as stack:
+            index = _opened(collection, stack)
+            stack.callback(index.close)
             yield collection, index
 
 

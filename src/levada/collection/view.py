@@ -17,6 +17,8 @@ from levada.collection.addresses import known_page
 from levada.core.clock import SystemClock
 from levada.core.errors import TooMany
 from levada.core.folder import DataFolder
+from levada.store.base import ShardAway
+from levada.store.opening import shard_places
 from levada.store.reading import OpenedCollection, open_collection
 from levada.store.summaries import PageSummary
 
@@ -57,13 +59,28 @@ class CollectionView:
         """The stored pages, with the settings that the collection keeps now."""
         return replace(self.collection(), settings=self.folder.settings())
 
+    def away(self) -> list[ShardAway]:
+        """The shards that did not answer when they were asked last. Nobody is asked for this."""
+        known = self._state.parts.get("collection")
+        return list(known.store.away.values()) if known is not None else []
+
+    def is_on_servers(self) -> bool:
+        """Whether an answer may have to wait for a server."""
+
+        def looked() -> AbstractContextManager[bool]:
+            return nullcontext(any(place.server for place in shard_places(self.folder)))
+
+        return self.folder.placement.exists() and self._part("on_servers", looked)
+
     def index(self) -> Index:
         """The search index, as far as the indexer beside the crawl has come."""
+
+        collection = self.collection()
 
         def opened() -> AbstractContextManager[tuple[OpenedCollection, Index]]:
             from levada.collection.search import open_search
 
-            return open_search(self.folder)
+            return open_search(self.folder, collection)
 
         return self._part("search", opened)[1]
 

@@ -13,8 +13,8 @@ LevadaError                 exit 1: the work could not be done
 │   ├── BadQuery            a query that cannot be parsed; says where
 │   └── MissingExtra        a package that this command needs is not installed
 ├── StoreError              the data folder
-│   ├── StoreAway           its server cannot be reached, or does not answer in time
 │   ├── StoreLocked         another process has it open
+│   ├── StoreAway           a server that holds pages does not answer; the others go on
 │   ├── StoreFull           the disk is full; nothing of this batch was written
 │   ├── BodiesAway          the place of the bodies cannot be reached now; nothing of this batch was written
 │   ├── StoreDamaged        the database or index is not readable
@@ -146,13 +146,6 @@ class StoreError(LevadaError):
     """
 
 
-class StoreAway(StoreError):
-    """The server of the store cannot be reached or does not answer. With `in_doubt`, it went away while it committed:
-    the batch is written as a whole, or not at all."""
-
-    in_doubt = False
-
-
 class StoreLocked(StoreError):
     """Another crawl, in this process or another one, writes to the folder.
 
@@ -165,6 +158,14 @@ class StoreLocked(StoreError):
     ...     print(str(error).partition(" (")[0])
     news is in use by another crawl
     >>> events.close()
+    """
+
+
+class StoreAway(StoreError):
+    """A server that holds pages cannot be reached, or does not answer; nothing is lost.
+
+    >>> issubclass(levada.errors.StoreAway, levada.StoreError)
+    True
     """
 
 

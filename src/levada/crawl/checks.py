@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 
+from levada.core.errors import StoreAway
 from levada.core.protocols import Clock, Frontier
 from levada.core.records import Lease, PageRecord, PlanSelection, Signals
 from levada.crawl.commits import CrawlPorts
@@ -68,7 +69,7 @@ class CheckStep:
 
         With `keep` they are due from now on, so that the wish outlives this process.
         """
-        known = [page for url in urls if (page := await self._executor.run(self._frontier.page, url)) is not None]
+        known = [page for url in urls if (page := await self._page(url)) is not None]
         await self._try_sites({page.site for page in known})
         now = self._clock.now()
         for page in known:
@@ -107,8 +108,12 @@ class CheckStep:
                 continue
             if site in waiting or in_line[site] >= _IN_LINE or len(leases) >= _TRIED_AT_ONCE:
                 continue
-            page = await self._executor.run(self._frontier.page, url)
-            lease = await self._lease(page, now) if page is not None else None
+            try:
+                page = await self._page(url)
+                lease = await self._lease(page, now) if page is not None else None
+            except StoreAway:
+                waiting.add(site)
+                continue
             if page is None or lease is not None or self._open.holds(page.id) or now > since + _GIVEN_UP:
                 del self._wanted[url]
             else:
@@ -130,6 +135,9 @@ class CheckStep:
         return await self._executor.run(
             self._frontier.lease_url, page.url, now, self._lease_seconds, out_of_turn=out_of_turn
         )
+
+    async def _page(self, url: str) -> PageRecord | None:
+        return await self._executor.run(self._frontier.page, url)
 
     async def _first_due(self, at: float) -> float:
         """A time before the next visit of every page that is not wanted."""

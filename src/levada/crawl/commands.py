@@ -21,7 +21,7 @@ from levada.core.commands import (
     Pause,
     Resume,
 )
-from levada.core.errors import BadUrl, StoreError, UsageError
+from levada.core.errors import BadUrl, StoreAway, StoreError, UsageError
 from levada.core.records import FOREVER, DiscoveredBy, FoundUrl, Lease
 from levada.core.settings import Settings
 from levada.crawl.checks import CheckStep
@@ -106,17 +106,24 @@ class CommandStep:
         if self._commands is None:
             return
         for number, command in await self._run(self._commands.pending) or []:
-            if isinstance(command, AddSeeds):
-                await self._add(command.urls)
-            elif isinstance(command, DropSite):
-                await self._drop(command.site)
-            elif isinstance(command, CheckNow):
-                await self._check(command)
-            elif isinstance(command, Compact):
-                await self._compact()
+            try:
+                await self._execute(command)
+            except StoreAway as error:  # this command and those after it are tried again, in their order
+                self._say(error)
+                return
             await self._apply(desired_state_after(command, self._desired_state))
             await self._run(self._commands.mark_done, number, self._desired_state)
             self._on_news()
+
+    async def _execute(self, command: ControlCommand) -> None:
+        if isinstance(command, AddSeeds):
+            await self._add(command.urls)
+        elif isinstance(command, DropSite):
+            await self._drop(command.site)
+        elif isinstance(command, CheckNow):
+            await self._check(command)
+        elif isinstance(command, Compact):
+            await self._compact()
 
     async def _take_up_settings(self) -> None:
         """Go on with what the collection keeps, if that changed. A change that fails leaves the crawl as it is."""
@@ -139,12 +146,15 @@ class CommandStep:
         try:
             answer = await self._executor.run(operation, *args, **kwargs)
         except StoreError as error:
-            if str(error) != self._trouble:
-                self._trouble = str(error)
-                log.warning("commands wait: %s", error)
+            self._say(error)
             return None
         self._trouble = ""
         return answer
+
+    def _say(self, error: StoreError) -> None:
+        if str(error) != self._trouble:
+            self._trouble = str(error)
+            log.warning("commands wait: %s", error)
 
     async def _apply(self, state: DesiredState) -> None:
         self._set_budget(state)

@@ -10,12 +10,13 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
 import msgspec
 
-from levada.core.errors import BodiesAway, LevadaError
+from levada.core.errors import BodiesAway, LevadaError, StoreAway
 from levada.core.protocols import (
     ChangeHints,
     Clock,
@@ -82,6 +83,7 @@ class CrawlPorts(CommitPorts, frozen=True):
     fetcher: Fetcher
     commands: CommandQueue | None = None
     settings: LiveSettings | None = None
+    is_partial: Callable[[], bool] = lambda: False  # a shard is away: its pages are leased when it is back
     compact: Callable[[], None] | None = None  # makes the store's files small; on the thread of the store
     overview: Overview | None = None
 
@@ -139,7 +141,8 @@ class Commits:
                 canonical = self._link_filter.rules.tidied(canonical)
             rival = None
             if canonical and canonical != fetched.lease.page.url:
-                rival = await self._executor.run(self._ports.frontier.page, canonical)
+                with suppress(StoreAway):  # as if nothing were known of it yet
+                    rival = await self._executor.run(self._ports.frontier.page, canonical)
             return self._outcome_rules.decide(visited, rival)
         except LevadaError:
             raise  # the store failed: this is not the fault of the page
@@ -180,9 +183,14 @@ class Commits:
 
     async def _commit(self, decided: Sequence[VisitResult]) -> None:
         batch, deferred = await self._without_duplicates(decided)
-        for result in batch:
-            if result.more:
+        for result in [each for each in batch if each.more]:
+            try:
                 await self._add_links(result)
+            except StoreAway as error:  # its page is visited again, and brings the links again
+                log.debug("not stored: %s: %s", result.lease.page.url, error)
+                batch = [each for each in batch if each is not result]
+                self._link_filter.withdraw(result.found)
+                self._on_committed([result], [False])
         if deferred:
             self._gathered.extendleft(reversed(deferred))
             self._news.set()
@@ -254,9 +262,10 @@ class Commits:
             alike = await self._executor.run(lambda: list(left_out(self._ports.frontier, site, result.proves, now)))
             again += alike
         if address is not None:
-            there = await self._executor.run(self._ports.frontier.page, address)
-            if there is not None and there.state in _HOLDS_NOTHING:
-                again.append(there)
+            with suppress(StoreAway):
+                there = await self._executor.run(self._ports.frontier.page, address)
+                if there is not None and there.state in _HOLDS_NOTHING:
+                    again.append(there)
         if again:
             due = [(page, Signals.NOTHING, at) for page in again]
             await self._executor.run(self._ports.hints.bring_forward, due)

@@ -11,9 +11,11 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from msgspec.structs import replace
 
+from levada.core.errors import StoreAway
 from levada.core.records import PageRecord, Signals
 from levada.core.site_rules.rules import NO_RULES, SiteRules
 from levada.crawl.commits import CrawlPorts
@@ -197,7 +199,8 @@ class NetworkWatch:
         charged, sites = list(self._charged.values()), sorted(self._unreached)
         self._forget()
         for site in sites:
-            await self._sites.forgive(site)
+            with suppress(StoreAway):
+                await self._sites.forgive(site)
             self._ask_robots_anew(site)
             self._politeness_queue.lift(site, self._ports.clock.now())
         at = self._due_again()

@@ -16,7 +16,7 @@ from collections.abc import Callable, Container, Coroutine, Iterable, Sequence
 from contextlib import suppress
 
 from levada.core.clock import first_of
-from levada.core.errors import LevadaError, StoreError
+from levada.core.errors import LevadaError, StoreAway, StoreError
 from levada.core.reasons import Reason
 from levada.core.records import CollectionStats, Lease, PageRecord, PlanSelection, Signals
 from levada.core.settings import Settings
@@ -359,6 +359,8 @@ class Scheduler:
             return tick  # its site's turn comes soon
         if poll <= 25 * tick:
             return poll  # short enough: the next due time does not matter
+        if self.ports.is_partial():
+            return min(poll, 100 * tick)  # nobody tells when the shard is back
         next_due, now = (await self.stats()).next_due, self._clock.now()
         if next_due is not None and next_due <= now:
             return 25 * tick  # due, but not for this crawl
@@ -431,7 +433,14 @@ class Scheduler:
             self._transport.put_back()
             await self.disowned(lease)
             return
-        verdict = await self._verdict(lease)
+        try:
+            verdict = await self._verdict(lease)
+        except StoreAway:  # the shard of this site: the lease ends there by itself
+            self._transport.put_back()
+            self._begun -= 1
+            self.lapsed(lease)
+            self.pump()
+            return
         # The turn of the site was used for its robots.txt, or its hours have ended meanwhile.
         if verdict is None or (verdict.reason is None and (verdict.asked or not self._is_open(lease.page.site))):
             self._transport.put_back()
@@ -488,8 +497,10 @@ class Scheduler:
         False if it does not count, because the network is down.
         """
         site = fetched.lease.page.site
-        counts = await self.network.counts(fetched)
-        health = await self._sites.after(fetched) if counts else SiteHealth()
+        counts, health = await self.network.counts(fetched), SiteHealth()
+        if counts:
+            with suppress(StoreAway):  # its visit is not stored either
+                health = await self._sites.after(fetched)
         now = self._clock.now()
         due = now
         if self._transport.delay_from_answer and fetched.response is not None:
@@ -538,7 +549,8 @@ class Scheduler:
 
     async def _close_site(self, closed: ClosedSite) -> None:
         """Lease no page of a site until its active hours begin."""
-        await self._sites.rest(closed.site, closed.until)
+        with suppress(StoreAway):  # then none of its pages is leased
+            await self._sites.rest(closed.site, closed.until)
         held = [self.open.let_go(lease) for lease in closed.waiting]
         if held:
             await self.executor.run(self.ports.frontier.release, held)
@@ -546,7 +558,8 @@ class Scheduler:
 
     async def _open_sites(self, before: SitePaces) -> None:
         """Ask sites that rested by active hours which hold no more."""
-        await self._sites.wake(before, self.paces, self._clock.now())
+        with suppress(StoreAway):
+            await self._sites.wake(before, self.paces, self._clock.now())
         self._news.set()
 
     async def _back_off(self, site: str, backoff: Backoff) -> None:

@@ -6,6 +6,7 @@ unanswered requests in a row do. A site that keeps failing gets a backoff, longe
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from zlib import crc32
 
 import msgspec
 
+from levada.core.errors import StoreAway
 from levada.core.protocols import RevisitPolicy, Sites
 from levada.core.reasons import Reason
 from levada.core.records import FOREVER, RobotsRecord, SiteRecord
@@ -23,6 +25,8 @@ from levada.core.site_rules.pace import SitePaces
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.visits import Fetched
 from levada.pages.robots import RobotsRules
+
+log = logging.getLogger(__name__)
 
 
 def doubling(first: float, times: int, most: float, url: str) -> float:
@@ -197,13 +201,13 @@ class SiteCache:
     async def drop(self, site: str) -> None:
         """Take a site out of the crawl; its pages stay stored."""
         record = await self.get(site)
-        await self._save(msgspec.structs.replace(record, admitted=False, rest_until=FOREVER))
+        await self._save(msgspec.structs.replace(record, admitted=False, rest_until=FOREVER), must=True)
 
     async def readmit(self, site: str) -> None:
         """Take a dropped site back into the crawl."""
         record = await self.get(site)
         if record.dropped:
-            await self._save(msgspec.structs.replace(record, rest_until=0.0))
+            await self._save(msgspec.structs.replace(record, rest_until=0.0), must=True)
 
     async def try_again(self, site: str, now: float) -> None:
         """End a backoff that failures began, for a page that a user wants now; the next failure begins a longer one.
@@ -243,11 +247,17 @@ class SiteCache:
         recovered = response is not None and response.status > 0 and await self.answered(site)
         return SiteHealth(recovered=recovered)
 
-    async def _save(self, record: SiteRecord) -> None:
+    async def _save(self, record: SiteRecord, *, must: bool = False) -> None:
+        """`must`: somebody asked for it, and is told if it cannot be stored."""
         if not record.admitted and record.site in self.admitted:
             record = msgspec.structs.replace(record, admitted=True)
         self._keep(record)
-        await self.executor.run(self.sites.save, record)
+        try:
+            await self.executor.run(self.sites.save, record)
+        except StoreAway as error:
+            if must:
+                raise
+            log.debug("%s is not saved: %s", record.site, error)  # the next change of it is
 
     def _keep(self, record: SiteRecord) -> None:
         self._kept[record.site] = record

@@ -2,6 +2,7 @@
 
 A position is one step per shard, written `12` or `12.7.40`; a reader that has come so far asks for what follows. A
 log stays on its shard when pages move to others, so a position is good for ever; shards that are added begin at 0.
+The log of a shard that is away is read later, from where its reader was.
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 
-from levada.core.errors import BadQuery, UsageError
+from levada.core.errors import BadQuery, StoreAway, UsageError
 from levada.core.protocols import Documents
-from levada.core.records import ChangeEvent, ChangeKind, ChangeSelection
+from levada.core.records import ChangeEvent, ChangeKind, ChangeSelection, Document, VersionInfo
 from levada.pages.folding import words
 from levada.search.query import host_named
 from levada.search.terms import site_names
 
+T = TypeVar("T")
 Place = tuple[int, ...]
 _AT_ONCE = 100
 _LOOKED_AT = 2_000  # entries of the log for one page of the feed, however few of them are wanted
@@ -47,7 +50,7 @@ class Feed:
         found: list[tuple[int, ChangeEvent]] = []
         left = _LOOKED_AT
         for shard, log in enumerate(self._logs):
-            while left > 0 and (batch := log.change_log(steps[shard], min(left, _AT_ONCE))):
+            while left > 0 and (batch := _some(log, steps[shard], min(left, _AT_ONCE))):
                 for change in batch:
                     if len(found) == limit:
                         return FeedPage(found, tuple(steps), True)
@@ -72,14 +75,15 @@ class Feed:
 
         At most `look` entries are looked at, however few of them are wanted, and none from before `since`.
         """
-        steps = map(min, [*before, *self.start()], self.newest())
+        newest = (_answer(partial(_last_step, log), 0) for log in self._logs)
+        steps = map(min, [*before, *self.start()], newest)
         cursors = [_Backwards(log, step) for log, step in zip(self._logs, steps, strict=True)]
         found: list[tuple[int, ChangeEvent]] = []
         for _ in range(look):
-            newest = {shard: change for shard, each in enumerate(cursors) if (change := each.newest(since))}
-            if not newest or len(found) == limit:
+            latest = {shard: change for shard, each in enumerate(cursors) if (change := each.newest(since))}
+            if not latest or len(found) == limit:
                 break
-            shard = max(newest, key=lambda each: newest[each].at)
+            shard = max(latest, key=lambda each: latest[each].at)
             change = cursors[shard].pop()
             if is_wanted(change, wanted, partial(self._text, change)):
                 found.append((shard, self._titled(change)))
@@ -88,7 +92,7 @@ class Feed:
 
     def oldest(self) -> Place:
         """The position before the oldest change that is kept."""
-        return tuple(first[0].seq - 1 if (first := log.change_log(0, 1)) else 0 for log in self._logs)
+        return tuple(first[0].seq - 1 if (first := _some(log, 0, 1)) else 0 for log in self._logs)
 
     def kept(self, after: Place, least: int = 0) -> tuple[Place, int]:
         """Where to read on from this position, and how many changes at most have left the log since.
@@ -109,18 +113,26 @@ class Feed:
         return tuple(_last_step(log) for log in self._logs)
 
     def place_at(self, at: float) -> Place:
-        """A place before the first change at that time or later; by halving, for a log is in the order of time."""
-        return tuple(_step_before(log, at, last) for log, last in zip(self._logs, self.newest(), strict=True))
+        """A place before the first change at that time or later; by halving, for a log is in the order of time. The
+        log of a shard that is away is read from its beginning."""
+        return tuple(_answer(partial(_step_before, log, at), 0) for log in self._logs)
 
     def _titled(self, change: ChangeEvent) -> ChangeEvent:
         """The change with its title: that of a page that moved to another shard is read there."""
         if change.title or len(self._logs) == 1:
             return change
-        known = (each for log in self._logs for each in log.versions(change.url) if each.version == change.version)
+        nothing: list[VersionInfo] = []
+        versions = (_answer(partial(log.versions, change.url), nothing) for log in self._logs)
+        known = (each for some in versions for each in some if each.version == change.version)
         return msgspec.structs.replace(change, title=next((each.title for each in known), ""))
 
     def _text(self, change: ChangeEvent) -> str:
-        asked = (log.document(change.url, version) for version in (change.version, None) for log in self._logs)
+        nothing: Document | None = None
+        asked = (
+            _answer(partial(log.document, change.url, version), nothing)
+            for version in (change.version, None)
+            for log in self._logs
+        )
         document = next((each for each in asked if each is not None), None)
         return f"{document.title} {document.text}" if document else ""
 
@@ -132,13 +144,13 @@ class _Backwards:
         self._log = log
         self._read = self.step = step  # entries up to here are not read yet, or not given yet
         self._found: list[ChangeEvent] = []
-        self._oldest = first[0].seq if (first := log.change_log(0, 1)) else step + 1
+        self._oldest = first[0].seq if (first := _some(log, 0, 1)) else step + 1
 
     def newest(self, since: float | None) -> ChangeEvent | None:
         """The newest entry that was not given yet; None if there is none from `since` on."""
         while not self._found and self._read >= self._oldest:
             start = max(self._read - _AT_ONCE, 0)
-            self._found = [each for each in self._log.change_log(start, self._read - start) if each.seq <= self._read]
+            self._found = [each for each in _some(self._log, start, self._read - start) if each.seq <= self._read]
             self._read = start
         if not self._found or (since is not None and self._found[-1].at < since):
             return None
@@ -148,6 +160,18 @@ class _Backwards:
         change = self._found.pop()
         self.step = change.seq - 1
         return change
+
+
+def _some(log: Documents, after: int, limit: int) -> list[ChangeEvent]:
+    return _answer(partial(log.change_log, after, limit), [])
+
+
+def _answer(ask: Callable[[], T], otherwise: T) -> T:
+    """What a log answers; `otherwise` if its shard is away."""
+    try:
+        return ask()
+    except StoreAway:
+        return otherwise
 
 
 def is_wanted(change: ChangeEvent, wanted: ChangeSelection, text: Callable[[], str]) -> bool:
@@ -190,7 +214,9 @@ def _last_step(log: Documents) -> int:
     return bisect_left(range(high), True, lo=high // 2, key=lambda step: not log.change_log(step, 1))
 
 
-def _step_before(log: Documents, at: float, last: int) -> int:
+def _step_before(log: Documents, at: float) -> int:
+    last = _last_step(log)
+
     def is_reached(step: int) -> bool:
         following = log.change_log(step, 1)
         return not following or following[0].at >= at

@@ -70,13 +70,15 @@ _CUT_SHORT = AccessRefusal(400, "cut-short", "the request ended before its body 
 
 
 class HealthAnswer(msgspec.Struct, frozen=True):
-    status: str
+    status: str  # ok, or partial: some shards do not answer
     version: str
+    away: int = 0  # shards that do not answer
 
 
 @HEALTH.add("GET", "/health", "Is the server there? Needs no token", quick=True)
-def _health(_view: View, _ask: Nothing) -> HealthAnswer:
-    return HealthAnswer("ok", __version__)
+def _health(view: View, _ask: Nothing) -> HealthAnswer:
+    away = sum(len(each.away()) for each in view.served.values())
+    return HealthAnswer("partial" if away else "ok", __version__, away)
 
 
 class CollectionFacts(msgspec.Struct, frozen=True):
@@ -84,7 +86,7 @@ class CollectionFacts(msgspec.Struct, frozen=True):
     path: str  # of its dashboard; the API is below it
     pages: int  # that are stored
     crawling: bool
-    trouble: str | None  # why it cannot be read, and what to do
+    trouble: str | None  # why it, or a part of it, cannot be read, and what to do
 
 
 class CollectionsAnswer(msgspec.Struct, frozen=True):
@@ -100,7 +102,8 @@ def _collections(view: View, _ask: Nothing) -> CollectionsAnswer:
 def _facts(path: str, view: View) -> CollectionFacts:
     status = status_of(view, Nothing())
     pages = status.stats.stored if status.stats else 0
-    return CollectionFacts(view.name, path, pages, status.crawling, status.trouble)
+    trouble = status.trouble or "; ".join(each.message for each in status.away) or None
+    return CollectionFacts(view.name, path, pages, status.crawling, trouble)
 
 
 _SHARED = [*HEALTH, *SERVED, *PEOPLE]

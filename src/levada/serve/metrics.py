@@ -37,6 +37,7 @@ METRICS = (
     _gauge("levada_crawling", "1 while a crawl runs in the data folder", "crawling"),
     _gauge("levada_paused", "1 while the crawl is paused", "live.paused"),
     _gauge("levada_offline_since", "Since when nothing answers, while the network seems to be down", "live.offline"),
+    _gauge("levada_shard_away_since", "Since when a shard does not answer; figures are without its", "away", "shard"),
     _gauge("levada_sites", "Sites that are known", "stats.sites"),
     _gauge("levada_addresses", "Addresses that are known", "stats.known"),
     _gauge("levada_pages", "Addresses", "stats.states", "state"),
@@ -73,6 +74,7 @@ class _Figures(msgspec.Struct):
     stats: StandingFacts | None
     live: LiveStatus | None
     plugin_failures: dict[str, int]
+    away: dict[str, float]
 
     def samples(self, path: str) -> list[tuple[tuple[str, ...], float]]:
         """The values of a metric with their labels; none where nothing is known."""
@@ -94,7 +96,8 @@ class _Collector(Collector):
     def collect(self) -> Iterator[Metric]:
         status = status_of(self._view, Nothing())
         failed = Counter(failures()) + Counter(status.live.plugin_failures if status.live else {})
-        figures = _Figures(True, status.crawling, status.stats, status.live, failed)
+        away = {str(each.number): each.since for each in self._view.away()}
+        figures = _Figures(True, status.crawling, status.stats, status.live, failed, away)
         for each in METRICS:
             family = CounterMetricFamily if each.kind == "counter" else GaugeMetricFamily
             metric = family(each.name, each.words, labels=(each.label,) if each.label else ())

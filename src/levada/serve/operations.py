@@ -97,7 +97,7 @@ def _endpoint(operation: Operation, view: View) -> Callable[[Request], Any]:
         try:
             asked = await _parameters(operation, request)
             request.scope[OBJECT] = _object_of(asked) if operation.is_named else ""
-            if operation.quick:
+            if operation.quick and not view.is_on_servers():
                 told = operation.handle(view, asked)
             else:
                 told = await run_in_threadpool(operation.handle, view, asked)

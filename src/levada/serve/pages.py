@@ -79,6 +79,7 @@ class SearchAnswer(msgspec.Struct, frozen=True):
     did_you_mean: str | None  # the query with its misspelt words corrected
     notes: list[str]  # what of the query was not taken as it might be meant
     facets: dict[str, list[FacetCount]]  # those that were asked for
+    partial: list[str] = []  # which shards do not answer: their hits may be old, and have no snippet
 
 
 class PageAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -223,6 +224,7 @@ def _search(view: View, ask: SearchAsk) -> SearchAnswer:
         did_you_mean=found.did_you_mean or None,
         notes=list(found.notes),
         facets={name: list(counts) for name, counts in found.facets.items()},
+        partial=[str(each) for each in view.away()],
     )
 
 

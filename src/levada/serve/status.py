@@ -49,6 +49,12 @@ class StandingFacts(msgspec.Struct, frozen=True):
     refused: dict[str, int]  # by reason
 
 
+class AwayFacts(msgspec.Struct, frozen=True):
+    shard: int
+    since: str
+    message: str
+
+
 class StatusAnswer(msgspec.Struct, frozen=True):
     version: str
     now: str  # of the crawled world
@@ -57,6 +63,7 @@ class StatusAnswer(msgspec.Struct, frozen=True):
     stats: StandingFacts | None = msgspec.field(name="standing")  # None while nothing is stored
     live: LiveStatus | None
     trouble: str | None = None  # why the collection cannot be read, and what to do
+    away: tuple[AwayFacts, ...] = ()  # shards that do not answer: the figures are without theirs
 
 
 class StagesAnswer(msgspec.Struct, frozen=True):
@@ -94,7 +101,12 @@ def status_of(view: View, _ask: Nothing) -> StatusAnswer:
     except LevadaError as error:
         trouble = None if isinstance(error, NotFound) else str(error)
         return StatusAnswer(__version__, "", data, live is not None, None, live, trouble)
-    return StatusAnswer(__version__, str(iso(now)), data, live is not None, standing, live)
+    return StatusAnswer(__version__, str(iso(now)), data, live is not None, standing, live, away=away_of(view))
+
+
+def away_of(view: View) -> tuple[AwayFacts, ...]:
+    """The shards that do not answer."""
+    return tuple(AwayFacts(each.number, str(iso(each.since)), str(each)) for each in view.away())
 
 
 @WATCHING.add("GET", "/stages", "The stages of the crawl: queues, workers, and why so many")

@@ -159,6 +159,68 @@ def even_ranges(shards: int, per_shard: int = 1) -> Ranges:
     return Ranges(bounds, tuple(number // per_shard for number in range(count)))
 
 
+def resized_ranges(old: Ranges, owners: Sequence[int]) -> Ranges:
+    """Ranges of a hashed key with an equal share for each of these owners, moving as little as possible.
+
+    Who owned keys before and is among the owners keeps them up to its new share; only the rest moves. A range within
+    one hash has no width, and stays where it is if it can.
+    """
+    shares = {
+        owner: (1 << 64) * (place + 1) // len(owners) - (1 << 64) * place // len(owners)
+        for place, owner in enumerate(owners)
+    }
+    left = dict(shares)
+    pieces: list[tuple[bytes, int, int, int | None]] = []  # its start, also as a number, its end, who keeps it
+    for low, high, owner in old.each():
+        start, end = _position(low), (1 << 64) if high is None else _position(high)
+        kept = min(end - start, left.get(owner, 0))
+        if owner in left:
+            left[owner] -= kept
+        if kept or (start == end and owner in left):
+            pieces.append((low, start, start + kept, owner))
+        if kept < end - start:
+            pieces.append((low if not kept else _bound(start + kept), start + kept, end, None))
+        elif start == end and owner not in left:
+            pieces.append((low, start, end, None))
+    needing = [owner for owner in owners if left[owner]]
+    bounds: list[bytes] = []
+    new: list[int] = []
+
+    def add(low: bytes, owner: int) -> None:
+        if new and new[-1] == owner:
+            return
+        if new:
+            bounds.append(low)
+        new.append(owner)
+
+    for low, start, end, keeper in pieces:
+        if keeper is not None:
+            add(low, keeper)
+            continue
+        if start == end:
+            add(low, needing[0] if needing else owners[-1])
+        while start < end:
+            owner = needing[0]
+            taken = min(end - start, left[owner])
+            add(low, owner)
+            left[owner] -= taken
+            start += taken
+            if start < end:
+                low = _bound(start)
+            if not left[owner]:
+                needing.pop(0)
+    return Ranges(tuple(bounds), tuple(new))
+
+
+def _position(bound: bytes) -> int:
+    """The hash at which a range begins, as a number."""
+    return int.from_bytes(bound[1:9].ljust(8, b"\0"), "big")
+
+
+def _bound(position: int) -> bytes:
+    return HASH_TAG + position.to_bytes(8, "big")
+
+
 def quantile_ranges(keys: Iterable[bytes], shards: int) -> Ranges:
     """Ranges with equally many of these keys, as far as equal keys allow: a shard may get none."""
     ordered = sorted(keys)

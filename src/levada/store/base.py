@@ -7,6 +7,7 @@ collection is a `Store`. A store that can hold one part of a larger collection i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
 from math import ceil
 from typing import Protocol
@@ -126,6 +127,18 @@ class WithBodies(Protocol):
         """Delete the objects that no version names since before then; returns how many."""
 
 
+class ShardAway(msgspec.Struct, frozen=True):
+    """A shard that cannot be reached. Its text says so in one sentence."""
+
+    number: int
+    since: float  # epoch seconds
+    why: str
+
+    def __str__(self) -> str:
+        since = datetime.fromtimestamp(self.since, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        return f"shard {self.number} cannot be reached: {self.why} (since {since} UTC)"
+
+
 class WithLimits(Protocol):
     """A store whose limits can change while it is open."""
 
@@ -163,8 +176,8 @@ class Store(Frontier, Sites, Documents, PageSample, ChangeHints, Protocol):
         """The stores whose change log is read: the shards, and former shards that hold no pages any more."""
 
     @property
-    def away(self) -> Mapping[int, str]:
-        """The shards that cannot be reached, by number, each with the reason."""
+    def away(self) -> Mapping[int, ShardAway]:
+        """The shards that cannot be reached at this moment, by number."""
 
     # For the process that starts a crawl.
 
@@ -286,8 +299,8 @@ class Shard(Forgetting, Protocol):
     far a move had come.
     """
 
-    def undelivered(self, limit: int) -> list[OutboxLink]:
-        """The oldest links of the outbox."""
+    def undelivered(self, limit: int, after: int = 0) -> list[OutboxLink]:
+        """The oldest links of the outbox, of those with a higher id than `after`."""
 
     def delivered(self, ids: Sequence[int]) -> None: ...
 
@@ -295,8 +308,10 @@ class Shard(Forgetting, Protocol):
         """Add these URLs, with where and when they were found. Returns how many were new; repeating it changes
         nothing."""
 
-    def fence(self, urls: Sequence[str]) -> list[MovedPage]:
-        """Fence and pack those of these pages that nobody has leased. Pages fenced before are packed again."""
+    def fence(self, urls: Sequence[str], expired_by: float = 0.0) -> list[MovedPage]:
+        """Fence and pack those of these pages that nobody has leased. Pages fenced before are packed again.
+
+        A lease that ended by `expired_by` is that of a dead process: it does not count, and commits nothing."""
 
     def import_pages(self, pages: Sequence[MovedPage]) -> None:
         """Add these pages, fenced. Pages that are already here stay as they are."""

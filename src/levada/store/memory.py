@@ -35,7 +35,7 @@ from levada.core.records import (
 from levada.core.structured import amended_data
 from levada.pages.compression import picture_of
 from levada.pages.urls import site_of
-from levada.store.base import Capability, StoreLimits, changed_limits
+from levada.store.base import Capability, ShardAway, StoreLimits, changed_limits
 from levada.store.fair_leasing import SiteTurn, first_portions
 from levada.store.memory_forgetting import MemoryForgetting
 from levada.store.ownership import SlicesInMemory
@@ -112,8 +112,8 @@ class _Lease:
 class MemoryStore(SlicesInMemory, MemoryForgetting):
     """Everything of one crawl in dictionaries; nothing outlives the process."""
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability) - {Capability.SHARD}
-    away: ClassVar[Mapping[int, str]] = {}
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability) - {Capability.SHARD, Capability.BODIES}
+    away: ClassVar[Mapping[int, ShardAway]] = {}
     format: ClassVar[int] = 0
 
     def __init__(self, *, limits: StoreLimits | None = None) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec.structs import replace
 
-from levada.core.errors import NotFound, SettingsError, StoreError, StoreOutdated
+from levada.core.errors import NotFound, SettingsError, StoreAway, StoreError, StoreOutdated
 from levada.core.folder import DataFolder
 from levada.core.plugins import is_builtin, load, translating
 from levada.core.protocols import Faults
@@ -118,24 +118,29 @@ def open_reading_store(folder: DataFolder) -> Store:
         bodies = reading_bodies(folder)
         return opened_upgraded(folder, lambda: SqliteStore.open_reader(folder.database, bodies=bodies))
     from levada.store.sharded import ShardedStore
-    from levada.store.sharded.absent import UnreachableShard
+    from levada.store.sharded.remote import answers, remote_shards
 
     bodies = reading_bodies(folder)
 
-    def open_numbered(number: int) -> Shard:
-        place = file.read().shards[number]
+    def open_place(place: ShardPlace, limits: StoreLimits) -> Shard:
         try:
-            return open_shard(folder, place, StoreLimits(), read_only=True, bodies=bodies)
+            return open_shard(folder, place, limits, read_only=True, bodies=bodies)
         except StoreError as error:
             if not place.server or isinstance(error, StoreOutdated):
                 raise
-            return cast("Shard", UnreachableShard(number, error))
+            raise StoreAway(str(error)) from error
+
+    def open_numbered(number: int) -> Shard:
+        return place_shard(file.read().shards[number], StoreLimits(shard=number), open_place)
 
     def open_all() -> Store:
         opened: list[Shard] = []
         try:
             for number in range(len(file.read().shards)):
                 opened += [open_numbered(number)]
+            with suppress(StoreAway):  # what does not need the shards is still answered
+                servers = {number: opened[number] for number in remote_shards(opened)}
+                answers(servers, lambda _number, _shard: None)
         except BaseException:
             for shard in opened:
                 shard.close()
@@ -145,6 +150,25 @@ def open_reading_store(folder: DataFolder) -> Store:
     return opened_upgraded(folder, open_all)
 
 
+def place_shard(
+    place: ShardPlace,
+    limits: StoreLimits,
+    open_place: Callable[[ShardPlace, StoreLimits], Shard],
+    seconds: float | None = None,
+) -> Shard:
+    """A shard in a file, opened; one on a server, which is opened when it is asked for the first time."""
+    if not place.server:
+        return open_place(place, limits)
+    from levada.store.postgresql.connection import Address
+    from levada.store.sharded.remote import ANSWER_SECONDS, RemoteShard
+
+    where = Address(place.server, place.schema).place
+    remote = RemoteShard(
+        limits.shard, where, lambda own: open_place(place, own), limits, seconds=seconds or ANSWER_SECONDS
+    )
+    return cast("Shard", remote)
+
+
 def _plugin_store(folder: DataFolder, engine: str, options: Mapping[str, Any] | None, **given: Any) -> Store:
     made: Store = load("levada.stores", engine, options, path=folder.path / f"store-{engine}", **given)
     return translating("levada.stores", engine, made)
@@ -152,7 +176,17 @@ def _plugin_store(folder: DataFolder, engine: str, options: Mapping[str, Any] | 
 
 def unreachable(store: Store) -> list[str]:
     """Why shards cannot be reached, one sentence each: what is shown is only a part."""
-    return list(store.away.values())
+    return [str(away) for away in store.away.values()]
+
+
+def newest_of_shards(store: Store) -> dict[int, int]:
+    """The newest change of each shard that answers."""
+    from levada.store.sharded.remote import answers
+
+    shards = dict(enumerate(cast("Sequence[Shard]", store.shards)))
+    with suppress(StoreAway):
+        return answers(shards, lambda _, shard: shard.newest_seq())
+    return {}
 
 
 def reachable_folders(folder: DataFolder, store: Store) -> list[DataFolder]:
@@ -243,18 +277,22 @@ def sharded_store(
     """Open all shards of the plan as one store for writing, and deliver what an earlier process left
     undelivered."""
     from levada.store.sharded import ShardedStore
+    from levada.store.sharded.remote import WRITE_SECONDS, remote_shards
     from levada.store.sharded.store import limits_of_shard
 
     plan = file.read().plan
     limits = limits_of_shard(limits, plan)
 
     def open_numbered(number: int) -> Shard:
-        return open_place(file.read().shards[number], replace(limits, shard=number))
+        return place_shard(file.read().shards[number], replace(limits, shard=number), open_place, WRITE_SECONDS)
 
     opened: list[Shard] = []
     try:
         for number in range(plan.shards):
             opened += [open_numbered(number)]
+        # All at the same time. Who writes begins only when every shard answers.
+        for answer in [shard.begin(lambda _: None, bounded=False) for shard in remote_shards(opened).values()]:
+            answer()
         store = ShardedStore(opened, file, more=open_numbered)
         store.deliver()
     except BaseException:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from levada.cli.logs import tell_partial
 from levada.cli.options import DataOption, print_json
 from levada.cli.terminal import printer
 from levada.core.errors import NotFound
@@ -52,11 +53,13 @@ def changes(
     import levada
 
     with levada.open(data, create=False) as collection, suppress(KeyboardInterrupt):
-        coming = collection.follow(site=site, words=words, least=least, kinds=kind)  # before the first is read
+        # Begun before the first is read, so that none is missed between.
+        coming = collection.follow(site=site, words=words, least=least, kinds=kind) if follow else iter(())
         found, counts = deque[levada.ChangeEvent](maxlen=limit), Counter[str]()
         for change in collection.changes(since, site=site, words=words, least=least, kinds=kind):
             found.append(change)
             counts[change.what.value] += 1
+        tell_partial(collection.unreachable(), "its changes are missing here")
         out = _Changes(json)
         for change in sorted(found, key=lambda each: each.at):
             out.show(collection.facts(change, diff=diff))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from levada.cli.logs import tell
+from levada.cli.logs import tell, tell_partial
 from levada.cli.options import DataOption, JsonOption, print_found
 from levada.cli.terminal import printer
 from levada.core.durations import iso, relative
@@ -125,8 +125,7 @@ def search(
         hits = collection.search(typed, limit=limit, offset=first, sort=sort, facets=counted, one_per=one_per)
         now = collection.now()
         away = collection.unreachable()
-    for sentence in away:
-        tell(f"{sentence}; what it holds is shown without excerpts, and may be old", logging.WARNING)
+    tell_partial(away, "what it holds is shown without excerpts, and may be old")
     if capture is not None:
         _capture(Query(typed, limit, first, now), capture)
     partial = {"partial": away} if away else {}

@@ -29,13 +29,14 @@ from levada.collection.storage.bodies import delete_bodies_of_gone_pages
 from levada.core.clock import make_clock
 from levada.core.commands import Compact
 from levada.core.errors import BadQuery, BadUrl, NotFound, StoreError, StoreLocked, UsageError
-from levada.core.folder import DataFolder, nobody_moves
+from levada.core.folder import DataFolder
 from levada.core.protocols import Faults
 from levada.core.settings import Settings
 from levada.search.query import host_named, length_of_time
 from levada.store.access_file import AccessFile
 from levada.store.base import Capability, Deleted, Forgetting, Retention
 from levada.store.faults import NoFaults
+from levada.store.moving_lock import nobody_moves_anywhere
 from levada.store.opening import open_shard_reader, open_store, shard_folders, store_limits
 
 Progress = Callable[[int, int, str], None]
@@ -128,7 +129,7 @@ def forget(
     folder = DataFolder(path)
     folder.must_exist()
     with ExitStack() as opened:
-        opened.enter_context(nobody_moves(folder))
+        opened.enter_context(nobody_moves_anywhere(folder))
         alone = True
         try:
             opened.enter_context(folder.locked())

@@ -15,9 +15,10 @@ from levada.collection.storage.placing import move_to_files, move_to_servers
 from levada.collection.storage.restore import must_be_free, put_in_place, sync_members
 from levada.core.errors import StoreDamaged, UsageError
 from levada.core.files import scratch_folder, sync_folder
-from levada.core.folder import DataFolder, only_mover, only_notifier
+from levada.core.folder import DataFolder, only_notifier
 from levada.core.protocols import Faults
 from levada.store.faults import NoFaults
+from levada.store.moving_lock import only_mover_anywhere
 from levada.store.snapshot import CollectionSnapshot, copied, facts_of
 from levada.store.sqlite.copying import must_have_room
 
@@ -97,7 +98,7 @@ def move_stores(
 @contextmanager
 def alone(folder: DataFolder) -> Iterator[None]:
     """Nobody crawls, moves pages or sends notifications: nothing is told by the old copy and the new one."""
-    with folder.locked(), only_mover(folder), only_notifier(folder):
+    with folder.locked(), only_mover_anywhere(folder), only_notifier(folder):
         yield
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from levada.core.errors import StoreAway
 from levada.core.records import VisitResult
 from levada.core.settings import Settings
 from levada.core.site_rules.pace import SitePaces
@@ -98,7 +99,10 @@ class CatalogWorker:
         if len(self._sites_until) > 10_000:
             self._sites_until.clear()
         self._sites_until[site] = now + _SITE_SECONDS
-        record = await self._executor.run(self._ports.sites.site, site)
+        try:
+            record = await self._executor.run(self._ports.sites.site, site)
+        except StoreAway:  # its visits are not stored either
+            return
         if record is None:
             return
         if record.dropped:

@@ -13,13 +13,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
+from contextlib import suppress
 from math import ceil
 from typing import cast
 
 import msgspec
 
 from levada.core.clock import first_of
-from levada.core.errors import BrokerError
+from levada.core.errors import BrokerError, StoreAway
 from levada.core.protocols import Frontier
 from levada.core.reasons import Reason
 from levada.core.records import Lease, Response
@@ -143,7 +144,8 @@ class RabbitmqTransport(Transport):
 
     async def _end_leases_by(self, slices: frozenset[int], latest: float) -> None:
         frontier = cast(Sliced, self._scheduler.ports.frontier)
-        await self._scheduler.executor.run(frontier.end_leases_by, slices, latest)
+        with suppress(StoreAway):  # the leases on a shard that is away end by themselves
+            await self._scheduler.executor.run(frontier.end_leases_by, slices, latest)
 
     def beside(self) -> Iterator[Coroutine[None, None, None]]:
         if self._ownership is not None:

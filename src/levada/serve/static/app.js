@@ -68,6 +68,17 @@ function pauseButton() {
   });
 }
 
+// A shard that does not answer is named above every view: what is shown below is without it.
+function awayBanner() {
+  let words = "";
+  watch((status) => {
+    const away = (status.away || []).map((each) => each.message), now = away.join("\n");
+    if (now === words) return;
+    words = now;
+    show(document.getElementById("away"), away.map((each) => el("p", { class: "note error" }, `${each}. What is shown is only a part.`)));
+  });
+}
+
 // Beside the other views: how many of the latest changes were not read.
 function unreadBadge() {
   watch((status, changes) => {
@@ -102,6 +113,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 startTheme();
 pauseButton();
 unreadBadge();
+awayBanner();
 people();
 connect((words, how) => {
   const line = document.getElementById("line");

@@ -55,7 +55,7 @@ export async function open(place, { query: typed }) {
     const meant = told.did_you_mean ? told.did_you_mean.slice(filters.join(" ").length).trim() : "";
     const said = [
       meant ? el("p", {}, "Did you mean ", el("a", { href: `#/search${query({ q: meant, ...given })}` }, meant), "?") : null,
-      told.notes.map((each) => el("p", { class: "small soft" }, each)),
+      [...told.notes, ...told.partial].map((each) => el("p", { class: "small soft" }, each)),
     ];
     if (!told.total) {
       show(results, said, note(meant ? "No page has these words as they are typed." : "No page has these words. Fewer words, or another spelling, may find one."));

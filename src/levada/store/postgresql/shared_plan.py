@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from levada.core.errors import NotFound, StoreAway
+from levada.core.errors import NotFound, StoreAway, StoreLocked
 from levada.store.base import StoreLimits
 from levada.store.postgresql.connection import Address, connect, is_away, translated
 from levada.store.sharded.plan import PlacementRecord, ShardPlan, read_record
@@ -41,6 +41,7 @@ _SET_SETTINGS = "UPDATE levada_shared.collections SET settings = %s WHERE name =
 _REMOVE = "DELETE FROM levada_shared.collections WHERE name = %s"
 _NAMES = "SELECT name FROM levada_shared.collections WHERE settings IS NOT NULL ORDER BY name"
 _HOLD, _LET_GO = "SELECT pg_advisory_lock_shared(%s)", "SELECT pg_advisory_unlock_shared(%s)"
+_TRY_ALONE, _TRY = "SELECT pg_try_advisory_lock(%s)", "SELECT pg_try_advisory_lock_shared(%s)"
 _TAKE = "SELECT pg_advisory_xact_lock(%s)"
 
 
@@ -126,14 +127,17 @@ class SharedPlan:
 
     @contextmanager
     def steady(self) -> Iterator[ShardPlan]:
+        """Threads may hold it together, and enter here and leave in different threads."""
         with self._turn:
             if self._depth == 0:
                 self._line.run(self._hold)
             self._depth += 1
-            try:
-                assert self._record is not None
-                yield self._record.plan
-            finally:
+            assert self._record is not None
+            plan = self._record.plan
+        try:
+            yield plan
+        finally:
+            with self._turn:
                 self._depth -= 1
                 if self._depth == 0:
                     self._line.let_go(_LET_GO, self._key)
@@ -169,6 +173,39 @@ class SharedPlan:
             revision, content = session.execute(_PLACEMENT, (self._name,)).fetchone() or (0, b"")
             self._record = read_record(bytes(content), f"the plan of {self._name} in {self._line.place}")
             self._revision = revision
+
+
+class MovingLock:
+    """The advisory lock under which pages of a collection move: alone, or shared by those who need them to stay."""
+
+    def __init__(self, dsn: str, name: str, *, alone: bool) -> None:
+        import psycopg
+
+        key = int.from_bytes(sha256(f"levada moving {name}".encode()).digest()[:8], "big", signed=True)
+        self._address = Address(dsn, SCHEMA)
+        self._session = connect(self._address, StoreLimits(), read_only=False)
+        try:
+            (taken,) = self._session.execute(_TRY_ALONE if alone else _TRY, (key,)).fetchone() or (False,)
+        except psycopg.Error as error:
+            self._session.close()
+            raise translated(error, self._address.place) from error
+        if not taken:
+            self._session.close()
+            what = "moved or exported" if alone else "moved"
+            place = self._address.place
+            raise StoreLocked(f"pages are being {what} by another machine (lock of {name} in {place}): wait for it")
+
+    def check(self) -> None:
+        """Raise if the session was cut, and the lock with it."""
+        import psycopg
+
+        try:
+            self._session.execute("SELECT 1")
+        except psycopg.Error as error:
+            raise translated(error, self._address.place) from error
+
+    def close(self) -> None:
+        self._session.close()
 
 
 class SharedSession:

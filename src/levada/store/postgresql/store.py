@@ -52,9 +52,10 @@ _DROP_VERSIONS = """DELETE FROM versions v USING unnest(%s::bigint[], %s::bigint
     WHERE v.page_id = old.page_id AND v.version <= old.version RETURNING 1"""
 _DROP_THESE = """DELETE FROM versions v USING unnest(%s::bigint[], %s::bigint[]) old(page_id, version)
     WHERE v.page_id = old.page_id AND v.version = old.version RETURNING 1"""
+_SITES_OF = "SELECT id, site_id FROM pages WHERE id = ANY(%s::bigint[]) ORDER BY id"
+# No join in it: Citus inserts nothing then, and reports no error.
 _FENCE = """INSERT INTO leases (page_id, site_id, token, expires_at, fenced)
-    SELECT p.id, p.site_id, nextval('tokens'), 0, true FROM unnest(%s::bigint[]) listed(id)
-    JOIN pages p ON p.id = listed.id
+    SELECT id, site_id, nextval('tokens'), 0, true FROM unnest(%s::bigint[], %s::bigint[]) listed(id, site_id)
     ON CONFLICT (page_id) DO UPDATE SET token = excluded.token, expires_at = 0, live = true, fenced = true
     WHERE NOT leases.fenced"""
 
@@ -196,8 +197,8 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
         self._database.compact()
 
     def _fence_off(self, write: PostgresqlWrite, ids: Sequence[int]) -> None:
-        if ids:
-            write.execute(_FENCE, (list(ids),))
+        if pages := write.rows(_SITES_OF, (list(ids),)) if ids else []:
+            write.execute(_FENCE, [list(column) for column in zip(*pages, strict=True)])
 
 
 class _Peeking:

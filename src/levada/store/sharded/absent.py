@@ -1,4 +1,4 @@
-"""Placeholders for shards without a store: one that cannot be reached, and one that is empty on another machine."""
+"""A placeholder for a shard that is empty for good."""
 
 from __future__ import annotations
 
@@ -8,21 +8,6 @@ from typing import Any, ClassVar, NoReturn
 from levada.core.errors import StoreError
 from levada.store.base import Capability
 from levada.store.memory import MemoryStore
-
-
-class UnreachableShard:
-    """Answers everything but `close` with a `StoreError` that says why the shard cannot be reached."""
-
-    capabilities = frozenset({Capability.SHARD})
-
-    def __init__(self, number: int, why: StoreError) -> None:
-        self.why = f"shard {number} cannot be reached: {why}"
-
-    def close(self) -> None:
-        pass
-
-    def __getattr__(self, name: str) -> Any:
-        raise StoreError(self.why)
 
 
 class EmptyShard(MemoryStore):
@@ -35,7 +20,7 @@ class EmptyShard(MemoryStore):
         self._number = number
 
     def _refuse_write(self, *given: Any, **named: Any) -> NoReturn:
-        raise StoreError(f"shard {self._number} is in the data folder of another machine: nothing is stored there")
+        raise StoreError(f"shard {self._number} is empty for good: nothing is stored there")
 
     add = save = receive = fence = import_pages = let_go = unfence = _refuse_write
 

@@ -2,23 +2,27 @@
 
 A visit writes links to other shards into its own shard's outbox, in its own transaction. They are then added to
 their shard (a second time is harmless) and only then deleted from the outbox. A crash in between repeats a
-delivery; it never loses one.
+delivery; it never loses one. Links for a shard that is away wait in the outbox until it is back.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from heapq import merge
 from math import ceil
 from typing import Protocol, TypeVar
 
 import msgspec
 
+from levada.core.errors import StoreAway
 from levada.core.reasons import Reason
 from levada.core.records import CollectionStats, FoundUrl, Lease, OutboxLink, RobotsRecord, SiteRecord, VisitResult
 from levada.store.base import Shard
 from levada.store.sharded.plan import ShardPlan
+from levada.store.sharded.remote import answers, begin, remote_shards
 
 Ask = Callable[[Shard, int], list[Lease]]
 _AT_ONCE = 1_000
@@ -30,25 +34,29 @@ class _Numbered(Protocol):
 
 
 T = TypeVar("T", bound=_Numbered)
+R = TypeVar("R")
 
 
-def lease_from(shards: Sequence[Shard], now: float, limit: int, ask: Ask) -> list[Lease]:
+def lease_from(shards: Mapping[int, Shard], now: float, limit: int, ask: Ask) -> list[Lease]:
     """At most `limit` leases: each site whose turn has come gives its fair share, and any site fills up the
-    rest."""
+    rest. A shard that is away gives none; `StoreAway` if all are."""
     if limit <= 0:
         return []
-    leases: list[Lease] = []
-    drained: set[int] = set()
-    for place, wanted in _shares(shards, now, limit):
-        count = min(wanted, limit - len(leases))
-        got = ask(shards[place], count) if count > 0 else []
-        leases += got
-        if len(got) < count:
-            drained.add(place)
-    for place, shard in enumerate(shards):
-        if place not in drained and len(leases) < limit:
-            leases += ask(shard, limit - len(leases))
+    wanted = _shares(answers(shards, lambda _, shard: shard.waiting(now, limit)), limit)
+    first = {number: shards[number] for number in wanted}
+    got = answers(first, lambda number, shard: ask(shard, wanted[number]), _give_back) if first else {}
+    leases = [lease for each in got.values() for lease in each]
+    for number, shard in shards.items():
+        is_drained = number in wanted and len(got.get(number, ())) < wanted[number]
+        if not is_drained and (rest := limit - len(leases)) > 0:
+            with suppress(StoreAway):
+                leases += begin(shard, lambda there, rest=rest: ask(there, rest), _give_back)()  # type: ignore[misc]
     return leases
+
+
+def _give_back(shard: Shard, leases: list[Lease]) -> None:
+    """Release pages that were leased too late for anybody to visit them."""
+    shard.release(leases)
 
 
 def addressed(result: VisitResult, plan: ShardPlan, shard: int) -> VisitResult:
@@ -73,16 +81,67 @@ def place_to_hold(found: FoundUrl, plan: ShardPlan, shards: Sequence[Shard]) -> 
     return None
 
 
-def deliver(plan: ShardPlan, shards: Sequence[Shard]) -> int:
-    """Empty every outbox; return how many links were new to their shard."""
-    new = 0
-    for shard in shards:
-        while links := shard.undelivered(_AT_ONCE):
-            for place, some in _by_place(links, plan, shards).items():
-                new += shards[place].receive(some)
-            # Deleted last: a crash before this line repeats the delivery, it never loses it.
-            shard.delivered([link.id for link in links])
-    return new
+class Outboxes:
+    """Delivers the links that wait in the outboxes. With `strict`, a shard that is away is an error."""
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self._strict = strict
+        self._passed: dict[int, int] = {}  # by shard: up to this id, links wait for shards that are away
+        self._seen: tuple[ShardPlan, int] | None = None
+
+    def deliver(self, plan: ShardPlan, shards: Sequence[Shard]) -> int:
+        """Empty every outbox as far as possible; return how many links were new to their shard."""
+        seen = plan, sum(shard.returns for shard in remote_shards(shards).values())
+        if seen != self._seen:
+            self._passed.clear()  # what waited may be delivered now
+            self._seen = seen
+        new, waiting = 0, dict(enumerate(shards))
+        while waiting:
+            passed = {number: self._passed.get(number, 0) for number in waiting}
+            outboxes = self._ask(waiting, partial(_undelivered, passed))
+            waiting = {number: shards[number] for number, links in outboxes.items() if links}
+            new += self._deliver({number: outboxes[number] for number in waiting}, plan, shards)
+        return new
+
+    def _deliver(self, outboxes: Mapping[int, Sequence[OutboxLink]], plan: ShardPlan, shards: Sequence[Shard]) -> int:
+        targets: defaultdict[int, list[OutboxLink]] = defaultdict(list)
+        done: defaultdict[int, list[int]] = defaultdict(list)  # ids of delivered links, by outbox
+        sent: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)  # outbox and id, by target
+        for source, links in outboxes.items():
+            for link in links:
+                try:
+                    place = place_to_hold(link.found, plan, shards)
+                except StoreAway:
+                    if self._strict:
+                        raise
+                    continue
+                if place is None:
+                    done[source].append(link.id)
+                else:
+                    targets[place].append(link)
+                    sent[place].append((source, link.id))
+        received = self._ask({place: shards[place] for place in targets}, lambda n, shard: shard.receive(targets[n]))
+        for place in received:
+            for source, id in sent[place]:
+                done[source].append(id)
+        for source, links in outboxes.items():
+            if len(done[source]) < len(links):
+                self._passed[source] = links[-1].id
+        # Deleted last: a crash before this line repeats the delivery, it never loses it.
+        self._ask({source: shards[source] for source in done}, lambda n, shard: shard.delivered(done[n]))
+        return sum(received.values())
+
+    def _ask(self, shards: Mapping[int, Shard], ask: Callable[[int, Shard], R]) -> dict[int, R]:
+        try:
+            return answers(shards, ask, some=not self._strict)
+        except StoreAway:
+            if self._strict:
+                raise
+            return {}
+
+
+def _undelivered(after: Mapping[int, int], number: int, shard: Shard) -> list[OutboxLink]:
+    return shard.undelivered(_AT_ONCE, after[number])
 
 
 def one_site(records: Sequence[SiteRecord]) -> SiteRecord:
@@ -131,21 +190,16 @@ def in_order(streams: Iterable[Sequence[T]], limit: int) -> list[T]:
     return taken
 
 
-def _shares(shards: Sequence[Shard], now: float, limit: int) -> list[tuple[int, int]]:
-    """Shards in the order of their first site's turn, each with the number of pages its first sites give."""
-    heads = sorted((*head, place) for place, shard in enumerate(shards) for head in shard.waiting(now, limit))
-    sites = Counter(place for _, _, place in heads[:limit])
-    fair = ceil(limit / max(1, sites.total()))
-    return [(place, fair * count) for place, count in sites.items()]
-
-
-def _by_place(links: Sequence[OutboxLink], plan: ShardPlan, shards: Sequence[Shard]) -> dict[int, list[OutboxLink]]:
-    places: defaultdict[int, list[OutboxLink]] = defaultdict(list)
-    for link in links:
-        place = place_to_hold(link.found, plan, shards)
-        if place is not None:
-            places[place].append(link)
-    return places
+def _shares(heads: Mapping[int, Sequence[tuple[float, int]]], limit: int) -> dict[int, int]:
+    """How many pages each shard gives, by whose sites have their turn first."""
+    turns = sorted((*head, number) for number, each in heads.items() for head in each)
+    sites = Counter(number for _, _, number in turns[:limit])
+    fair, left = ceil(limit / max(1, sites.total())), limit
+    shares = {}
+    for number, count in sites.items():
+        shares[number] = min(fair * count, left)
+        left -= shares[number]
+    return {number: share for number, share in shares.items() if share}
 
 
 def _newest_robots(records: Sequence[SiteRecord]) -> tuple[tuple[str, RobotsRecord], ...]:

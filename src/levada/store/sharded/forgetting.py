@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from levada.core.records import FoundUrl
 from levada.store.base import Deleted, Retention
 from levada.store.rules import is_start
+from levada.store.sharded.remote import answers
 
 if TYPE_CHECKING:
     from levada.store.base import Shard
@@ -31,6 +32,10 @@ class ShardedForgetting:
 
     _shards: list[Shard]
 
+    @property
+    def _numbered(self) -> dict[int, Shard]:
+        return dict(enumerate(self._shards))
+
     def bury(self, urls: Sequence[str], sites: Sequence[str], at: float, key: str = "") -> str:
         known = (shard.tombstones()[0] for shard in self._shards)
         key = next((each for each in known if each), key or secrets.token_hex(16))
@@ -47,16 +52,17 @@ class ShardedForgetting:
             shard.adopt_tombstones(key, tombstones)
 
     def lift(self, found: Sequence[FoundUrl]) -> list[str]:
+        """Every shard has every tombstone: whether there is one says any of them, and all of them lift it."""
         starts = [each for each in found if is_start(each)]
-        urls = [each.url for each in starts]
-        lifted = [url for shard in self._shards if starts and shard.forgotten(urls) for url in shard.lift(starts)]
-        return list(dict.fromkeys(lifted))
+        if not starts or not self.forgotten([each.url for each in starts]):
+            return []
+        return list(dict.fromkeys(url for shard in self._shards for url in shard.lift(starts)))
 
     def forgotten(self, urls: Sequence[str]) -> set[str]:
-        return set().union(*(shard.forgotten(urls) for shard in self._shards))
+        return set().union(*answers(self._numbered, lambda _, shard: shard.forgotten(urls)).values())
 
     def forgotten_sites(self, sites: Sequence[str]) -> set[str]:
-        return set().union(*(shard.forgotten_sites(sites) for shard in self._shards))
+        return set().union(*answers(self._numbered, lambda _, shard: shard.forgotten_sites(sites)).values())
 
     def erase(self, urls: Sequence[str], *, only_gone: bool = False) -> Deleted:
         return sum((shard.erase(urls, only_gone=only_gone) for shard in self._shards), Deleted())

@@ -49,6 +49,12 @@ class ShardPlan(msgspec.Struct, frozen=True):
         return len(set((self.following or self.current).ranges.owners))
 
     @property
+    def holders(self) -> frozenset[int]:
+        """The shards that hold pages, or will. Others are empty, and known for their old change log."""
+        following = self.following.ranges.owners if self.following else ()
+        return frozenset((*self.current.ranges.owners, *following))
+
+    @property
     def keeps_sites_whole(self) -> bool:
         return self.following is None and keeps_sites_whole(self.current)
 
@@ -124,10 +130,11 @@ class PlanFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._turn = threading.RLock()
+        self._turn = threading.Condition(threading.RLock())
         self._lock_path = path.with_suffix(".lock")
         self._lock: int | None = None
         self._depth = 0
+        self._replacing: int | None = None  # the thread that holds the plan alone
         self._seen: tuple[int, int, int] | None = None
         self._record: PlacementRecord | None = None
 
@@ -174,17 +181,33 @@ class PlanFile:
 
     @contextmanager
     def _held(self, how: int) -> Iterator[None]:
+        """Threads hold the plan steady together, and may enter here and leave in different threads."""
+        self._enter(how)
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _enter(self, how: int) -> None:
+        me = threading.get_ident()
         with self._turn:
-            descriptor = self._descriptor()
-            if self._depth == 0 and descriptor is not None:
+            if self._depth and self._replacing == me:  # who replaces the plan may read it meanwhile
+                self._depth += 1
+                return
+            self._turn.wait_for(lambda: not self._depth or (how == fcntl.LOCK_SH and self._replacing is None))
+            if self._depth == 0 and (descriptor := self._descriptor()) is not None:
                 fcntl.flock(descriptor, how)
+            self._replacing = me if how == fcntl.LOCK_EX else None
             self._depth += 1
-            try:
-                yield
-            finally:
-                self._depth -= 1
-                if self._depth == 0 and descriptor is not None:
-                    fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+    def _leave(self) -> None:
+        with self._turn:
+            self._depth -= 1
+            if self._depth == 0:
+                self._replacing = None
+                if self._lock is not None:
+                    fcntl.flock(self._lock, fcntl.LOCK_UN)
+                self._turn.notify_all()
 
     def _descriptor(self) -> int | None:
         """None where we may not write and no process ever did: there is nothing to wait for."""

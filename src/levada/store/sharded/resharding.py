@@ -19,7 +19,7 @@ from levada.core.protocols import Faults
 from levada.sharding.placement import Placement
 from levada.store.base import Shard
 from levada.store.faults import NoFaults
-from levada.store.sharded.combining import deliver
+from levada.store.sharded.combining import Outboxes
 from levada.store.sharded.plan import PlacementRecord, PlanStore, ShardPlace, ShardPlan
 
 _WALKED_AT_ONCE = 2_000
@@ -43,6 +43,7 @@ class Mover:
         batch: int = 50,
         faults: Faults | None = None,
         on_progress: Callable[[Moved], None] = lambda moved: None,
+        now: Callable[[], float] = lambda: 0.0,
     ) -> None:
         if plan.following is None:
             raise ValueError("the plan names no other placement to move to")
@@ -51,6 +52,7 @@ class Mover:
         self._batch = batch
         self._faults = faults or NoFaults()
         self._on_progress = on_progress
+        self._now = now
         self._looked_at = self._moved = 0
 
     def resume(self) -> int:
@@ -62,7 +64,8 @@ class Mover:
             self._move(place, [url for url in urls if self._plan.home(url) != place])
         # The other fenced pages are at home: their source has deleted them, or never had them.
         for place, shard in enumerate(self._shards):
-            shard.unfence([id for id, url in shard.fenced() if self._plan.home(url) == place])
+            if at_home := [id for id, url in shard.fenced() if self._plan.home(url) == place]:
+                shard.unfence(at_home)
         return len(under_way)
 
     def empty(self, place: int) -> int:
@@ -75,13 +78,16 @@ class Mover:
                 held_back += len(some) - self._move(place, some)
             self._looked_at += len(walked)
             self._on_progress(Moved(self._looked_at, self._moved))
-        deliver(self._plan, self._shards)
+        Outboxes(strict=True).deliver(self._plan, self._shards)
         return held_back
 
     def _move(self, place: int, urls: Sequence[str]) -> int:
-        """Move those of the pages that are not leased; return how many."""
+        """Move those of the pages that are not leased; return how many. A lease that has ended is that of a dead
+        process, and must not hold back the move for ever."""
+        if not urls:
+            return 0
         source = self._shards[place]
-        pages = source.fence(urls)
+        pages = source.fence(urls, self._now())
         self._faults.reach("move.fenced")
         by_target: defaultdict[int, list[int]] = defaultdict(list)
         for moved in pages:
@@ -134,13 +140,15 @@ def move_pages(
     wait: Callable[[], None],
     faults: Faults | None = None,
     on_progress: Callable[[Moved], None] = lambda moved: None,
+    now: Callable[[], float] = lambda: 0.0,
 ) -> None:
-    """Empty each shard of what others should hold; call `wait` before trying leased pages again."""
+    """Empty each shard of what others should hold; call `wait` before trying leased pages again. `now` is the time of
+    the collection, by which leases end."""
     record = file.read()
     plan = record.plan
     if plan.following is None:
         return
-    mover = Mover(shards, plan, faults=faults, on_progress=on_progress)
+    mover = Mover(shards, plan, faults=faults, on_progress=on_progress, now=now)
     mover.resume()
     for place in range(plan.current.shards):
         if place in plan.emptied:

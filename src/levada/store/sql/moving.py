@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self
 
 from levada.core.records import OutboxLink
-from levada.store.base import Capability, MovedPage
+from levada.store.base import Capability, MovedPage, ShardAway
 from levada.store.rows import (
     HOW_CODE,
     KIND_CODE,
@@ -33,7 +33,7 @@ class SqlStore(SqlBodies[WriteT]):
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {Capability.SHARD, Capability.FORGET, Capability.LIMITS, Capability.BODIES}
     )
-    away: ClassVar[Mapping[int, str]] = {}
+    away: ClassVar[Mapping[int, ShardAway]] = {}
 
     @property
     def shards(self) -> tuple[Self]:
@@ -45,8 +45,8 @@ class SqlStore(SqlBodies[WriteT]):
         """Give these pages a lease that never expires."""
         raise NotImplementedError
 
-    def undelivered(self, limit: int) -> list[OutboxLink]:
-        return [forwarded_link(row, self._database.place) for row in self._rows(self.sql.undelivered, (limit,))]
+    def undelivered(self, limit: int, after: int = 0) -> list[OutboxLink]:
+        return [forwarded_link(row, self._database.place) for row in self._rows(self.sql.undelivered, (after, limit))]
 
     def delivered(self, ids: Sequence[int]) -> None:
         if not ids:
@@ -55,13 +55,13 @@ class SqlStore(SqlBodies[WriteT]):
             write.reach("outbox")
             write.execute(self.sql.delivered, (self.sql.dialect.id_list(ids),))
 
-    def fence(self, urls: Sequence[str]) -> list[MovedPage]:
+    def fence(self, urls: Sequence[str], expired_by: float = 0.0) -> list[MovedPage]:
         listed = self.sql.dialect.id_list
         with self._database.write("fence") as write:
             write.reach("pages")
             found = write.rows(self.sql.found, self.sql.dialect.url_list(list(dict.fromkeys(urls))))
             self._lock_sites(write).lock_numbered({site for _, site in found})
-            ids = [id for (id,) in write.rows(self.sql.movable, (listed(id for id, _ in found),))]
+            ids = [id for (id,) in write.rows(self.sql.movable, (listed(id for id, _ in found), expired_by))]
             self._fence_off(write, ids)
             return self._packed(write, ids)
 

@@ -229,14 +229,15 @@ class Statements:
 
     def _move(self, d: Dialect) -> None:
         t, of_pages = d.written, self.among("page_id")
-        self.undelivered = t("SELECT id, found, found_on, at FROM outbox ORDER BY id LIMIT ?")
+        self.undelivered = t("SELECT id, found, found_on, at FROM outbox WHERE id > ? ORDER BY id LIMIT ?")
         self.delivered = t(f"DELETE FROM outbox WHERE {self.among('id')}")
         self.there_by_url = t(f"SELECT p.url {d.urls}")
         self.there_by_id = t(f"SELECT id FROM pages WHERE {self.among('id')}")
         self.found = t(f"SELECT p.id, p.site_id {d.urls}")
         self.movable = t(
             f"""SELECT p.id FROM {d.ids} pages p ON p.id = listed.value
-            WHERE NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = p.id AND {d.leased}) {d.in_order}"""
+            WHERE NOT EXISTS (SELECT 1 FROM leases l WHERE l.page_id = p.id AND {d.leased} AND l.expires_at > ?)
+            {d.in_order}"""
         )
         self.moving_versions = t(
             f"""SELECT page_id, version, fetched_at, title, language, charset, status, headers, content_zstd,
