@@ -56,6 +56,7 @@ bench: $(VENV)/bench.done
 	$(BIN)/python benchmarks/grouping.py
 	$(BIN)/python benchmarks/simulate.py
 	$(BIN)/python benchmarks/store.py
+	$(BIN)/python benchmarks/cluster.py
 	$(BIN)/python benchmarks/shard_replay.py
 	$(BIN)/python benchmarks/load.py
 	$(BIN)/python benchmarks/serve.py

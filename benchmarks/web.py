@@ -14,8 +14,10 @@ import asyncio
 import json
 import os
 import sys
+import time
 from functools import partial
 from typing import cast
+from zlib import crc32
 
 import uvloop
 
@@ -33,11 +35,29 @@ def answer(status: str, kind: str, body: bytes) -> bytes:
 MISSING = answer("404 Not Found", "text/plain", b"not here\n")
 
 
-class Still(asyncio.Protocol):
-    """Answers from a dictionary, as cheaply as may be."""
+class Asked:
+    """When the first and the last request came since somebody asked for that (`/.asked`)."""
 
-    def __init__(self, answers: dict[bytes, bytes]) -> None:
+    first = last = 0.0
+
+    def note(self) -> None:
+        self.last = time.monotonic()
+        self.first = self.first or self.last
+
+    def told(self) -> bytes:
+        between, self.first = self.last - self.first, 0.0
+        return answer("200 OK", "text/plain", str(between).encode())
+
+
+asked = Asked()
+
+
+class Still(asyncio.Protocol):
+    """Answers from a dictionary, as cheaply as may be; a `share` of the pages after so many `seconds`."""
+
+    def __init__(self, answers: dict[bytes, bytes], share: float, seconds: float) -> None:
         self._answers = answers
+        self._share, self._seconds = share, seconds
         self._data = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -48,7 +68,15 @@ class Still(asyncio.Protocol):
         while (end := self._data.find(b"\r\n\r\n")) >= 0:
             path = self._data.split(b" ", 2)[1]
             self._data = self._data[end + 4 :]
-            self._transport.write(self._answers.get(path, MISSING))
+            if path == b"/.asked":
+                self._transport.write(asked.told())
+                continue
+            asked.note()
+            answer = self._answers.get(path, MISSING)
+            if self._share and crc32(path) % 1000 < 1000 * self._share and path != b"/robots.txt":
+                asyncio.get_running_loop().call_later(self._seconds, self._transport.write, answer)
+            else:
+                self._transport.write(answer)
 
 
 def furnished(body: bytes, links: list[str], number: int) -> bytes:
@@ -89,12 +117,12 @@ def answers_of_sites(pages: int, page_bytes: int) -> tuple[list[dict[bytes, byte
     return sites, len(world.pages), total
 
 
-async def serve(pages: int, page_bytes: int) -> None:
+async def serve(pages: int, page_bytes: int, slow: float, slow_seconds: float) -> None:
     sites, count, total = answers_of_sites(pages, page_bytes)
     loop = asyncio.get_running_loop()
     starts = []
     for answers in sites:
-        server = await loop.create_server(partial(Still, answers), "127.0.0.1", 0, backlog=512)
+        server = await loop.create_server(partial(Still, answers, slow, slow_seconds), "127.0.0.1", 0, backlog=512)
         starts.append(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
     print(json.dumps({"sites": starts, "pages": count, "bytes": total // count}), flush=True)
     ended = asyncio.Event()
@@ -106,5 +134,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=int, default=6000)
     parser.add_argument("--page-bytes", type=int, default=8_000)
+    parser.add_argument("--slow", type=float, default=0.0, help="the share of pages that are answered late")
+    parser.add_argument("--slow-seconds", type=float, default=5.0)
     options = parser.parse_args()
-    uvloop.run(serve(options.pages, options.page_bytes))
+    uvloop.run(serve(options.pages, options.page_bytes, options.slow, options.slow_seconds))

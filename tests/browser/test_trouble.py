@@ -19,7 +19,7 @@ from levada.core.reasons import Reason
 from levada.core.settings import parse_settings
 from levada.core.site_rules.rules import SiteRules
 from levada.core.site_rules.visit import RenderRule
-from levada.crawl.messages import ToFetch
+from levada.crawl.distributed.messages import ToFetch
 from tests.browser.shop import SHOP_BLOCK, shop_files
 from tests.browser.tab import HTML, render_all, setup, shown
 from tests.fetch.servers import Exchange, answer, web

@@ -15,11 +15,11 @@ from levada.core.protocols import PageHook
 from levada.core.records import Lease, Outcome, RawPage, Response, StoredPage, VisitResult
 from levada.core.settings import Settings
 from levada.crawl.commits import CommitPorts, Commits
+from levada.crawl.distributed.catalog_worker import CatalogWorker
+from levada.crawl.distributed.messages import pack
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.hooks import PageHooks, stored_page
 from levada.crawl.link_filter import LinkFilter
-from levada.crawl.messages import pack
-from levada.crawl.rabbitmq_transport import CatalogWorker
 from levada.crawl.visits import Fetched, Visited
 from levada.pages.parse import parse_page
 from levada.store.memory import MemoryStore

@@ -7,6 +7,7 @@ import random
 from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
+from typing import cast
 
 import msgspec
 import pytest
@@ -16,8 +17,10 @@ from hypothesis import strategies as st
 from levada.collection.live import LiveStatusWriter
 from levada.core.commands import AddSeeds, ChangeBudget, DropSite, Pause, Resume
 from levada.core.errors import BrokerAway
+from levada.core.protocols import Frontier
 from levada.core.reasons import Reason
 from levada.core.records import (
+    CollectionStats,
     DiscoveredBy,
     FoundUrl,
     Lease,
@@ -28,9 +31,10 @@ from levada.core.records import (
     Response,
 )
 from levada.core.reports import Round, StageRound
-from levada.crawl.commits import CommitPorts, CrawlPorts
-from levada.crawl.engine import Crawl
-from levada.crawl.messages import (
+from levada.crawl.commits import CommitPorts, CrawlPorts, Overview
+from levada.crawl.distributed.catalog_worker import CatalogWorker
+from levada.crawl.distributed.fetch_worker import FetchWorker
+from levada.crawl.distributed.messages import (
     FetchAnswer,
     FetchAnswers,
     QueueNames,
@@ -40,7 +44,8 @@ from levada.crawl.messages import (
     read_message,
     without_body,
 )
-from levada.crawl.rabbitmq_transport import CatalogWorker, FetchWorker, RabbitmqTransport
+from levada.crawl.distributed.transport import RabbitmqTransport
+from levada.crawl.engine import Crawl
 from levada.crawl.visits import Fetched, Visited, Visitor
 from levada.pages.urls import site_of
 from tests.crawl.simulated_crawl import START, World, _InlineKeeper, ema_policy, page, run_simulated, status
@@ -86,6 +91,15 @@ class Line:
                 await self.news.wait()
             await job(*self.queues[queue].popleft())
 
+    async def work_many(self, queue: str, job: Callable[[bytes, bool], Awaitable[None]]) -> None:
+        """Every message at once, as it comes."""
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                while not self.queues[queue]:
+                    self.news.clear()
+                    await self.news.wait()
+                tasks.create_task(job(*self.queues[queue].popleft()))  # type: ignore[arg-type]
+
 
 class Several:
     def __init__(self, world: Web, capacity: int = 100, troubled: Callable[[], str] = lambda: "") -> None:
@@ -105,7 +119,9 @@ class Several:
         async def story() -> None:
             jobs: list[asyncio.Future[object]] = [asyncio.ensure_future(self.crawl.run())]
             jobs.append(asyncio.create_task(self.line.work(NAMES.answers, self.transport.receive)))
-            jobs += [asyncio.create_task(self.line.work(NAMES.fetch, self._fetcher())) for _ in range(3)]
+            for fetcher in [self._fetcher() for _ in range(3)]:
+                jobs.append(asyncio.create_task(fetcher.run()))
+                jobs.append(asyncio.create_task(self.line.work_many(NAMES.fetch, fetcher)))
             for _ in range(2):
                 worker = self._catalog()
                 jobs.append(asyncio.create_task(worker.run()))
@@ -313,6 +329,42 @@ def test_nothing_is_handed_out_while_the_source_is_held() -> None:
     assert world.web.times == []
 
 
+def test_more_pages_may_be_on_their_way_the_more_workers_report() -> None:
+    transport = Several(Web()).transport
+    for _ in range(4 * transport.slots):
+        transport.begin()
+    assert not transport.has_room()
+    transport.set_workers(20)
+    for _ in range(20 * 64):
+        assert transport.has_room()
+        transport.begin()
+
+
+def test_the_whole_collection_is_looked_at_over_a_connection_of_its_own() -> None:
+    world = Web()
+    several = Several(world)
+    scheduler, looks = several.crawl._scheduler, Looks(world.store.stats)
+    overview = Overview(cast(Frontier, looks), several.executor)
+    scheduler.ports = msgspec.structs.replace(scheduler.ports, overview=overview)
+
+    def no_look(now: float) -> CollectionStats:
+        raise AssertionError("leases and commits wait for it")
+
+    world.store.stats = no_look  # type: ignore[method-assign]
+    several.run(100.0)
+    assert looks.count > 50, "one a second"
+
+
+class Looks:
+    def __init__(self, stats: Callable[[float], CollectionStats]) -> None:
+        self._stats = stats
+        self.count = 0
+
+    def stats(self, now: float) -> CollectionStats:
+        self.count += 1
+        return self._stats(now)
+
+
 def test_a_site_that_says_how_long_to_wait_is_left_alone_by_all_workers() -> None:
     world = Web()
     world.web.script("http://a.example/", status(503, retry_after="120"), page("hello"))
@@ -390,7 +442,7 @@ def test_a_message_of_another_collection_or_format_is_not_read() -> None:
     body = msgspec.msgpack.encode(ToFetch(collection=NAMES.collection, leases=(lease(),)))
     assert read_message(ToFetch, body, NAMES.collection) is not None
     assert read_message(ToFetch, body, "f" * 16) is None
-    other = msgspec.msgpack.encode(ToFetch(format=2, collection=NAMES.collection, leases=()))
+    other = msgspec.msgpack.encode(ToFetch(format=9, collection=NAMES.collection, leases=()))
     assert read_message(ToFetch, other, NAMES.collection) is None
     many = msgspec.msgpack.encode(FetchAnswers(collection=NAMES.collection, answers=(FetchAnswer(1, None),) * 1_001))
     assert read_message(FetchAnswers, many, NAMES.collection) is None

@@ -245,3 +245,61 @@ def test_no_piece_of_a_password_is_taken_for_the_brokers_place(url: str) -> None
     with pytest.raises(UsageError, match="a broker's address") as caught:
         place(url)
     assert "cr" not in str(caught.value)
+
+
+def test_many_jobs_are_under_way_at_once_and_each_is_acknowledged_when_it_is_done(rabbitmq: str) -> None:
+    async def story(ends: Ends) -> None:
+        for n in range(5):
+            await ends.jobs.put(ends.queue, b"x", str(n))
+        stopping, go_on = asyncio.Event(), asyncio.Event()
+        begun: list[str] = []
+        done: list[str] = []
+
+        async def job(taken: QueueJob) -> None:
+            begun.append(taken.id)
+            if taken.id == "0":
+                await go_on.wait()
+            done.append(taken.id)
+
+        working = asyncio.create_task(ends.jobs.work(ends.queue, job, stopping, at_once=3))
+        await until(lambda: _is(len(done) == 4))
+        assert done == ["1", "2", "3", "4"], "the first one holds up no other"
+        stopping.set()
+        await asyncio.sleep(0)
+        assert not working.done(), "told to stop, it finishes what it has"
+        go_on.set()
+        await working
+        await until(lambda: _none_left(ends))
+
+    async def _none_left(ends: Ends) -> bool:
+        return await waiting(ends) == (0, 0)
+
+    with_ends(rabbitmq, story)
+
+
+def test_a_queue_for_one_alone_says_so_to_a_second_consumer(rabbitmq: str) -> None:
+    async def story(ends: Ends) -> None:
+        stopping = asyncio.Event()
+
+        async def job(taken: QueueJob) -> None: ...
+
+        first = asyncio.create_task(ends.jobs.work(ends.queue, job, stopping, alone=True))
+        await until(lambda: _is_consumed(ends))
+        other = RabbitmqJobs(rabbitmq, SystemClock(), {ends.queue: 0}, seconds=5.0)
+        with pytest.raises(BrokerError, match="is for one alone"):
+            await other.work(ends.queue, job, stopping, alone=True)
+        stopping.set()
+        await first
+        await ends.jobs.close()
+        stopping.clear()
+        second = asyncio.create_task(other.work(ends.queue, job, stopping, alone=True))
+        await until(lambda: _is_consumed(ends))  # the first one has gone
+        stopping.set()
+        await second
+        await other.close()
+
+    async def _is_consumed(ends: Ends) -> bool:
+        (look,) = await ends.watch.poll([ends.queue])
+        return look is not None and look.consumers == 1
+
+    with_ends(rabbitmq, story)

@@ -17,7 +17,7 @@ from levada.core.records import Request, Response
 from levada.core.secrets import read_secret
 from levada.core.settings import parse_settings
 from levada.core.site_rules.rules import SiteRules
-from levada.crawl.messages import ToFetch
+from levada.crawl.distributed.messages import ToFetch
 from levada.crawl.visits import request_for
 from levada.fetch import CredentialFetcher
 from tests.scripted_web import MemoryFetcher

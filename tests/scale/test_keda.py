@@ -127,6 +127,37 @@ def test_bytes_that_are_no_question_break_nothing() -> None:
     talk(story)
 
 
+@pytest.mark.parametrize(
+    "body", [b"\xff\xff\xff", b"\x0a\xff\x01x", b"\x0a\x02\xff\xfe"], ids=["tag", "length", "text"]
+)
+@pytest.mark.parametrize("method", ["IsActive", "GetMetricSpec", "GetMetrics", "StreamIsActive"])
+def test_bytes_that_are_no_request_are_named_as_the_callers_fault(method: str, body: bytes) -> None:
+    async def run() -> None:
+        sizes = DesiredSizes()
+        sizes.set("fetch", 2)
+        server = KedaServer(sizes, "127.0.0.1", 0)
+        await server.start()
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+            is_stream = method.startswith("Stream")
+            call = (channel.unary_stream if is_stream else channel.unary_unary)(f"/{SERVICE}/{method}")(body)
+            with pytest.raises(grpc.aio.AioRpcError, match=r"send it as in externalscaler\.proto") as refused:
+                await (call.read() if is_stream else call)
+            assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        await server.stop()
+
+    asyncio.run(run())
+
+
+def test_a_request_that_names_no_stage_says_where_to_name_it() -> None:
+    async def story(client: Client, sizes: DesiredSizes) -> None:
+        sizes.set("fetch", 1)
+        with pytest.raises(grpc.aio.AioRpcError, match="names no stage") as refused:
+            await client.metrics(keda_messages().GetMetricsRequest())
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+    talk(story)
+
+
 def test_a_port_that_is_taken_is_one_clear_line() -> None:
     async def run() -> None:
         first = KedaServer(DesiredSizes(), "127.0.0.1", 0)

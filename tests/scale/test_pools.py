@@ -16,7 +16,8 @@ import pytest
 from levada.core.clock import SystemClock
 from levada.core.errors import UsageError
 from levada.core.protocols import Clock
-from levada.scale.pools import LocalProcesses, parse_command
+from levada.scale.pools import LocalProcesses, OneOfSeveral, RemoteWorkers, parse_command
+from levada.scale.statistics import PoolStatistics
 from tests.manual_clock import ManualClock
 
 _PATIENT = "import signal,sys,time; signal.signal(15, lambda *a: sys.exit(0)); print('up'); time.sleep(60)"
@@ -156,3 +157,37 @@ def test_a_command_that_is_none_is_refused_in_one_line(text: str) -> None:
 
 def test_a_command_is_words_and_no_shell_reads_them() -> None:
     assert parse_command(f'{sys.executable} -c "a; b" $HOME') == [sys.executable, "-c", "a; b", "$HOME"]
+
+
+def test_of_several_processes_that_see_a_pool_the_one_that_leads_resizes_it() -> None:
+    told: list[int] = []
+
+    class Pool:
+        async def poll(self) -> PoolStatistics:
+            return PoolStatistics(3)
+
+        async def resize(self, wanted: int) -> None:
+            told.append(wanted)
+
+        async def close(self) -> None: ...
+
+    async def story() -> None:
+        leads = False
+        pool = OneOfSeveral(Pool(), lambda: leads)
+        await pool.resize(7)
+        assert (await pool.poll()).on == 3
+        leads = True
+        await pool.resize(8)
+        await pool.close()
+
+    asyncio.run(story())
+    assert told == [8]
+
+
+def test_workers_of_others_are_counted_and_left_alone() -> None:
+    async def story() -> None:
+        pool = RemoteWorkers(lambda: 5)
+        await pool.resize(9)
+        assert (await pool.poll()).on == 5
+
+    asyncio.run(story())

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from levada.core.search_records import Query
 from levada.demo.child import Web, serving
 from levada.demo.world import DemoWorld
 from levada.store.opening import open_reading_store, open_shard_reader, shard_folders, shard_places
+from tests.servers.private import free_ports
 from tests.story.commands import levada, one_line
 
 pytest_plugins = ["tests.servers.fixtures"]
@@ -194,5 +196,30 @@ def test_a_worker_that_finds_no_collection_says_so(tmp_path: Path, postgresql_tr
     assert "nobody hands out pages" in one_line(levada(*work, cwd=tmp_path), 3)
     assert "knows no collection" in one_line(levada(*work, "--collection", "news", cwd=tmp_path), 3)
     assert "--store" in one_line(levada("work", "--stage", "fetch", "--collection", "x", cwd=tmp_path), 2)
-    no = levada("work", "--stage", "fetch", "--store", "postgresql://u:sEcret@127.0.0.1:9/none", cwd=tmp_path)
-    assert "sEcret" not in one_line(no, 1)
+
+
+def test_a_worker_waits_for_a_server_that_is_away_and_says_so_once_without_its_password(tmp_path: Path) -> None:
+    with machines(tmp_path, LEVADA_STORE="postgresql://u:sEcret@127.0.0.1:9/none") as running:
+        (port,) = free_ports(1)
+        running.start("worker", "work", "--stage", "catalog", "--health", f"127.0.0.1:{port}")
+        _until(lambda: "waiting: PostgreSQL at 127.0.0.1:9/none" in running.said(), "it does not say that it waits")
+        status, said = health(port, "/ready")
+        assert status == 503
+        assert "PostgreSQL at 127.0.0.1:9/none" in said
+        assert health(port, "/live") == (200, "live\n")
+        assert health(port, "/other")[0] == 404
+        assert running.end("worker") == 0
+        assert running.said().count("waiting") == 1
+        assert "sEcret" not in running.said() + said
+
+
+def test_a_worker_that_is_refused_ends(tmp_path: Path, postgresql: str) -> None:
+    nowhere = postgresql.rpartition("/")[0] + "/nowhere"
+    assert "does not exist" in one_line(levada("work", "--stage", "fetch", "--store", nowhere, cwd=tmp_path), 1)
+
+
+def health(port: int, path: str) -> tuple[int, str]:
+    with closing(HTTPConnection("127.0.0.1", port, timeout=10.0)) as asking:
+        asking.request("GET", path)
+        answer = asking.getresponse()
+        return answer.status, answer.read().decode()

@@ -69,10 +69,19 @@ def make_policy(settings: Settings) -> RevisitPolicy:
 
 def learn_from_sample(policy: RevisitPolicy, page_sample: PageSample) -> None:
     """What the stored pages tell: all of them, or a sample that is large enough."""
+    policy.estimates.learn(*_drawn_sample(page_sample))
+
+
+async def learn_again(policy: RevisitPolicy, page_sample: PageSample, executor: StoreExecutor) -> None:
+    """Learn what others stored meanwhile. Only the reading is on the store's thread: the loop uses the estimates."""
+    policy.estimates.learn(*await executor.run(_drawn_sample, page_sample))
+
+
+def _drawn_sample(page_sample: PageSample) -> tuple[list[PageRecord], int]:
     one_in = 1
     while page_sample.live_pages() // one_in > _PANEL:
         one_in *= 2
-    policy.estimates.learn(page_sample.sample(one_in), one_in)
+    return list(page_sample.sample(one_in)), one_in
 
 
 def _importance(by_prefix: dict[str, float]) -> Callable[[str], float]:

@@ -16,16 +16,22 @@ from levada.core.protocols import Clock
 from levada.core.reports import Round
 from levada.engines.rabbitmq.queues import RabbitmqWatch
 from levada.scale.autoscaler import Autoscaler, Stage
-from levada.scale.pools import LocalProcesses, WorkerPool, parse_command
+from levada.scale.pools import LocalProcesses, RemoteWorkers, WorkerPool, parse_command
 from levada.scale.reports import WorkerReports, read_report
 from levada.scale.sampler import StageSampler
+from levada.scale.statistics import JobStatistics
 from levada.stages import Chain, SizingRule, live_rule
 
 _MOST_STAGES = 100
+_MOST_REMOTE = 1_000  # workers of a stage that runs elsewhere
 
 
 class StagePlan(msgspec.Struct, frozen=True):
-    """One stage as it is named on the command line; `command` runs a worker, or names a Deployment."""
+    """One stage as it is named on the command line; `command` runs a worker, or names a Deployment.
+
+    With `most` 0 no worker is started here: those that run elsewhere do the work. `reports` is the name by which its
+    workers report, if that is not its own.
+    """
 
     name: str
     queue: str
@@ -33,6 +39,11 @@ class StagePlan(msgspec.Struct, frozen=True):
     most: int
     command: str = ""
     capacity: float = math.inf
+    reports: str = ""
+
+    @property
+    def reported_as(self) -> str:
+        return self.reports or self.name
 
 
 class ControlPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,8 +61,8 @@ class ControlPlan(msgspec.Struct, frozen=True, kw_only=True):
     kubernetes: bool = False
 
 
-def parse_stage(text: str) -> StagePlan:
-    """`name=queue,least,most,command`; the command may hold commas."""
+def parse_stage(text: str, *, may_be_remote: bool = False) -> StagePlan:
+    """`name=queue,least,most,command`; the command may hold commas. A remote stage has at most 0 workers here."""
     name, equals, rest = text.partition("=")
     queue, least, most, command = [*(part.strip() for part in rest.split(",", 3)), "", "", "", ""][:4]
     if not (equals and name.strip() and queue and least and most):
@@ -60,7 +71,7 @@ def parse_stage(text: str) -> StagePlan:
         limits = int(least), int(most)
     except ValueError:
         raise UsageError(f"--stage {name}: least and most are whole numbers, not {least!r} and {most!r}") from None
-    if not 0 <= limits[0] <= limits[1] or limits[1] < 1:
+    if not 0 <= limits[0] <= limits[1] or (limits[1] < 1 and not may_be_remote):
         raise UsageError(f"--stage {name}: workers must be 0 <= least <= most, not {least} to {most}")
     if len(queue.encode()) > 255 or len(name.strip()) > 200:
         raise UsageError(f"--stage {name[:50]}: a queue's name has at most 255 bytes, a stage's 200 letters")
@@ -103,8 +114,14 @@ async def open_control(
     *,
     on_round: Callable[[Round], None] = lambda done: None,
     hold: Callable[[bool], None] = lambda held: None,
+    on_workers: Callable[[str, int], None] = lambda stage, workers: None,
+    leads: Callable[[], bool] = lambda: True,
 ) -> AsyncIterator[Autoscaler]:
-    """An autoscaler that is ready to run; on leaving, local workers finish their jobs and stop."""
+    """An autoscaler that is ready to run; on leaving, local workers finish their jobs and stop.
+
+    `on_workers` is called with how many workers of a stage report, wherever they run. Of several processes that scale
+    the same Deployments, the one that `leads` does.
+    """
     clock = SystemClock()
     rules = _rules(plan)
     reports = WorkerReports(silence=max(10.0, 5 * plan.period))
@@ -118,10 +135,20 @@ async def open_control(
         make_pool = await _pools(plan, clock, reports, closing)
         stages = []
         for each, rule in zip(plan.stages, rules, strict=True):
-            reports.expect(each.name)
-            pool = make_pool(each, rule.startup)
+            reports.expect(each.reported_as)
+
+            def reported(at: float, each: StagePlan = each) -> JobStatistics | None:
+                found = reports.statistics(each.reported_as, at)
+                on_workers(each.name, found.workers if found is not None else 0)
+                return found
+
+            pool = (
+                make_pool(each, rule.startup)
+                if each.most
+                else RemoteWorkers(partial(reports.workers, each.reported_as))
+            )
             closing.push_async_callback(pool.close)
-            reported, sampler = partial(reports.statistics, each.name), StageSampler(each.capacity, plan.assumed)
+            sampler = StageSampler(each.capacity, plan.assumed)
             stages.append(Stage(each.name, pool, rule, queue=each.queue, reported=reported, sampler=sampler))
         queues = RabbitmqWatch(plan.url, clock, hear=hear)
         closing.push_async_callback(queues.close)
@@ -140,7 +167,8 @@ def _rules(plan: ControlPlan) -> list[SizingRule]:
     rules = []
     for place, stage in enumerate(plan.stages):
         own = {key: values[place] if len(values) > 1 else values[0] for key, values in plan.options}
-        rules.append(live_rule(plan.controller, stage.least, stage.most, {"period": plan.period, **own}))
+        most = stage.most or _MOST_REMOTE  # it is said how many there should be
+        rules.append(live_rule(plan.controller, stage.least, most, {"period": plan.period, **own}))
     Chain(rules, plan.budget)  # refuses a budget that is too small before anything is started
     return rules
 
@@ -162,14 +190,14 @@ async def _pools(
 
         api = KubernetesApi()
         return lambda stage, startup: KubernetesPool(stage.command.removeprefix("deployment/"), api, clock, startup)
-    commands = {stage.name: parse_command(stage.command) for stage in plan.stages}
+    commands = {stage.name: parse_command(stage.command) for stage in plan.stages if stage.most}
     return lambda stage, startup: LocalProcesses(
         stage.name,
         commands[stage.name],
         clock,
         grace=plan.grace,
         startup=startup,
-        is_busy=partial(reports.is_busy, stage.name),
-        on_end=partial(reports.ended, stage.name),
+        is_busy=partial(reports.is_busy, stage.reported_as),
+        on_end=partial(reports.ended, stage.reported_as),
         environment={"LEVADA_RABBITMQ": plan.url},
     )

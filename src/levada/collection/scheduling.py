@@ -17,6 +17,7 @@ from levada.collection.components import (
     ReplaceableFetcher,
     ReplaceablePolicy,
     RunningSettings,
+    learn_again,
     learn_from_sample,
     make_fetcher,
     make_policy,
@@ -26,29 +27,40 @@ from levada.collection.crawling import Following, open_followers
 from levada.collection.forgetting.retention import retention_beside
 from levada.collection.forgetting.unfinished import compact_for
 from levada.collection.live import live_file_writer
+from levada.collection.machines.waiting import Readiness, answering_health, persistently
 from levada.collection.starts import add_start, forget_demo, limit_waits, reschedule, tidied
-from levada.collection.working import CAPACITY, queue_capacities
+from levada.collection.working import CAPACITY, queue_capacities, store_executor
 from levada.core.clock import SystemClock, make_clock
 from levada.core.configuration.kept import SettingChange
 from levada.core.configuration.layers import Given
-from levada.core.errors import StoreError
+from levada.core.errors import BrokerAway, BrokerError, StoreError
 from levada.core.folder import DataFolder
 from levada.core.processes import module_command
-from levada.core.protocols import RevisitPolicy
+from levada.core.protocols import Clock, CommandQueue, RevisitPolicy
 from levada.core.records import FoundUrl
 from levada.core.reports import Round
 from levada.core.settings import Settings
-from levada.crawl.commits import CrawlPorts
+from levada.crawl.commits import CrawlPorts, Overview
+from levada.crawl.distributed.messages import QueueNames, ToFetch, read_message
+from levada.crawl.distributed.ownership import SiteOwnership
+from levada.crawl.distributed.transport import RabbitmqTransport
 from levada.crawl.engine import Crawl
 from levada.crawl.executor import StoreExecutor
-from levada.crawl.messages import QueueNames, ToFetch, read_message
-from levada.crawl.rabbitmq_transport import RabbitmqTransport
-from levada.engines.rabbitmq.jobs import RabbitmqJobs
+from levada.engines.rabbitmq.jobs import QueueJob, RabbitmqJobs
 from levada.scale.autoscaler import Autoscaler
 from levada.store.base import Store
-from levada.store.opening import make_collection_name, newest_of_shards, open_store, place_if_new, store_limits
+from levada.store.opening import (
+    make_collection_name,
+    newest_of_shards,
+    open_reading_store,
+    open_store,
+    place_if_new,
+    plan_of,
+    store_limits,
+)
 from levada.store.workplace import is_shared, share
 
+_ANSWERS = 16  # messages of answers in hand
 _LOOK = 1.0  # seconds between two looks at whether there is something to index
 _RELEARN = 60.0  # seconds after which what the workers stored is looked at again
 _WATCH = 1.0  # seconds of the wall between two looks at the whole collection
@@ -66,28 +78,52 @@ async def crawl_by_workers(
     on_round: Callable[[Round], None] = lambda done: None,
     given: Given | None = None,
     on_kept: Callable[[Sequence[SettingChange]], None] = lambda changes: None,
+    health: tuple[str, int] | None = None,
 ) -> None:
     """Hand out the pages of a crawl to workers and scale them, until `stop` is set or for so many seconds.
 
     `limits` has the stages `fetch` and `catalog`; the plan's own stages are not read. `given` are those of the
-    settings that the collection keeps from now on, and `on_kept` is called with what it did not keep before.
+    settings that the collection keeps from now on, and `on_kept` is called with what it did not keep before. While
+    PostgreSQL or RabbitMQ is away, it waits; `health` is where it says so.
     """
-    folder = DataFolder(path, given)
-    async with _open_distributed_crawl(folder, settings, start, plan.url, on_kept) as (crawl, transport, names):
+    folder, readiness = DataFolder(path, given), Readiness()
 
+    async def attempt(is_open: Callable[[], None]) -> None:
+        opened = _open_distributed_crawl(folder, settings, start, plan.url, on_kept, readiness)
+        async with opened as (crawl, transport, names):
+            is_open()
+            await _run(crawl, transport, names, stop)
+
+    async def _run(crawl: Crawl, transport: RabbitmqTransport, names: QueueNames, stop: asyncio.Event) -> None:
         def stage(limit: StagePlan) -> StagePlan:
             """Without a Deployment, its workers run on this machine."""
             words = [*module_command("levada"), "work", "--stage", limit.name, "--data", str(path.absolute())]
             queue = {"fetch": names.fetch, "catalog": names.catalog}[limit.name]
-            return replace(limit, queue=queue, command=limit.command or shlex.join(words), capacity=CAPACITY)
+            command = limit.command or shlex.join(words)
+            return replace(limit, queue=queue, command=command, capacity=CAPACITY, reports=queue)
+
+        def reporting(stage: str, workers: int) -> None:
+            if stage == "fetch":
+                transport.set_workers(workers)
 
         def decided(done: Round) -> None:
             transport.views = tuple(each.view() for each in done.stages)
             on_round(done)
 
         whole = replace(plan, stages=tuple(map(stage, limits)))
-        async with open_control(whole, on_round=decided, hold=transport.hold) as autoscaler:
-            await until_stopped(_both(crawl, autoscaler), stop, seconds, crawl.stop, autoscaler.stop)
+        opened = open_control(
+            whole, on_round=decided, hold=transport.hold, on_workers=reporting, leads=lambda: transport.leads
+        )
+        async with opened as autoscaler:
+            await until_stopped(_both(crawl, autoscaler), stop, None, crawl.stop, autoscaler.stop)
+
+    with answering_health(health, readiness):
+        limit = asyncio.get_running_loop().call_later(seconds, stop.set) if seconds is not None else None
+        try:
+            await persistently(attempt, stop, readiness, SystemClock())
+        finally:
+            if limit is not None:
+                limit.cancel()
 
 
 async def _both(crawl: Crawl, autoscaler: Autoscaler) -> None:
@@ -111,6 +147,7 @@ async def _open_distributed_crawl(
     start: Sequence[FoundUrl],
     url: str,
     on_kept: Callable[[Sequence[SettingChange]], None],
+    readiness: Readiness,
 ) -> AsyncIterator[tuple[Crawl, RabbitmqTransport, QueueNames]]:
     """A crawl with its transport, which is told what the autoscaler decides: the stages it sees, and when to hold.
 
@@ -125,22 +162,31 @@ async def _open_distributed_crawl(
     async with AsyncExitStack() as opened:
         opened.push_async_callback(fetcher.close)
         opened.enter_context(folder.locked())
-        commands = opened.enter_context(closing(open_commands(folder, settings)))
         place_if_new(folder, settings.store)
         share(folder, settings)
+        commands = opened.enter_context(closing(_commands(folder, settings)))
         options = settings.plugins.get(settings.store.engine)
         store = opened.enter_context(
             closing(open_store(folder, settings.store, store_limits(settings), options=options))
         )
-        executor = opened.enter_context(closing(StoreExecutor()))
+        executor = opened.enter_context(closing(store_executor(store, readiness)))
+        reader = opened.enter_context(closing(open_reading_store(folder)))
+        overview = Overview(reader, opened.enter_context(closing(store_executor(reader, readiness))))
         names = QueueNames(make_collection_name(folder))
+        ownership = await _ownership(folder, settings, clock, readiness, opened)
         add_start(tidied(start, settings), store, clock.now())
         learn_from_sample(policy, store)
-        jobs = RabbitmqJobs(url, SystemClock(), queue_capacities(names))
+        jobs = RabbitmqJobs(
+            url,
+            SystemClock(),
+            queue_capacities(names, shared=ownership is not None),
+            own="" if ownership is None else names.answers_to(ownership.name),
+            on_trouble=lambda trouble: readiness.note("RabbitMQ", trouble),
+        )
         opened.push_async_callback(jobs.close)
         await jobs.open()
-        await _take_back(jobs, names, store)
-        if not is_shared(folder):
+        if ownership is None:
+            await _take_back(jobs, names, store)
             store.forget_leases()
         reschedule(folder, store, settings, clock.now())
         on_kept(folder.save_settings(settings))
@@ -151,9 +197,22 @@ async def _open_distributed_crawl(
         compact = partial(compact_for, folder, store, following[0].wake)
         running = RunningSettings(folder, settings, store, fetcher, None, policy, clock, lambda now: share(folder, now))
         ports = CrawlPorts(
-            clock, store, store, store, policy, store, fetcher, commands, running, lambda: bool(store.away), compact
+            clock,
+            store,
+            store,
+            store,
+            policy,
+            reader,
+            fetcher,
+            commands,
+            running,
+            lambda: bool(store.away),
+            compact,
+            overview,
         )
-        transport = RabbitmqTransport(names, lambda queue, body: jobs.publish(queue, body, secrets.token_hex(8)))
+        transport = RabbitmqTransport(
+            names, lambda queue, body: jobs.publish(queue, body, secrets.token_hex(8)), ownership
+        )
         opened.callback(folder.forget_live)
         crawl = Crawl(
             ports,
@@ -164,18 +223,77 @@ async def _open_distributed_crawl(
             watch=_WATCH,
             board=live_file_writer(folder, lambda: following[-1].balance),
             beside=(
-                lambda: jobs.work(names.answers, lambda job: transport.receive(job.body, job.again), asyncio.Event()),
-                partial(_follow, store, executor, following),
-                partial(_learn, store, executor, policy),
+                partial(_take_answers, jobs, transport, alone=ownership is None),
+                partial(_follow, reader, overview.executor, following),
+                partial(_learn, reader, overview.executor, policy),
                 *retention_beside(store, settings, clock),
             ),
         )
         try:
             yield crawl, transport, names
+            if ownership is not None and transport.may_leave:
+                await ownership.leave()
         finally:
             troubles = [trouble for each in following if (trouble := each.finish())]
         if troubles:
             raise StoreError(f"the pages are stored, but their index or counts are behind: {troubles[0]}")
+
+
+def _home(folder: DataFolder) -> str:
+    """The server where machines find the collection; "" if only this folder holds it."""
+    file = plan_of(folder)
+    if file is None:
+        return ""
+    with closing(file):
+        return file.read().home
+
+
+def _commands(folder: DataFolder, settings: Settings) -> CommandQueue:
+    own = open_commands(folder, settings)
+    if not (home := _home(folder)):
+        return own
+    from levada.collection.machines.shared_commands import SharedCommands
+    from levada.store.postgresql.shared_commands import PostgresqlCommandLog
+
+    try:
+        return SharedCommands(own, PostgresqlCommandLog(home, make_collection_name(folder)))
+    except BaseException:
+        own.close()
+        raise
+
+
+async def _ownership(
+    folder: DataFolder, settings: Settings, clock: Clock, readiness: Readiness, opened: AsyncExitStack
+) -> SiteOwnership | None:
+    """The hold on sites of a collection that several controls may share; None where the folder's lock is enough."""
+    if not (home := _home(folder)):
+        return None
+    from levada.store.postgresql.ownership import PostgresqlOwnership
+
+    table = opened.enter_context(closing(PostgresqlOwnership(home, make_collection_name(folder))))
+    executor = opened.enter_context(closing(StoreExecutor()))  # a renewal waits for no lease and no commit
+    note = partial(readiness.note, "the owners of the sites")
+    name, speed = secrets.token_hex(6), settings.clock.speed
+    return SiteOwnership(table, name, executor, clock, speed=speed, on_trouble=note)
+
+
+async def _take_answers(jobs: RabbitmqJobs, transport: RabbitmqTransport, *, alone: bool) -> None:
+    """Take answers; with `alone`, nobody else may, because two would take each other's."""
+
+    async def take(job: QueueJob) -> None:
+        await transport.receive(job.body, job.again)
+
+    try:
+        await jobs.work(transport.answers, take, asyncio.Event(), at_once=_ANSWERS, alone=alone)
+    except BrokerAway:
+        raise
+    except BrokerError as error:
+        if not alone:
+            raise
+        raise BrokerError(
+            "another levada control hands out pages of this collection by the same RabbitMQ: stop it; if this folder "
+            "is a copy, delete its file 'collection' to make it a collection of its own"
+        ) from error
 
 
 async def _take_back(jobs: RabbitmqJobs, names: QueueNames, store: Store) -> None:
@@ -201,4 +319,4 @@ async def _learn(store: Store, executor: StoreExecutor, policy: RevisitPolicy) -
     """Keep the estimates over all pages up to date with what the workers store."""
     while True:
         await asyncio.sleep(_RELEARN)
-        await executor.run(learn_from_sample, policy, store)
+        await learn_again(policy, store, executor)

@@ -7,25 +7,29 @@ import logging
 import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
+from functools import partial
 from pathlib import Path
-from typing import cast
+from statistics import fmean
+from typing import Protocol, cast
 
 import msgspec
 
-from levada.collection.components import learn_from_sample, make_fetcher, make_hooks, make_parser, make_policy
+from levada.collection.components import learn_again, make_fetcher, make_hooks, make_parser, make_policy
+from levada.collection.control import until_stopped
+from levada.collection.machines.waiting import PatientExecutor, Readiness, persistently
 from levada.core.clock import SystemClock, make_clock
 from levada.core.errors import BrokerError, LevadaError
 from levada.core.folder import DataFolder
 from levada.core.processes import tune_allocator
 from levada.crawl.commits import CommitPorts
-from levada.crawl.executor import StoreExecutor
-from levada.crawl.messages import QueueNames
-from levada.crawl.rabbitmq_transport import CatalogWorker, FetchWorker
+from levada.crawl.distributed.catalog_worker import CatalogWorker
+from levada.crawl.distributed.fetch_worker import FetchWorker
+from levada.crawl.distributed.messages import QueueNames
 from levada.crawl.visits import Visitor
 from levada.engines.rabbitmq.jobs import QueueJob, RabbitmqJobs
 from levada.scale.reports import WorkerReport
-from levada.store.base import Capability, WithLimits
+from levada.store.base import Capability, Store, WithLimits
 from levada.store.opening import store_limits
 from levada.store.workplace import WorkPlace, folder_workplace, server_workplace
 
@@ -34,48 +38,75 @@ log = logging.getLogger(__name__)
 STAGES = ("fetch", "catalog")
 CAPACITY = 100  # messages in a queue: beyond half of it the scheduler waits
 _REPORT = 0.5  # seconds between two reports
+_LOOKS = 10  # at how much of a worker is in use, for a report
+_MESSAGES = 8  # that a catalog worker has in hand: while it commits, the next ones are decided
 _FOLLOW = 1.0  # seconds between two looks at the rules of sites
 _RELEARN = 60.0  # seconds after which what all workers stored is looked at again
 
-Step = Callable[[bytes, bool], Awaitable[None]]
+
+class Step(Protocol):
+    """What a stage does with a message."""
+
+    @property
+    def used(self) -> float:
+        """The share of the worker that is in use now."""
+        ...
+
+    async def __call__(self, body: bytes, again: bool) -> None: ...
+
+    async def run(self) -> None:
+        """What must run at the same time; until cancelled."""
+
+    def stop(self) -> None:
+        """Begin nothing new."""
 
 
-def queue_capacities(names: QueueNames) -> dict[str, int]:
-    return {names.fetch: CAPACITY, names.catalog: CAPACITY, names.answers: 0}
+def queue_capacities(names: QueueNames, *, shared: bool) -> dict[str, int]:
+    """The queues of a collection; where schedulers share it, each has a queue of its own for answers."""
+    return {names.fetch: CAPACITY, names.catalog: CAPACITY} | ({} if shared else {names.answers: 0})
 
 
 class StageWorker:
-    """Takes one message after the other; told to stop, it finishes the one that it has."""
+    """Does the messages of a queue, `at_once` at the same time; told to stop, it finishes those that it has."""
 
-    def __init__(self, stage: str, queue: str, jobs: RabbitmqJobs, step: Step, beside: Callable[[], Awaitable[object]]):
-        self._stage = os.environ.get("LEVADA_STAGE", stage)
+    def __init__(
+        self,
+        stage: str,
+        queue: str,
+        jobs: RabbitmqJobs,
+        step: Step,
+        at_once: int,
+        beside: Callable[[], Awaitable[object]],
+    ) -> None:
         self._name = os.environ.get("LEVADA_WORKER") or f"{stage}-{os.getpid()}-{secrets.token_hex(4)}"
         control = os.environ.get("LEVADA_CONTROL", "")
         self._control = control if control.isdigit() else ""
         self._queue = queue
         self._jobs = jobs
         self._step = step
+        self._at_once = at_once
         self._beside = beside
         self._stopping = asyncio.Event()
+        self._looks: list[float] = []  # how much of the worker was in use, at each since the last report
         self.taken = self.done = 0
 
     def stop(self) -> None:
         self._stopping.set()
+        self._step.stop()
 
     async def run(self) -> None:
-        beside = asyncio.ensure_future(self._beside())
+        beside = [asyncio.ensure_future(each()) for each in (self._beside, self._step.run)]
         reporting = asyncio.ensure_future(self._report())
-        working = asyncio.ensure_future(self._jobs.work(self._queue, self._do, self._stopping))
+        working = asyncio.ensure_future(self._jobs.work(self._queue, self._do, self._stopping, at_once=self._at_once))
         try:
-            await asyncio.wait((working, beside), return_when=asyncio.FIRST_COMPLETED)
-            if working.done():
-                working.result()
-            else:
-                beside.result()  # an error of the store: without it nothing can be done
+            await asyncio.wait((working, *beside), return_when=asyncio.FIRST_COMPLETED)
+            for task in (working, *beside):
+                if task.done():
+                    task.result()  # an error of the store: without it nothing can be done
         finally:
-            for task in (working, reporting, beside):
+            for task in (working, reporting, *beside):
                 task.cancel()
-            await asyncio.gather(working, reporting, beside, return_exceptions=True)
+            await asyncio.gather(working, reporting, *beside, return_exceptions=True)
             await self._tell()
 
     async def _do(self, job: QueueJob) -> None:
@@ -90,10 +121,15 @@ class StageWorker:
             await self._tell()
             if self._control and os.getppid() != int(self._control):
                 self.stop()  # nobody is left who would tell us to
-            await asyncio.sleep(_REPORT)
+            for _ in range(_LOOKS):
+                await asyncio.sleep(_REPORT / _LOOKS)
+                self._looks.append(self._step.used)
 
     async def _tell(self) -> None:
-        report = WorkerReport(1, self._stage, self._name, self.taken, self.done)
+        looks, self._looks = self._looks, []
+        used = fmean(looks) if looks else self._step.used
+        # By the name of the queue: workers of every collection report to the same exchange.
+        report = WorkerReport(1, self._queue, self._name, self.taken, self.done, used)
         with suppress(BrokerError):
             await self._jobs.report(msgspec.msgpack.encode(report))
 
@@ -105,17 +141,42 @@ def find_workplace(path: Path | None = None, server: str | None = None, name: st
     return folder_workplace(DataFolder(path or Path("levada-data")))
 
 
+async def work(find: Callable[[], WorkPlace], stage: str, url: str, stop: asyncio.Event, readiness: Readiness) -> int:
+    """Work until `stop` is set; returns the messages done. While a server is away, wait for it."""
+    done = 0
+
+    async def attempt(is_open: Callable[[], None]) -> None:
+        nonlocal done
+        place = await asyncio.to_thread(find)
+        with closing(place):
+            async with open_worker(place, stage, url, readiness) as worker:
+                is_open()
+                try:
+                    await until_stopped(worker.run(), stop, None, worker.stop)
+                finally:
+                    done += worker.done
+
+    await persistently(attempt, stop, readiness, SystemClock())
+    return done
+
+
 @asynccontextmanager
-async def open_worker(place: WorkPlace, stage: str, url: str) -> AsyncIterator[StageWorker]:
+async def open_worker(place: WorkPlace, stage: str, url: str, readiness: Readiness) -> AsyncIterator[StageWorker]:
     names = QueueNames(place.name)
     tune_allocator()
-    jobs = RabbitmqJobs(url, SystemClock(), queue_capacities(names))
-    opened = _fetching if stage == "fetch" else _cataloguing
+    capacities = queue_capacities(names, shared=place.is_shared)
+    jobs = RabbitmqJobs(url, SystemClock(), capacities, on_trouble=partial(readiness.note, "RabbitMQ"))
+    opened = _fetching(place, names, jobs) if stage == "fetch" else _cataloguing(place, names, jobs, readiness)
     try:
-        async with opened(place, names, jobs) as worker:
+        async with opened as worker:
             yield worker
     finally:
         await jobs.close()
+
+
+def store_executor(store: Store, readiness: Readiness) -> PatientExecutor:
+    """The thread of a store. Of several shards the others go on while one is away; one alone is waited for."""
+    return PatientExecutor(SystemClock(), readiness, patient=len(store.shards) == 1)
 
 
 @asynccontextmanager
@@ -126,27 +187,44 @@ async def _fetching(place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs) -> 
     clock, fetcher = make_clock(settings.clock), make_fetcher(settings, parser=parser)
 
     visitor = Visitor(fetcher, parser, make_policy(settings), clock, settings.politeness.agent)
-    step = FetchWorker(visitor, clock, names, lambda queue, body: jobs.put(queue, body, secrets.token_hex(8)))
+    slots = settings.fetch.slots
+    step = FetchWorker(
+        visitor,
+        clock,
+        names,
+        lambda queue, body: jobs.put(queue, body, secrets.token_hex(8)),
+        slots=slots,
+        most_bytes=settings.fetch.max_buffered_bytes // 2,
+        speed=settings.clock.speed,
+    )
     try:
-        yield StageWorker("fetch", names.fetch, jobs, step, asyncio.Event().wait)
+        # A message may have one page: so many are taken that there is one for each slot, and each may wait for it.
+        yield StageWorker("fetch", names.fetch, jobs, step, slots, asyncio.Event().wait)
     finally:
         await fetcher.close()
         await parser.close()
 
 
 @asynccontextmanager
-async def _cataloguing(place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs) -> AsyncIterator[StageWorker]:
+async def _cataloguing(
+    place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs, readiness: Readiness
+) -> AsyncIterator[StageWorker]:
     settings = place.settings
     hooks = make_hooks(settings)
-    store = place.open_store(store_limits(settings))
-    policy, executor = make_policy(settings), StoreExecutor()
+    store = await asyncio.to_thread(place.open_store, store_limits(settings))
+    reader = await asyncio.to_thread(place.open_store, store_limits(settings))
+    policy, executor, overview = (
+        make_policy(settings),
+        store_executor(store, readiness),
+        store_executor(reader, readiness),
+    )
     ports = CommitPorts(make_clock(settings.clock), store, store, store, policy)
     step = CatalogWorker(ports, settings, names.collection, executor, hooks)
 
     async def learn() -> None:
         """Keep the estimates over all pages up to date with what others store."""
         while True:
-            await executor.run(learn_from_sample, policy, store)
+            await learn_again(policy, reader, overview)  # commits do not wait for it
             await asyncio.sleep(_RELEARN)
 
     async def follow() -> None:
@@ -155,7 +233,7 @@ async def _cataloguing(place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs) 
         while True:
             await asyncio.sleep(_FOLLOW)
             try:
-                now = await executor.run(place.settings_now)
+                now = await overview.run(place.settings_now)
             except LevadaError as error:
                 log.debug("the rules of sites stay as they are: %s", error)
                 continue
@@ -171,14 +249,16 @@ async def _cataloguing(place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs) 
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(learn())
                 tasks.create_task(follow())
-                tasks.create_task(step.run())
         except* LevadaError as group:
             raise group.exceptions[0] from None
 
     try:
-        yield StageWorker("catalog", names.catalog, jobs, step, beside)
+        yield StageWorker("catalog", names.catalog, jobs, step, _MESSAGES, beside)
     finally:
+        executor.give_up()
+        overview.give_up()
         if hooks is not None:
             await asyncio.to_thread(hooks.close)
-        executor.close()
-        store.close()
+        for thread, opened in ((executor, store), (overview, reader)):
+            thread.close()
+            opened.close()

@@ -92,7 +92,10 @@ def earliest_visit(page: PageRecord, floor: Callable[[PageRecord], float]) -> fl
 
 @dataclass
 class ReplanningStep:
-    """Replans all pages when the price has fallen, with a `pause` in seconds between two slices."""
+    """Replans all pages when the price has fallen, with a `pause` in seconds between two slices.
+
+    The sample may be of a store with a thread of its own (`reading`).
+    """
 
     page_sample: PageSample
     hints: ChangeHints
@@ -101,6 +104,7 @@ class ReplanningStep:
     clock: Clock
     pause: float
     floor: Callable[[PageRecord], float] = lambda page: 0.0
+    reading: StoreExecutor | None = None
 
     async def run(self) -> None:
         """Replan until cancelled, if the policy has a price.
@@ -119,7 +123,8 @@ class ReplanningStep:
         """Replan all pages; returns how many visits were brought forward."""
         pages = self.page_sample.sample(1)
         moved = 0
-        while part := await self.executor.run(lambda: list(islice(pages, _SLICE))):
+        reading = self.reading or self.executor
+        while part := await reading.run(lambda: list(islice(pages, _SLICE))):
             sooner = [each for page in part if (each := self._sooner(page)) is not None]
             if sooner:
                 await self.executor.run(self.hints.bring_forward, sooner)

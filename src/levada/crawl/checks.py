@@ -41,6 +41,7 @@ class CheckStep:
         delay: float,
         alone: bool,
         ask_robots_anew: Callable[[str], None],
+        owns: Callable[[str], bool] = lambda site: True,
     ) -> None:
         self._frontier: Frontier = ports.frontier
         self._hints = ports.hints
@@ -53,6 +54,7 @@ class CheckStep:
         self.delay = delay
         self._alone = alone
         self._ask_robots_anew = ask_robots_anew
+        self._owns = owns
         self._began = ports.clock.now()
         self._wanted: OrderedDict[str, float] = OrderedDict()  # URL, and since when
         self._leased: dict[int, str] = {}  # pages that are under way, and their sites
@@ -101,6 +103,9 @@ class CheckStep:
         now, leases = self._clock.now(), list[Lease]()
         for url, since in list(self._wanted.items())[: _TRIED_AT_ONCE * 4]:
             site = site_of(url)
+            if not self._owns(site):  # visited pages are due now, and new ones are: their scheduler takes them
+                del self._wanted[url]
+                continue
             if site in waiting or in_line[site] >= _IN_LINE or len(leases) >= _TRIED_AT_ONCE:
                 continue
             try:

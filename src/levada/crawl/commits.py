@@ -69,6 +69,13 @@ class LiveSettings(Protocol):
         ...
 
 
+class Overview(msgspec.Struct, frozen=True):
+    """A connection of its own for what looks at the whole collection: leases and commits do not wait for it."""
+
+    frontier: Frontier
+    executor: StoreExecutor
+
+
 class CrawlPorts(CommitPorts, frozen=True):
     """What a crawl needs of the outside world."""
 
@@ -78,13 +85,15 @@ class CrawlPorts(CommitPorts, frozen=True):
     settings: LiveSettings | None = None
     is_partial: Callable[[], bool] = lambda: False  # a shard is away: its pages are leased when it is back
     compact: Callable[[], None] | None = None  # makes the store's files small; on the thread of the store
+    overview: Overview | None = None
 
 
 class Commits:
     """Decides and commits visits, in the process of the crawl or in a worker elsewhere.
 
     `put` adds a visit result to the next commit; `on_committed` gets the results and whether each was accepted.
-    `hooks` get the visits that stored a page.
+    `hooks` get the visits that stored a page. `gathers` tells whether others are to come; without it, each commit
+    waits for them for the time of the settings.
     """
 
     def __init__(
@@ -95,11 +104,13 @@ class Commits:
         link_filter: LinkFilter,
         on_committed: Callable[[Sequence[VisitResult], Sequence[bool]], None],
         hooks: PageHooks | None = None,
+        gathers: Callable[[], bool] | None = None,
     ) -> None:
         self._ports = ports
         self._executor = executor
         self._link_filter = link_filter
         self._on_committed = on_committed
+        self._gathers = gathers
         self._hooks = hooks
         self._outcome_rules = OutcomeRules(settings, ports.policy, link_filter)
         self._without_duplicates = DuplicateStep(ports.frontier, executor, self._outcome_rules, settings.crawl)
@@ -143,6 +154,10 @@ class Commits:
         self._gathered.append(result)
         self._news.set()
 
+    def look_again(self) -> None:
+        """Commit what has gathered, unless others are still to come."""
+        self._news.set()
+
     def finish(self) -> None:
         """Commit what has gathered, then end `run`."""
         self._ending = True
@@ -153,7 +168,11 @@ class Commits:
         while self._gathered or not self._ending:
             await self._news.wait()
             if not self._ending and len(self._gathered) < self._batch:
-                await self._ports.clock.sleep(self._gather_seconds)
+                if self._gathers is None:
+                    await self._ports.clock.sleep(self._gather_seconds)
+                elif self._gathers():
+                    self._news.clear()
+                    continue
             batch = [self._gathered.popleft() for _ in range(min(self._batch, len(self._gathered)))]
             if not self._gathered:
                 self._news.clear()

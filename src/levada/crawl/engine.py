@@ -105,6 +105,9 @@ class Crawl:
 
     def stop(self, why: str = "interrupted") -> None:
         """End soon and in order: release the waiting leases, and commit or send what has gathered."""
+        self._executor.give_up()
+        if self._ports.overview is not None:
+            self._ports.overview.executor.give_up()
         self._scheduler.stop(why)
 
     async def run(self) -> Report:
@@ -130,6 +133,7 @@ class Crawl:
                 self.clock,
                 pause,
                 self._scheduler.own_floor,
+                ports.overview.executor if ports.overview is not None else None,
             ).run()
         if self._board is not None:
             yield self._board.run(self)

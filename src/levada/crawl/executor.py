@@ -18,8 +18,13 @@ class StoreExecutor:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
 
     async def run(self, operation: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, lambda: operation(*args, **kwargs))
+        return await self._call(lambda: operation(*args, **kwargs))
+
+    async def _call(self, operation: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, operation)
+
+    def give_up(self) -> None:
+        """Whoever repeats calls that fail stops doing so: the process is to end."""
 
     def close(self) -> None:
         self._thread.shutdown(wait=True)

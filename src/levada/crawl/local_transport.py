@@ -49,6 +49,7 @@ class LocalTransport(Transport):
         clock, speed, stages = ports.clock, settings.clock.speed, settings.stages
         self._scheduler, self._open, self._progress = scheduler, scheduler.open, scheduler.progress
         self._clock = clock
+        self.slots = settings.fetch.slots
         self._most_bytes = settings.fetch.max_buffered_bytes // _WAITING
         self._visitor = Visitor(ports.fetcher, self._parser, ports.policy, clock, settings.politeness.agent)
         self._commits = Commits(

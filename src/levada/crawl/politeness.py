@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 
 import msgspec
@@ -76,6 +76,8 @@ class PolitenessQueue:
         instant: float = 0.0,
         most_idle: int = 10_000,
     ) -> None:
+        self.since: Callable[[str], float] = lambda site: float("-inf")  # when this process may have begun to ask it
+        self._share = 1.0  # of the budget
         self._paces = paces
         self._at_once = at_once
         self._instant = instant  # the burst of the budget, in seconds
@@ -190,7 +192,26 @@ class PolitenessQueue:
 
     def set_budget(self, per_hour: float) -> None:
         """Set the budget of all sites together; 0: no limit."""
+        self._per_hour = per_hour
+        per_hour *= self._share
         self._budget = BudgetPacer(per_hour, 1.0 + self._instant * per_hour / 3600.0)
+
+    def set_share(self, share: float, now: float) -> None:
+        """Spend this share of the budget from now on: others spend the rest. It has none left over from before."""
+        self._share = max(share, 1e-9)
+        self.set_budget(self._per_hour)
+        self._budget.spend(now)
+
+    def withdraw(self, is_lost: Callable[[str], bool]) -> list[Lease]:
+        """Remove and return the pages that wait of these sites."""
+        lost = [site for site, line in self._lines.items() if line.waiting and is_lost(site)]
+        return [lease for site in lost for lease in self.hold(site, float("-inf"))]
+
+    def start_anew(self, is_gained: Callable[[str], bool], now: float) -> None:
+        """Ask these sites after their delay at the earliest: another process may have asked them until now."""
+        for site, line in self._lines.items():
+            if is_gained(site) and line.next_start < now + line.delay:
+                line.next_start = now + line.delay
 
     def set_limits(self, paces: SitePaces, at_once: int) -> None:
         """Set the limits of every site from now on; a site that waits already waits as long as it must now."""
@@ -295,6 +316,7 @@ class PolitenessQueue:
         if line is None:
             pace = self._paces(site)
             line = self._lines[site] = _Line(pace.delay, BudgetPacer(pace.per_hour), pace.delay, pace.per_hour)
+            line.next_start = self.since(site) + line.delay
         return line
 
     def _queue(self, site: str, line: _Line) -> None:

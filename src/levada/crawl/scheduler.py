@@ -43,6 +43,7 @@ log = logging.getLogger(__name__)
 _INSTANT = 1.0  # wall-clock seconds
 _TICK = 0.02  # wall-clock seconds: nothing is polled more often
 _RECOVERED_AT_ONCE = 500  # pages in a transaction
+_MOST_AT_ONCE = 1_000  # pages in a lease: however many workers there are, it does not take long
 _PATIENCE = 30.0  # wall-clock seconds to wait for a page that others hold
 
 
@@ -81,7 +82,6 @@ class Scheduler:
         self._begun = 0  # visits
         self._worth_waiting = 0.0  # until then, a crawl with `once` waits for a site that sent a Retry-After
         self._speed = settings.clock.speed
-        self._slots = settings.fetch.slots
         self._lease_seconds = settings.store.lease_seconds * max(1.0, self._speed)
         self.paces = SitePaces.of(settings)
         self._limits = SiteLimits(self.paces, ports.policy)
@@ -119,6 +119,7 @@ class Scheduler:
             delay=settings.politeness.delay,
             alone=alone,
             ask_robots_anew=self._robots.ask_anew,
+            owns=transport.owns,
         )
         self.network = NetworkWatch(
             ports,
@@ -245,7 +246,13 @@ class Scheduler:
         self._news.set()
 
     async def stats(self) -> CollectionStats:
-        return await self.executor.run(self.ports.frontier.stats, self._clock.now())
+        return await self._count(self._clock.now())
+
+    async def _count(self, at: float) -> CollectionStats:
+        overview = self.ports.overview
+        if overview is None:
+            return await self.executor.run(self.ports.frontier.stats, at)
+        return await overview.executor.run(overview.frontier.stats, at)
 
     # Leasing
 
@@ -287,7 +294,7 @@ class Scheduler:
     async def _lease(self, room: int) -> list[Lease]:
         if self._only is None:
             now, seconds = self._clock.now(), self._lease_seconds
-            return await self.executor.run(self.ports.frontier.lease, now, room, seconds, self._cutoff)
+            return await self.executor.run(self._transport.lease(self.ports.frontier, now, room, seconds, self._cutoff))
         idle = not self.open and len(self._checks)
         if idle and self._clock.now() > self._checks.progress_at + _PATIENCE * self._speed:
             self.stop("limit")
@@ -320,7 +327,7 @@ class Scheduler:
 
     def _room(self) -> int:
         """How many pages to lease: enough to stay busy, no more than can be fetched before a lease ends."""
-        waiting, slots = len(self.politeness_queue), self._slots
+        waiting, slots = len(self.politeness_queue), self._transport.slots
         if waiting >= self._transport.refill * slots or len(self.open) >= 6 * slots:
             return 0
         room = 4 * slots - waiting
@@ -328,7 +335,7 @@ class Scheduler:
             room = min(room, 1 + int(self.per_hour * self._lease_seconds / 3600) - waiting)
         if self._max_pages is not None:
             room = min(room, self._max_pages - self._begun - waiting)
-        return max(0, room)
+        return max(0, min(room, _MOST_AT_ONCE))
 
     @property
     def _reached_limit(self) -> bool:
@@ -342,7 +349,7 @@ class Scheduler:
             return not len(self._checks)
         if self._cutoff is None or self._clock.now() <= self._worth_waiting:
             return False
-        stats = await self.executor.run(self.ports.frontier.stats, self._cutoff)
+        stats = await self._count(self._cutoff)
         return not stats.workable
 
     async def _until_due(self) -> float:
@@ -422,6 +429,10 @@ class Scheduler:
 
     async def _turn(self, lease: Lease) -> None:
         """Take one page from the politeness queue to the transport."""
+        if not self._transport.owns(lease.page.site):
+            self._transport.put_back()
+            await self.disowned(lease)
+            return
         try:
             verdict = await self._verdict(lease)
         except StoreAway:  # the shard of this site: the lease ends there by itself
@@ -460,6 +471,24 @@ class Scheduler:
             await self.executor.run(self.ports.frontier.add, found, [], self._clock.now())
             self._news.set()
 
+    # Sites that several schedulers share
+
+    def sites_lost(self, is_lost: Callable[[str], bool]) -> None:
+        """Give back the pages that wait of these sites, and forget what is known of them."""
+        held = [self.open.let_go(lease) for lease in self.politeness_queue.withdraw(is_lost)]
+        self._sites.forget(is_lost)
+        if held:
+            self.start_and_finish(self._release(held))
+
+    def sites_gained(self, is_gained: Callable[[str], bool]) -> None:
+        """Ask these sites after their delay at the earliest."""
+        self._sites.forget(is_gained)
+        self.politeness_queue.start_anew(is_gained, self._clock.now())
+        self.look_again()
+
+    async def _release(self, leases: Sequence[Lease]) -> None:
+        await self.executor.run(self.ports.frontier.release, leases)
+
     # How turns end
 
     async def answered(self, fetched: Fetched) -> bool:
@@ -491,6 +520,11 @@ class Scheduler:
         self._begun -= 1
         await self.executor.run(self.ports.frontier.release, [self.open.let_go(lease)])
         self.pump()
+
+    async def disowned(self, lease: Lease) -> None:
+        """Give a page back whose turn began: another scheduler has its site now."""
+        self.politeness_queue.finished(lease.page.site, self._clock.now())
+        await self.put_back(lease)
 
     def returned(self, lease: Lease) -> None:
         """Take back a page that was not fetched: it comes next."""

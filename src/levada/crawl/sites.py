@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -136,6 +136,11 @@ class SiteCache:
     def clear(self) -> None:
         """Read the records from the store again: others may have changed them."""
         self._kept.clear()
+
+    def forget(self, is_lost: Callable[[str], bool]) -> None:
+        """Read the records of these sites again: another process owns them."""
+        for site in [site for site in self._kept if is_lost(site)]:
+            del self._kept[site]
 
     async def put_robots(self, site: str, scheme: str, robots: RobotsRecord, delay: float | None) -> None:
         """Store a robots.txt and its `delay`; a site gets the largest delay of its schemes."""

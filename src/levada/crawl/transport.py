@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from levada.core.protocols import Frontier
 from levada.core.reasons import Reason
 from levada.core.records import Lease
 from levada.core.reports import StageSummary, StageView
@@ -38,6 +39,9 @@ class Transport(ABC):
     refill = 1
     """Pages are leased when fewer than this many times the fetch slots wait."""
 
+    slots = 1
+    """Exchanges that may be under way, by all who visit pages."""
+
     delay_from_answer = False
     """Whether the delay of a site counts from its answer, because a request may leave long after its turn began."""
 
@@ -52,6 +56,16 @@ class Transport(ABC):
 
     def settings_changed(self, settings: Settings) -> None:  # noqa: B027 -- workers elsewhere keep theirs
         """Make visits by these settings from now on, where that is possible."""
+
+    def owns(self, site: str) -> bool:
+        """Whether this scheduler may ask a site now, where several share the sites."""
+        return True
+
+    def lease(
+        self, frontier: Frontier, now: float, limit: int, seconds: float, due: float | None
+    ) -> Callable[[], list[Lease]]:
+        """What leases pages of the sites of this scheduler, on the thread of the store."""
+        return lambda: frontier.lease(now, limit, seconds, due)
 
     @abstractmethod
     def has_room(self) -> bool:

@@ -112,18 +112,22 @@ class KedaServer:
     def _handlers(self, grpc: Any) -> Any:
         known = self._messages
 
-        def answers(method: Any, request: Any) -> Any:
-            return grpc.unary_unary_rpc_method_handler(
-                method, request_deserializer=request.FromString, response_serializer=_bytes
-            )
+        # The bytes are read here: what the library says of those that are no request is neither sentence nor code.
+        def answers(method: Any, kind: Any) -> Any:
+            async def answer(body: bytes, context: Any) -> Any:
+                return await method(await _request(kind, body, context), context)
+
+            return grpc.unary_unary_rpc_method_handler(answer, response_serializer=_bytes)
+
+        async def stream(body: bytes, context: Any) -> AsyncIterator[Any]:
+            async for answer in self._stream(await _request(known.ScaledObjectRef, body, context), context):
+                yield answer
 
         methods = {
             "IsActive": answers(self._is_active, known.ScaledObjectRef),
             "GetMetricSpec": answers(self._spec, known.ScaledObjectRef),
             "GetMetrics": answers(self._metrics, known.GetMetricsRequest),
-            "StreamIsActive": grpc.unary_stream_rpc_method_handler(
-                self._stream, request_deserializer=known.ScaledObjectRef.FromString, response_serializer=_bytes
-            ),
+            "StreamIsActive": grpc.unary_stream_rpc_method_handler(stream, response_serializer=_bytes),
         }
         return grpc.method_handlers_generic_handler(SERVICE, methods)
 
@@ -162,6 +166,9 @@ class KedaServer:
         import grpc
 
         stage = ref.scalerMetadata.get("stage") or ref.name
+        if not stage:
+            words = "the request names no stage: set 'stage' in the trigger's metadata"
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, words)
         wanted = self._sizes.get(stage)
         if wanted is None:
             known = self._sizes.stages
@@ -169,6 +176,18 @@ class KedaServer:
             await context.abort(grpc.StatusCode.NOT_FOUND, words)
         assert wanted is not None
         return stage, wanted
+
+
+async def _request(kind: Any, body: bytes, context: Any) -> Any:
+    """The request in these bytes; else an error that says what they should be."""
+    import grpc
+    from google.protobuf.message import DecodeError
+
+    try:
+        return kind.FromString(body)
+    except (DecodeError, ValueError, RecursionError):
+        words = f"the request is no {kind.DESCRIPTOR.full_name}: send it as in externalscaler.proto of KEDA"
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, words)
 
 
 def _bytes(message: Any) -> bytes:

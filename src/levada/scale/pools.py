@@ -122,6 +122,40 @@ class FetchSlots:
         return self._clock.monotonic() / self._speed
 
 
+class OneOfSeveral:
+    """A pool that several processes see: it is resized by the one that `leads`."""
+
+    def __init__(self, pool: WorkerPool, leads: Callable[[], bool]) -> None:
+        self._pool = pool
+        self._leads = leads
+
+    async def poll(self) -> PoolStatistics:
+        return await self._pool.poll()
+
+    async def resize(self, wanted: int) -> None:
+        if self._leads():
+            await self._pool.resize(wanted)
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+
+class RemoteWorkers:
+    """Workers that others run: this only sees how many report."""
+
+    def __init__(self, reporting: Callable[[], int]) -> None:
+        self._reporting = reporting
+
+    async def poll(self) -> PoolStatistics:
+        return PoolStatistics(self._reporting())
+
+    async def resize(self, wanted: int) -> None:
+        """Nothing to do: how many there should be is only told."""
+
+    async def close(self) -> None:
+        """They go on."""
+
+
 def parse_command(text: str) -> list[str]:
     """The words of a command, without a shell. `UsageError` if there is no such program."""
     try:

@@ -22,13 +22,17 @@ FORMAT = 1
 
 
 class WorkerReport(msgspec.Struct, frozen=True):
-    """`taken` and `done` count a worker's jobs from its start; the difference is in progress."""
+    """`taken` and `done` count a worker's jobs from its start; the difference is in progress.
+
+    One that does several jobs at once says which share of it was in use (`used`) since its last report.
+    """
 
     format: int
     stage: _Name
     worker: _Name
     taken: _Count
     done: _Count
+    used: Annotated[float, Meta(ge=0, le=1)] | None = None
 
 
 _from_json = msgspec.json.Decoder(WorkerReport).decode
@@ -52,10 +56,15 @@ class _Worker(msgspec.Struct):
     taken: int
     done: int
     at: float = 0.0
+    used: float | None = None
 
     @property
-    def busy(self) -> int:
+    def jobs(self) -> int:
         return self.taken - self.done
+
+    @property
+    def busy(self) -> float:
+        return self.jobs if self.used is None else self.used
 
 
 class _Stage(msgspec.Struct):
@@ -66,7 +75,7 @@ class _Stage(msgspec.Struct):
     def forget(self, worker: str) -> None:
         last = self.workers.pop(worker, None)
         if last is not None:
-            self.taken -= last.busy
+            self.taken -= last.jobs
 
 
 class WorkerReports:
@@ -95,6 +104,7 @@ class WorkerReports:
         stage.taken += report.taken - last.taken
         stage.done += max(0, report.done - last.done)
         last.at, last.taken, last.done = at, report.taken, max(report.done, last.done)
+        last.used = report.used
 
     def ended(self, stage: str, worker: str) -> None:
         """Forget a worker that is known to have ended."""
@@ -103,7 +113,11 @@ class WorkerReports:
 
     def is_busy(self, stage: str, worker: str) -> bool:
         last = self._stages[stage].workers.get(worker) if stage in self._stages else None
-        return last is not None and last.busy > 0
+        return last is not None and last.jobs > 0
+
+    def workers(self, stage: str) -> int:
+        """How many workers of a stage report."""
+        return len(self._stages[stage].workers) if stage in self._stages else 0
 
     def statistics(self, stage: str, at: float) -> JobStatistics | None:
         """The sums of a stage; None until a worker has reported."""

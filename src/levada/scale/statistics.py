@@ -20,7 +20,7 @@ class QueueStatistics(msgspec.Struct, frozen=True):
 class JobStatistics(msgspec.Struct, frozen=True):
     """What the workers of a stage report, summed over all of them; counts run from the beginning."""
 
-    busy: int
+    busy: float  # workers; one that does several jobs at once may be busy in part
     taken: int
     done: int
     workers: int = 0  # that report

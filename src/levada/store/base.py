@@ -110,6 +110,7 @@ class Capability(StrEnum):
     EPOCHS = "epochs"  # the store is a `WithEpochs`: a failover may lose its newest changes
     BODIES = "bodies"  # it is `WithBodies`
     LIMITS = "limits"  # it has `set_limits`: its limits can change while it is open
+    SLICES = "slices"  # the store is `Sliced`: several schedulers can lease its pages, each those of its sites
 
 
 class WithBodies(Protocol):
@@ -164,6 +165,16 @@ class WithEpochs(Protocol):
 
     def epochs(self) -> Sequence[Epoch]:
         """The epochs, the oldest first."""
+
+
+class Sliced(Protocol):
+    """A store whose sites lie in slices (`levada.store.ownership`), so that schedulers can share them."""
+
+    def own(self, slices: frozenset[int] | None) -> None:
+        """Lease pages of these slices only from now on; None: of all."""
+
+    def end_leases_by(self, slices: frozenset[int], latest: float) -> None:
+        """Let no lease in these slices last longer than that: who held them is gone."""
 
 
 class Store(Frontier, Sites, Documents, PageSample, ChangeHints, Protocol):

@@ -38,6 +38,7 @@ from levada.pages.urls import site_of
 from levada.store.base import Capability, ShardAway, StoreLimits, changed_limits
 from levada.store.fair_leasing import SiteTurn, first_portions
 from levada.store.memory_forgetting import MemoryForgetting
+from levada.store.ownership import SlicesInMemory
 from levada.store.retention import expendable
 from levada.store.rules import (
     DUE_COUNTED,
@@ -108,10 +109,10 @@ class _Lease:
     live: bool = True  # False: expired; its holder may still commit until another process leases the page
 
 
-class MemoryStore(MemoryForgetting):
+class MemoryStore(SlicesInMemory, MemoryForgetting):
     """Everything of one crawl in dictionaries; nothing outlives the process."""
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.FORGET, Capability.LIMITS})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability) - {Capability.SHARD, Capability.BODIES}
     away: ClassVar[Mapping[int, ShardAway]] = {}
     format: ClassVar[int] = 0
 
@@ -157,13 +158,12 @@ class MemoryStore(MemoryForgetting):
         if limit <= 0:
             return []
         self._lapse(now)
-        due_by = now if due is None else due
-        sites = {site.id: site for site in self._ready(now)}
+        sites = {site.id: site for site in self._ready(now) if self._is_owned(site.record.site)}
         turns = [SiteTurn(site.id, self._delay(site), site.taken) for site in sites.values()]
         leases: list[Lease] = []
         for portion in first_portions(
             lambda start: turns[start : start + limit],
-            lambda id, count: self._peek(sites[id], due_by, count),
+            lambda id, count: self._peek(sites[id], now if due is None else due, count),
             self._limits,
             limit,
             seconds,

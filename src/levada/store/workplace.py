@@ -30,6 +30,8 @@ class WorkPlace(msgspec.Struct, frozen=True):
     settings: Settings
     open_store: Callable[[StoreLimits], Store]
     settings_now: Callable[[], Settings]  # they may have changed since
+    is_shared: bool = False  # machines without the folder may work on it
+    close: Callable[[], None] = lambda: None  # ends what `settings_now` keeps open
 
 
 def folder_workplace(folder: DataFolder) -> WorkPlace:
@@ -42,7 +44,7 @@ def folder_workplace(folder: DataFolder) -> WorkPlace:
         asked = StoreSettings(engine=engine)  # where it lies was decided when it was made
         return open_store(folder, asked, limits, options=settings.plugins.get(engine))
 
-    return WorkPlace(name, settings, opened, folder.settings)
+    return WorkPlace(name, settings, opened, folder.settings, is_shared(folder))
 
 
 def server_workplace(dsn: str, name: str | None = None) -> WorkPlace:
@@ -51,9 +53,10 @@ def server_workplace(dsn: str, name: str | None = None) -> WorkPlace:
 
     chosen = _chosen(dsn, name)
 
-    def settings_now() -> Settings:
-        with closing(SharedPlan(dsn, chosen)) as plan:
-            content = plan.settings() or b""
+    asking = SharedPlan(dsn, chosen)  # one session for all looks: workers look every second
+
+    def settings_now(plan: SharedPlan = asking) -> Settings:
+        content = plan.settings() or b""
         try:
             return saved_settings(content)
         except msgspec.MsgspecError as error:
@@ -71,7 +74,9 @@ def server_workplace(dsn: str, name: str | None = None) -> WorkPlace:
             plan.close()
             raise
 
-    return WorkPlace(chosen, settings_now(), opened, settings_now)
+    with closing(SharedPlan(dsn, chosen)) as plan:
+        settings = settings_now(plan)
+    return WorkPlace(chosen, settings, opened, settings_now, is_shared=True, close=asking.close)
 
 
 def is_shared(folder: DataFolder) -> bool:

@@ -25,9 +25,14 @@ from levada.core.errors import UsageError
 from levada.core.reports import Round
 from levada.core.words import plural
 
+HealthOption = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="Answer /ready and /live here, for probes of Kubernetes.")
+]
+
 
 def run_until_signal(work: Callable[[asyncio.Event], Coroutine[None, None, None]]) -> None:
     """Run an asynchronous function until it ends; Ctrl-C and SIGTERM set the event that it is given."""
+    import uvloop
 
     async def run() -> None:
         stop = asyncio.Event()
@@ -35,7 +40,7 @@ def run_until_signal(work: Callable[[asyncio.Event], Coroutine[None, None, None]
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         await work(stop)
 
-    asyncio.run(run())
+    uvloop.run(run())
 
 
 class ChangedLines:
@@ -78,7 +83,10 @@ def control(
     start: Annotated[list[str] | None, typer.Option(metavar="URL", help="With --data: where to start.")] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="With --data: settings of the crawl.")] = None,
     fetch: Annotated[
-        str, typer.Option(metavar="LEAST,MOST", help="With --data: workers that fetch; or LEAST,MOST,DEPLOYMENT.")
+        str,
+        typer.Option(
+            metavar="LEAST,MOST", help="With --data: workers that fetch; 0,0: none; or LEAST,MOST,DEPLOYMENT."
+        ),
     ] = "1,8",
     catalog: Annotated[
         str, typer.Option(metavar="LEAST,MOST", help="With --data: workers that store; likewise.")
@@ -94,6 +102,7 @@ def control(
     kubernetes: Annotated[
         bool, typer.Option("--kubernetes", help="Run nothing; scale Deployments, named in place of commands.")
     ] = False,
+    health: HealthOption = None,
     seconds: Annotated[float | None, typer.Option(metavar="S", help="End after so long; else at Ctrl-C.")] = None,
     json: JsonOption = False,
 ) -> None:
@@ -126,6 +135,8 @@ def control(
         raise UsageError("name either --stage name=queue,least,most,command, or --data DIR for a crawl")
     if keda is not None and kubernetes:
         raise UsageError("either --keda or --kubernetes: two would pull at the same pods")
+    if data is None and health is not None:
+        raise UsageError("--health belongs to a crawl: name its folder with --data")
     if data is None and (start or config):
         raise UsageError("--start and --config belong to a crawl: name its folder with --data")
     plan = ControlPlan(
@@ -137,7 +148,7 @@ def control(
         period=_above_zero(period, "--period"),
         grace=_above_zero(grace, "--grace"),
         assumed=_above_zero(assume, "--assume"),
-        keda=None if keda is None else _address(keda),
+        keda=None if keda is None else address(keda, "--keda"),
         kubernetes=kubernetes,
     )
     limit = None if seconds is None else _above_zero(seconds, "--seconds")
@@ -149,8 +160,10 @@ def control(
         listen_to_logs()
         run_until_signal(partial(autoscale, plan, seconds=limit, on_round=show))
         return
-    limits = tuple(parse_stage(f"{name}=-,{text}") for name, text in (("fetch", fetch), ("catalog", catalog)))
-    if kubernetes and not all(each.command for each in limits):
+    limits = tuple(
+        parse_stage(f"{name}=-,{text}", may_be_remote=True) for name, text in (("fetch", fetch), ("catalog", catalog))
+    )
+    if kubernetes and not all(each.command or not each.most for each in limits):
         raise UsageError("--kubernetes: which Deployments? --fetch LEAST,MOST,DEPLOYMENT and --catalog likewise")
     if not kubernetes and any(each.command for each in limits):
         raise UsageError("--fetch and --catalog are LEAST,MOST; a Deployment is named with --kubernetes only")
@@ -172,6 +185,7 @@ def control(
             on_round=show,
             given=given,
             on_kept=tell_kept,
+            health=None if health is None else address(health, "--health"),
         )
     )
 
@@ -182,8 +196,8 @@ def _above_zero(value: float, option: str) -> float:
     return value
 
 
-def _address(text: str) -> tuple[str, int]:
+def address(text: str, option: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not (colon and host and port.isdigit() and int(port) < 65536):
-        raise UsageError(f"--keda {text[:100]!r} is not of the form HOST:PORT, such as 0.0.0.0:9090")
+        raise UsageError(f"{option} {text[:100]!r} is not of the form HOST:PORT, such as 0.0.0.0:9090")
     return host, int(port)

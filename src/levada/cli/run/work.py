@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from levada.cli.options import JsonOption, OptionalDataOption, RabbitOption, environment_folder, print_json
-from levada.cli.run.control import listen_to_logs
+from levada.cli.run.control import HealthOption, address, listen_to_logs
 from levada.core.errors import UsageError
 
 
@@ -24,6 +24,7 @@ def work(
         str | None, typer.Option(metavar="NAME", help="With --store: which one, of several there.")
     ] = None,
     data: OptionalDataOption = None,
+    health: HealthOption = None,
     json: JsonOption = False,
 ) -> None:
     """Fetches pages that `levada control --data` hands out, or stores what was fetched; any number of times.
@@ -42,7 +43,9 @@ def work(
     """
     import uvloop
 
-    from levada.collection.working import STAGES, find_workplace, open_worker
+    from levada.collection.machines.waiting import Readiness, answering_health
+    from levada.collection.working import STAGES, find_workplace
+    from levada.collection.working import work as do_work
 
     if stage not in STAGES:
         raise UsageError(f"--stage is one of {', '.join(STAGES)}, not {stage[:50]!r}")
@@ -50,15 +53,16 @@ def work(
         raise UsageError("--collection names one of several on a server: name that with --store")
     if data is None and store is None:
         data = environment_folder()
-    place = find_workplace(data, store, collection)  # a folder that is named counts for more than LEVADA_STORE
+    probed = None if health is None else address(health, "--health")
     listen_to_logs()
 
     async def run() -> int:
-        async with open_worker(place, stage, rabbitmq) as worker:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                asyncio.get_running_loop().add_signal_handler(number, worker.stop)
-            await worker.run()
-            return worker.done
+        stop, readiness = asyncio.Event(), Readiness()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        with answering_health(probed, readiness):
+            # A folder that is named counts for more than LEVADA_STORE.
+            return await do_work(lambda: find_workplace(data, store, collection), stage, rabbitmq, stop, readiness)
 
     done = uvloop.run(run())
     if json:

@@ -51,7 +51,7 @@ _TAKE = "SELECT pg_advisory_xact_lock(%s)"
 
 def shared_names(dsn: str) -> list[str]:
     """The collections whose pages this server leases out."""
-    line = _Session(dsn)
+    line = SharedSession(dsn)
     try:
         return line.run(lambda session: [name for (name,) in session.execute(_NAMES)] if _is_there(session) else [])
     finally:
@@ -62,7 +62,7 @@ class SharedPlan:
     """The row of one collection. Threads may share an instance: they take turns."""
 
     def __init__(self, dsn: str, name: str, away_seconds: float = 0.0) -> None:
-        self._line = _Session(dsn, away_seconds)
+        self._line = SharedSession(dsn, away_seconds=away_seconds)
         self._name = name
         self._key = int.from_bytes(sha256(f"levada plan {name}".encode()).digest()[:8], "big", signed=True)
         self._turn = threading.RLock()
@@ -212,10 +212,11 @@ class MovingLock:
         self._session.close()
 
 
-class _Session:
-    """A session that is opened when it is needed, and once more if it was lost."""
+class SharedSession:
+    """A session that is opened when it is needed, and once more if it was lost; `tables` makes those that it needs."""
 
-    def __init__(self, dsn: str, away_seconds: float = 0.0) -> None:
+    def __init__(self, dsn: str, tables: str = "", *, away_seconds: float = 0.0) -> None:
+        self._tables = tables
         self.away_seconds = away_seconds
         self.address = Address(dsn, SCHEMA)
         self.place = self.address.place
@@ -271,6 +272,10 @@ class _Session:
                     f"{self.place} is behind a pool: 'levada control' and 'levada work' hold a lock for as long as a "
                     "session, so give them an address of the server itself"
                 )
+            if self._tables:
+                with self._session.transaction():
+                    self._session.execute(_ONE_AT_A_TIME)
+                    self._session.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}; {self._tables}".encode())
         return self._session
 
 

@@ -19,6 +19,9 @@ _TRIES = 5
 _NAMED = "SELECT id FROM sites WHERE site = ANY(%s::text[])"
 _LOCK_NAMED = f"SELECT {_COLUMNS} WHERE id = ANY(ARRAY({_NAMED})) ORDER BY id FOR NO KEY UPDATE"
 _LOCK_NUMBERED = f"SELECT {_COLUMNS} WHERE id = ANY(%s::bigint[]) ORDER BY id FOR NO KEY UPDATE"
+# `levada.store.ownership.slice_of`; None: sites of all slices.
+IN_SLICES = """(%(slices)s::bigint[] IS NULL
+    OR get_byte(sha256(convert_to(site, 'UTF8')), 0) %% 64 = ANY(%(slices)s::bigint[]))"""
 _LOCK_DUE = f"""WITH locked AS MATERIALIZED (
         SELECT {_COLUMNS} WHERE due_at <= %s AND id = ANY(%s::bigint[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED),
     noted AS MATERIALIZED (

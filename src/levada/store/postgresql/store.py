@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from math import ceil
 from operator import and_
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from levada.core.errors import StoreAway
 from levada.core.protocols import Faults
@@ -21,7 +21,7 @@ from levada.store.postgresql.database import PostgresqlDatabase, PostgresqlWrite
 from levada.store.postgresql.dialect import POSTGRESQL
 from levada.store.postgresql.epochs import EPOCHS
 from levada.store.postgresql.frontier import PostgresqlIntake
-from levada.store.postgresql.site_locks import LockedSites
+from levada.store.postgresql.site_locks import IN_SLICES, LockedSites
 from levada.store.rows import Row, page_record
 from levada.store.sql.base import KnownUrls
 from levada.store.sql.moving import SqlStore
@@ -70,8 +70,9 @@ _GRANT_FREE = """INSERT INTO leases (page_id, site_id, token, expires_at)
     WHERE NOT leases.live
     RETURNING page_id, token"""
 _VISITS = "SELECT page_id, visits FROM visited WHERE page_id = ANY(%s::bigint[])"
-_DUE_SITES = """SELECT id, site, delay, taken FROM sites WHERE due_at <= %s AND id <> ALL(%s::bigint[])
-    ORDER BY due_at, taken, id LIMIT %s"""
+_DUE_SITES = f"""SELECT id, site, delay, taken FROM sites
+    WHERE due_at <= %(now)s AND {IN_SLICES} AND id <> ALL(%(tried)s::bigint[])
+    ORDER BY due_at, taken, id LIMIT %(limit)s"""
 _DROP_VERSIONS = """DELETE FROM versions v USING unnest(%s::bigint[], %s::bigint[]) old(page_id, version)
     WHERE v.page_id = old.page_id AND v.version <= old.version"""
 _DROP_THESE = """DELETE FROM versions v USING unnest(%s::bigint[], %s::bigint[]) old(page_id, version)
@@ -82,6 +83,10 @@ _FENCE = """INSERT INTO leases (page_id, site_id, token, expires_at, fenced)
     SELECT id, site_id, nextval('tokens'), 0, true FROM unnest(%s::bigint[], %s::bigint[]) listed(id, site_id)
     ON CONFLICT (page_id) DO UPDATE SET token = excluded.token, expires_at = 0, live = true, fenced = true
     WHERE NOT leases.fenced"""
+
+
+_END_BY = f"""UPDATE leases SET expires_at = %(latest)s WHERE live AND NOT fenced AND expires_at > %(latest)s
+    AND site_id IN (SELECT id FROM sites WHERE {IN_SLICES})"""
 
 
 _SITES_AT_FIRST, _MORE_SITES = 8, 4  # looked into together; as many times more with each further look
@@ -106,8 +111,9 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
     share an instance (they take turns). Processes, on any machine, open their own and work concurrently."""
 
     sql = POSTGRESQL
-    capabilities = SqlStore.capabilities | {Capability.EPOCHS}
+    capabilities = SqlStore.capabilities | {Capability.EPOCHS, Capability.SLICES}
     _database: PostgresqlDatabase
+    _owned_slices: list[int] | None = None
 
     def __init__(
         self,
@@ -189,6 +195,15 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
     def epochs(self) -> list[Epoch]:
         return [Epoch(*row) for row in self._database.rows(EPOCHS)]
 
+    def own(self, slices: frozenset[int] | None) -> None:
+        self._owned_slices = None if slices is None else sorted(slices)
+
+    @persistent
+    def end_leases_by(self, slices: frozenset[int], latest: float) -> None:
+        with self._database.write("end-leases") as write:
+            write.reach("leases")
+            write.rows(_END_BY + " RETURNING 1", {"latest": float(latest), "slices": sorted(slices)})
+
     def check(self) -> None:
         """Read everything once; raise `StoreDamaged` if the schema is damaged."""
         with self._database.unhurried():
@@ -207,10 +222,10 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
         """Choose without a lock, then lock the chosen sites and lease what is still free: two round trips to choose,
         and one under the locks before the commit."""
         write.reach("lapse")
-        lapsed, due = write.ask(_LAPSED, (now,)), write.ask(_DUE_SITES, (now, [], limit))
+        lapsed, due = write.ask(_LAPSED, (now,)), write.ask(_DUE_SITES, self._due(now, [], limit))
         if ended := [site for (site,) in lapsed()]:
             self._lapse_those(write, now, ended, wait=False)
-            due = write.ask(_DUE_SITES, (now, [], limit))
+            due = write.ask(_DUE_SITES, self._due(now, [], limit))
         tried: list[int] = []
         while turns := due():
             peeking = _Peeking(write, due_by, limit)
@@ -222,10 +237,13 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
                 return leases
             # Others were faster everywhere: the sites behind these.
             tried += [portion.site.id for portion in portions]
-            due = write.ask(_DUE_SITES, (now, tried, limit))
+            due = write.ask(_DUE_SITES, self._due(now, tried, limit))
         write.reach("leases")
         write.reach("turns")
         return []
+
+    def _due(self, now: float, tried: list[int], limit: int) -> dict[str, Any]:
+        return {"now": now, "tried": tried, "limit": limit, "slices": self._owned_slices}
 
     def _turns(
         self, write: PostgresqlWrite, first: Sequence[Row], peeking: _Peeking, now: float, limit: int
@@ -233,7 +251,7 @@ class PostgresqlStore(SqlStore[PostgresqlWrite]):
         passed: list[int] = []
 
         def sites_from(start: int) -> list[SiteTurn]:
-            rows = write.rows(_DUE_SITES, (now, passed, limit)) if start else first
+            rows = write.rows(_DUE_SITES, self._due(now, passed, limit)) if start else first
             turns = [SiteTurn(id, self._limits.delay_of(site, delay), taken) for id, site, delay, taken in rows]
             passed.extend(turn.id for turn in turns)
             peeking.expect([turn.id for turn in turns])

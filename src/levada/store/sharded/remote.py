@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 from levada.core.clock import SystemClock
 from levada.core.errors import StoreAway, StoreError
 from levada.core.protocols import Clock
-from levada.store.base import Capability, Shard, ShardAway, StoreLimits, WithLimits
+from levada.store.base import Capability, Shard, ShardAway, Sliced, StoreLimits, WithLimits
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class RemoteShard:
     """
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
-        {Capability.SHARD, Capability.FORGET, Capability.LIMITS, Capability.BODIES}
+        {Capability.SHARD, Capability.FORGET, Capability.LIMITS, Capability.BODIES, Capability.SLICES}
     )
 
     def __init__(
@@ -77,6 +77,7 @@ class RemoteShard:
         self._probe_seconds = probe_seconds
         self._clock = clock or SystemClock()
         self._shard: Shard | None = None
+        self._slices: frozenset[int] | None = None
         self._calls: SimpleQueue[_Call[Any] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._running: _Call[Any] | None = None
@@ -106,6 +107,11 @@ class RemoteShard:
         self._limits = limits
         if self._shard is not None:
             cast(WithLimits, self._shard).set_limits(limits)
+
+    def own(self, slices: frozenset[int] | None) -> None:
+        self._slices = slices
+        if self._shard is not None:
+            cast(Sliced, self._shard).own(slices)
 
     def ask(self, operation: Callable[[Shard], T]) -> T:
         """The answer; `StoreAway` if there is none in time."""
@@ -254,6 +260,8 @@ class RemoteShard:
     def _opened(self) -> Shard:
         if self._shard is None:
             self._shard = self._open_it(self._limits)
+            if Capability.SLICES in self._shard.capabilities:
+                cast(Sliced, self._shard).own(self._slices)
         return self._shard
 
 

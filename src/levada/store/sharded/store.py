@@ -38,7 +38,7 @@ from levada.core.records import (
     VisitResult,
 )
 from levada.pages.urls import newest_runs
-from levada.store.base import Capability, Shard, ShardAway, StoreLimits, WithLimits
+from levada.store.base import Capability, Shard, ShardAway, Sliced, StoreLimits, WithLimits
 from levada.store.rules import shard_of_page, shard_of_token, warn_of_lifted
 from levada.store.sharded.combining import (
     Outboxes,
@@ -72,7 +72,7 @@ class ShardedStore(ShardedForgetting):
     numbers ascend over all shards as long as one process writes; followers follow each shard by itself.
     """
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.FORGET, Capability.LIMITS})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.FORGET, Capability.LIMITS, Capability.SLICES})
 
     def __init__(
         self, shards: Sequence[Shard], plan: PlanSource, *, more: Callable[[int], Shard] | None = None
@@ -85,6 +85,7 @@ class ShardedStore(ShardedForgetting):
         self._more = more
         self._limits: StoreLimits | None = None  # those that were set after the shards were opened
         self._seq = 0
+        self._slices: frozenset[int] | None = None
         self._outboxes = Outboxes()
         self._opening = Lock()
 
@@ -93,6 +94,18 @@ class ShardedStore(ShardedForgetting):
             self._limits = limits
             for shard in self._shards:
                 self._limit(shard, limits, plan)
+
+    def own(self, slices: frozenset[int] | None) -> None:
+        """Of the shards that can tell; those that lie in files have one scheduler."""
+        self._slices = slices
+        for shard in self._shards:
+            if Capability.SLICES in shard.capabilities:
+                cast(Sliced, shard).own(slices)
+
+    def end_leases_by(self, slices: frozenset[int], latest: float) -> None:
+        for shard in self.shards:
+            if Capability.SLICES in shard.capabilities:
+                cast(Sliced, shard).end_leases_by(slices, latest)
 
     def _limit(self, shard: Shard, limits: StoreLimits, plan: ShardPlan) -> None:
         if Capability.LIMITS in shard.capabilities:
@@ -378,6 +391,7 @@ class ShardedStore(ShardedForgetting):
                 self._shards.append(self._more(len(self._shards)))
                 if self._limits is not None:
                     self._limit(self._shards[-1], self._limits, plan)
+                self.own(self._slices)
         return self._shards[: plan.shards]
 
     def _commit(

@@ -21,7 +21,7 @@ from levada.crawl.visits import Visited
 
 log = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 MOST_BYTES = 16 << 20
 MOST_PAGES = 1_000
 
@@ -38,6 +38,8 @@ class ToFetch(_Message, frozen=True, array_like=True, kw_only=True):
 
     leases: Annotated[tuple[Lease, ...], _Many]
     rules: dict[int, VisitRule] = {}  # by token, of those that the rules of their site say something about
+    answers: Annotated[str, Meta(max_length=200)] = ""  # the queue of the scheduler; "": that of the collection
+    until: float = 0.0  # none of them is fetched later: the scheduler may not own their sites then; 0: never mind
 
 
 class ToStore(_Message, frozen=True, array_like=True, kw_only=True):
@@ -54,6 +56,7 @@ class FetchAnswer(msgspec.Struct, frozen=True, array_like=True):
     status: int = 0
     reason: Reason | None = None
     retry_after: Annotated[str, Meta(max_length=200)] = ""
+    here: float = 0.0  # the worker's time, of a page that it gives back
 
 
 class FetchAnswers(_Message, frozen=True, array_like=True, kw_only=True):
@@ -76,6 +79,10 @@ class QueueNames(msgspec.Struct, frozen=True):
     @property
     def answers(self) -> str:
         return f"levada.{self.collection}.answers"
+
+    def answers_to(self, scheduler: str) -> str:
+        """Where the answers for one of several schedulers go."""
+        return f"{self.answers}.{scheduler}"
 
 
 M = TypeVar("M", bound=_Message)

@@ -1,4 +1,4 @@
-"""RabbitMQ transport and its workers: pages go out, many in a message, and answers come back.
+"""Transport of a scheduler whose pages are visited on other machines: many go out in a message, answers come back.
 
     scheduler --[fetch]--> fetch worker --[catalog]--> catalog worker --> store
         ^----------------[answers]-----'
@@ -12,65 +12,56 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
+from contextlib import suppress
+from math import ceil
+from typing import cast
 
 import msgspec
 
 from levada.core.clock import first_of
 from levada.core.errors import BrokerError, StoreAway
-from levada.core.protocols import Clock
+from levada.core.protocols import Frontier
 from levada.core.reasons import Reason
-from levada.core.records import Lease, Response, VisitResult
+from levada.core.records import Lease, Response
 from levada.core.reports import StageView
 from levada.core.settings import Settings
-from levada.core.site_rules.pace import SitePaces
-from levada.core.site_rules.rules import SiteRules
 from levada.core.site_rules.visit import NO_RULE, VisitRule
-from levada.crawl.commits import CommitPorts, Commits
-from levada.crawl.executor import StoreExecutor
-from levada.crawl.hooks import PageHooks
-from levada.crawl.link_filter import LinkFilter
-from levada.crawl.messages import (
-    FetchAnswer,
-    FetchAnswers,
-    QueueNames,
-    ToFetch,
-    ToStore,
-    pack,
-    read_message,
-    without_body,
-)
+from levada.crawl.distributed.messages import FetchAnswer, FetchAnswers, QueueNames, ToFetch, ToStore, read_message
+from levada.crawl.distributed.ownership import HOLD, SiteOwnership
 from levada.crawl.scheduler import Scheduler
-from levada.crawl.sites import SiteLimits
 from levada.crawl.transport import Transport, UnderWay
-from levada.crawl.visits import Fetched, Visited, Visitor
+from levada.crawl.visits import Fetched, Visited
+from levada.store.base import Sliced
+from levada.store.ownership import SLICES, slice_of
 
 log = logging.getLogger(__name__)
 
 Publish = Callable[[str, bytes], Awaitable[bool]]
 """Put bytes into a queue: true when the broker has them, false if the queue is full."""
 
-Send = Callable[[str, bytes], Awaitable[None]]
-"""Put bytes into a queue; returns when the broker has them."""
-
 _POLL_SECONDS = 0.5  # wall clock
+_ORPHAN_SECONDS = 15.0  # wall clock: so long visits of a scheduler that is gone may take to be stored
+_GATHER_SECONDS = 0.03  # wall clock: so long a page that may be sent waits for others
 _PAGES = 20  # in one message: they share its cost, and one worker can fetch them at once
-_FLUSH_SECONDS = 0.1  # wall clock: after this, finished pages are sent although others are still under way
-_SITE_SECONDS = 60.0  # how long the record of a site is cached
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class RabbitmqTransport(Transport):
     """Sends pages to workers on any machine; `receive` gets their answers.
 
-    Visits are counted when they are answered: only the workers know whether they are stored.
+    Visits are counted when they are answered: only the workers know whether they are stored. Where several schedulers
+    share the sites, `ownership` says which are ours, and the answers come to a queue of our own.
     """
 
     refill = 3  # pages of many sites wait at any time, so that a message has pages of several
     delay_from_answer = True  # a message may wait for any time: two requests are never closer than the delay
 
-    def __init__(self, queues: QueueNames, publish: Publish) -> None:
+    def __init__(self, queues: QueueNames, publish: Publish, ownership: SiteOwnership | None = None) -> None:
         self.handed_out = 0
+        self.answers = queues.answers if ownership is None else queues.answers_to(ownership.name)
+        self._ownership = ownership
+        self._workers = 1.0
         self.views: tuple[StageView, ...] = ()
         self._queues = queues
         self._publish_bytes = publish
@@ -79,14 +70,28 @@ class RabbitmqTransport(Transport):
         self._ready: list[Lease] = []  # those of them that are not sent yet
         self._refused: list[Fetched] = []
         self._news = asyncio.Event()
-        self._held = self._ending = self._is_away = False
+        self._held = self._ending = self._is_away = self._told_of_clock = False
 
     def attach(self, scheduler: Scheduler) -> None:
         settings = scheduler.settings
         self._scheduler = scheduler
         self._clock = scheduler.ports.clock
-        self._most_out = 4 * settings.fetch.slots
+        self._slots_each = settings.fetch.slots
+        self.set_workers(1)
+        self._speed = settings.clock.speed
+        if self._ownership is not None:
+            scheduler.politeness_queue.since = self._ownership.since
         self.poll = _POLL_SECONDS * settings.clock.speed  # workers elsewhere add pages without notice
+
+    def settings_changed(self, settings: Settings) -> None:
+        """Workers elsewhere keep theirs."""
+
+    def set_workers(self, workers: float) -> None:
+        """Note how many fetch workers there are for this scheduler's pages: so many more may be on their way."""
+        self._workers = workers
+        share = self._ownership.share if self._ownership is not None else 1.0
+        self.slots = max(1, ceil(self._slots_each * max(1.0, workers) * share))
+        self._most_out = max(4 * self._slots_each, 2 * self.slots)
 
     @property
     def held(self) -> bool:
@@ -98,7 +103,67 @@ class RabbitmqTransport(Transport):
         self._news.set()
         self._scheduler.look_again()
 
+    def owns(self, site: str) -> bool:
+        return self._ownership is None or self._ownership.owns(site)
+
+    def lease(
+        self, frontier: Frontier, now: float, limit: int, seconds: float, due: float | None
+    ) -> Callable[[], list[Lease]]:
+        if self._ownership is None:
+            return super().lease(frontier, now, limit, seconds, due)
+        slices = self._ownership.slices
+
+        def leased() -> list[Lease]:
+            if not slices:
+                return []
+            cast(Sliced, frontier).own(slices if len(slices) < SLICES else None)
+            return frontier.lease(now, limit, seconds, due)
+
+        return leased
+
+    # What a change of owners means, for `SiteOwnership`
+
+    def sites_gained(self, slices: Collection[int]) -> None:
+        self._scheduler.sites_gained(lambda site: slice_of(site) in slices)
+
+    def sites_lost(self, slices: Collection[int]) -> None:
+        self._scheduler.sites_lost(lambda site: slice_of(site) in slices)
+
+    def slices_under_way(self) -> set[int]:
+        queue = self._scheduler.politeness_queue
+        return {slice_of(site) for site, _, under_way in queue.lengths() if under_way}
+
+    def share_changed(self, share: float) -> None:
+        self._scheduler.politeness_queue.set_share(share, self._clock.now())
+        self.set_workers(self._workers)
+        self._news.set()
+
+    def orphans(self, slices: Collection[int]) -> None:
+        latest = self._clock.now() + _ORPHAN_SECONDS * self._speed
+        self._scheduler.start(self._end_leases_by(frozenset(slices), latest))
+
+    async def _end_leases_by(self, slices: frozenset[int], latest: float) -> None:
+        frontier = cast(Sliced, self._scheduler.ports.frontier)
+        with suppress(StoreAway):  # the leases on a shard that is away end by themselves
+            await self._scheduler.executor.run(frontier.end_leases_by, slices, latest)
+
+    def beside(self) -> Iterator[Coroutine[None, None, None]]:
+        if self._ownership is not None:
+            yield self._ownership.run(self)
+
+    @property
+    def leads(self) -> bool:
+        """Whether this scheduler does what one of several has to do: the one that owns the first slice."""
+        return self._ownership is None or 0 in self._ownership.slices
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether nothing that was sent can still be fetched."""
+        return not self._out or len(self._ready) == len(self._out)
+
     def has_room(self) -> bool:
+        if self._ownership is not None and not self._ownership.remaining:
+            return False
         return not self._held and self._admitting + len(self._out) + len(self._refused) < self._most_out
 
     def begin(self) -> None:
@@ -158,10 +223,18 @@ class RabbitmqTransport(Transport):
             if lease is None:
                 continue
             if answer.at is None:
+                self._note_clock(answer.here)
                 self._scheduler.returned(lease)
             else:
                 await self._answered(_fetched(lease, answer, answer.at))
         self._scheduler.pump()
+
+    def _note_clock(self, here: float) -> None:
+        """Say it once if a worker's clock is so far ahead of ours that everything comes too late."""
+        ahead = (here - self._clock.now()) / self._speed
+        if ahead > HOLD / 2 and not self._told_of_clock:
+            self._told_of_clock = True
+            log.warning("a fetch worker gives pages back as late: its clock is %.0f s ahead of this one", ahead)
 
     async def _answered(self, fetched: Fetched) -> None:
         progress, response = self._scheduler.progress, fetched.response
@@ -186,15 +259,38 @@ class RabbitmqTransport(Transport):
 
     async def _send_ready(self) -> bool:
         """Send the ready pages; False if the queue is full or the broker is away."""
+        if 0 < len(self._ready) < _PAGES:
+            await self._clock.sleep(_GATHER_SECONDS * self._speed)  # turns come in groups, as answers do
         while self._ready and not (self._ending or self._scheduler.paused):
+            await self._give_up_lost()
+            until = 0.0
+            if self._ownership is not None:
+                if not (remaining := self._ownership.remaining):
+                    return False
+                until = self._clock.now() + remaining * self._speed
             part, self._ready = self._ready[:_PAGES], self._ready[_PAGES:]
+            if not part:
+                return True
             leases = tuple(map(self._within_hours, part))
-            message = ToFetch(collection=self._queues.collection, leases=leases, rules=self._rules_of(part))
+            rules, answers = self._rules_of(part), "" if self._ownership is None else self.answers
+            message = ToFetch(
+                collection=self._queues.collection, leases=leases, rules=rules, answers=answers, until=until
+            )
             if not await self._publish(self._queues.fetch, _encode(message)):
                 self._ready = [*part, *self._ready]
                 return False
             self.handed_out += len(part)
         return True
+
+    async def _give_up_lost(self) -> None:
+        """Give back the pages of sites that another scheduler owns now."""
+        lost = [lease for lease in self._ready if not self.owns(lease.page.site)]
+        if lost and self._ownership is not None and self._ownership.remaining:
+            tokens = {lease.token for lease in lost}
+            self._ready = [lease for lease in self._ready if lease.token not in tokens]
+            for lease in lost:
+                del self._out[lease.token]
+                await self._scheduler.disowned(lease)
 
     def _within_hours(self, lease: Lease) -> Lease:
         """The lease as a worker gets it: one that ends when the active hours of its site do."""
@@ -238,140 +334,3 @@ def _fetched(lease: Lease, answer: FetchAnswer, at: float) -> Fetched:
     if not answer.status and answer.reason is None:
         return Fetched(lease, at, refused=Reason.INTERNAL)
     return Fetched(lease, at, Response(lease.page.url, answer.status, headers, reason=answer.reason))
-
-
-class FetchWorker:
-    """Fetches and parses the pages of a message, all at once."""
-
-    def __init__(self, visitor: Visitor, clock: Clock, queues: QueueNames, send: Send) -> None:
-        self._visitor = visitor
-        self._clock = clock
-        self._queues = queues
-        self._send = send
-        self.pages = 0
-
-    async def __call__(self, body: bytes, again: bool) -> None:
-        message = read_message(ToFetch, body, self._queues.collection)
-        if message is None:
-            return
-        now = self._clock.now()
-        valid = [] if again else [lease for lease in message.leases if lease.expires_at > now]
-        tokens = {lease.token for lease in valid}
-        await self._answer([FetchAnswer(lease.token, None) for lease in message.leases if lease.token not in tokens])
-        pending = {
-            asyncio.ensure_future(self._visit(lease, message.rules.get(lease.token, NO_RULE))) for lease in valid
-        }
-        try:
-            while pending:
-                done, pending = await asyncio.wait(pending, timeout=_FLUSH_SECONDS)
-                await self._send_done([task.result() for task in done])
-        finally:
-            for task in pending:
-                task.cancel()
-
-    async def _visit(self, lease: Lease, rule: VisitRule) -> Visited:
-        return without_body(await self._visitor.read(await self._visitor.fetch(lease, rule), rule))
-
-    async def _send_done(self, visits: Sequence[Visited]) -> None:
-        """Send visits to the catalog first: only what can no longer get lost counts as answered."""
-        for body in pack(self._queues.collection, visits):
-            await self._send(self._queues.catalog, body)
-        await self._answer([_site_answer(visited.fetched) for visited in visits])
-        self.pages += len(visits)
-
-    async def _answer(self, answers: Sequence[FetchAnswer]) -> None:
-        if answers:
-            message = FetchAnswers(collection=self._queues.collection, answers=tuple(answers))
-            await self._send(self._queues.answers, _encode(message))
-
-
-def _site_answer(fetched: Fetched) -> FetchAnswer:
-    response = fetched.response
-    if response is None:
-        return FetchAnswer(fetched.lease.token, fetched.at, reason=fetched.refused)
-    wait = (response.header("retry-after") or "")[:200]
-    return FetchAnswer(fetched.lease.token, fetched.at, response.status, response.reason, wait)
-
-
-class CatalogWorker:
-    """Decides visits and commits them under their leases. `run` must run at the same time."""
-
-    def __init__(
-        self,
-        ports: CommitPorts,
-        settings: Settings,
-        collection: str,
-        executor: StoreExecutor,
-        hooks: PageHooks | None = None,
-    ) -> None:
-        self._ports = ports
-        self._settings = settings
-        self._collection = collection
-        self._executor = executor
-        self._link_filter = LinkFilter(settings.crawl, (), rules=SiteRules(settings.site))
-        self._commits = Commits(ports, settings, executor, self._link_filter, self._committed, hooks)
-        self._limits = SiteLimits(SitePaces.of(settings), ports.policy)
-        self._sites_until: dict[str, float] = {}
-        self._waiting: dict[int, asyncio.Future[VisitResult | None]] = {}
-        self.pages = 0
-
-    async def run(self) -> None:
-        await self._commits.run()
-
-    def settings_changed(self, settings: Settings) -> None:
-        """Decide by these from now on."""
-        self._settings = settings
-        self._link_filter.settings_changed(settings.crawl, SiteRules(settings.site))
-        self._commits.settings_changed(settings)
-        self._limits.paces = SitePaces.of(settings)
-
-    async def __call__(self, body: bytes, again: bool) -> None:
-        """Commit a message; returns when each visit is committed, or refused because another worker was first."""
-        message = read_message(ToStore, body, self._collection)
-        if message is None:
-            return
-        results = []
-        for visited in message.visits:
-            await self._learn_site(visited.fetched.lease.page.site)
-            results.append(await self._commits.decide(visited))
-        for committed in await asyncio.gather(*(self._commit(each) for each in results)):
-            if committed is not None and (work := self._commits.follow_up(committed, self._ports.clock.now())):
-                await work()
-
-    async def _learn_site(self, site: str) -> None:
-        """Read the scope and the delay of a site, which other processes may have changed."""
-        now = self._ports.clock.now()
-        if self._sites_until.get(site, 0.0) > now:
-            return
-        if len(self._sites_until) > 10_000:
-            self._sites_until.clear()
-        self._sites_until[site] = now + _SITE_SECONDS
-        try:
-            record = await self._executor.run(self._ports.sites.site, site)
-        except StoreAway:  # its visits are not stored either
-            return
-        if record is None:
-            return
-        if record.dropped:
-            self._link_filter.admitted.discard(site)
-        elif record.admitted:
-            self._link_filter.admitted.add(site)
-        self._limits.learn(site, record.delay)
-
-    def _commit(self, result: VisitResult) -> asyncio.Future[VisitResult | None]:
-        """Commit a result; gives what was committed, which differs for a duplicate, or None.
-
-        Two of one lease at the same time are one commit.
-        """
-        token = result.lease.token
-        if token not in self._waiting:
-            self._waiting[token] = asyncio.get_running_loop().create_future()
-            self._commits.put(result)
-        return self._waiting[token]
-
-    def _committed(self, visits: Sequence[VisitResult], accepted: Sequence[bool]) -> None:
-        for result, is_stored in zip(visits, accepted, strict=True):
-            waiter = self._waiting.pop(result.lease.token, None)
-            if waiter is not None and not waiter.done():
-                waiter.set_result(result if is_stored else None)
-            self.pages += is_stored
