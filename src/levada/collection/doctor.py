@@ -477,7 +477,7 @@ def _database(folder: DataFolder, store: Shard, of_shard: str) -> Iterator[Check
 
 
 def _index(folder: DataFolder, newest: int, name: str) -> Check:
-    from levada.follow.index import open_index
+    from levada.follow.index import open_index, spans_shards
     from levada.store.opening import collection_folder
 
     settings = collection_folder(folder).settings()
@@ -485,10 +485,15 @@ def _index(folder: DataFolder, newest: int, name: str) -> Check:
         with closing(open_index(folder, settings.index.engine, lambda: settings)) as index:
             position = index.position()
     except LevadaError as error:
+        if spans_shards(settings.index.engine):
+            return _told(error, name)
         advice = f"delete {folder.index}: the next search rebuilds it"
         if folder.index.is_dir() and not os.access(folder.index, os.W_OK):
             advice = f"who searches must be able to write in {folder.index}: a lock is taken there"
         return worrying(name, str(error), advice)
+    if position > newest and spans_shards(settings.index.engine):
+        found = f"at step {position:,}, the documents only at {newest:,}"
+        return worrying(name, found, "the documents are an older copy; the next search or crawl builds the index anew")
     if position > newest:
         advice = f"it belongs to another collection; delete {folder.index}: the next search rebuilds it"
         return worrying(name, f"at step {position:,}, the documents only at {newest:,}", advice)

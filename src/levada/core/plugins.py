@@ -115,7 +115,10 @@ GROUPS: dict[str, Group] = {
     "levada.indexes": Group(
         "index.engine",
         ("apply", "position", "search", "postings", "clear", "close"),
-        {"tantivy": "levada.search.tantivy.index:TantivyIndex"},
+        {
+            "tantivy": "levada.search.tantivy.index:TantivyIndex",
+            "opensearch": "levada.search.opensearch.index:OpenSearchIndex",
+        },
         ("path", "writer", "heap_bytes", "text_of"),
     ),
     "levada.embedders": Group(
@@ -195,7 +198,7 @@ def load(group: str, name: str, options: Mapping[str, Any] | None = None, **give
     """The plug-in of this name, made with its options and with what it takes of `given`."""
     factory = find(group, name)
     own = is_builtin(group, name)
-    if own and options is not None:
+    if own and options is not None and not _taken(factory, {"options": options}):
         raise PluginError(f'plugins.{name}: "{name}" is built in, and has no options of its own')
     what = f'{GROUPS[group].setting}: the plug-in "{name}"'
     arguments = () if options is None else (options,)

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from levada.core.errors import StoreDamaged, StoreLocked
+from levada.core.errors import IndexAway, StoreDamaged, StoreLocked
 from levada.core.folder import DataFolder
 from levada.core.plugins import is_builtin, load, translating
 from levada.core.protocols import Documents, Embedder, Index
 from levada.core.records import Change
 from levada.follow.process import Follower, begin_following, follow, run_child
 from levada.search.hybrid.embedding import open_embedder
-from levada.store.opening import collection_folder, open_shard_reader
+from levada.store.opening import collection_folder, make_collection_name, open_shard_reader, shard_folders
 
 if TYPE_CHECKING:
     from levada.core.settings import IndexSettings, Settings
@@ -50,12 +50,20 @@ def catch_up(
         return _follow(documents, index, batch, on_progress)
 
 
+def clear_if_ahead(index: FollowsChanges, newest: Callable[[], int]) -> None:
+    """Begin anew if the index knows more than the documents: these are a copy of an earlier time. `newest` is asked
+    last, so another process that follows the same log does no harm."""
+    if index.position() > newest():
+        index.clear()
+
+
 def _follow(documents: Documents, index: FollowsChanges, batch: int, on_progress: Callable[[int], None]) -> int:
     taken = 0
     while newly := index.apply(_changes(documents, index.position(), batch)):
         taken += newly
         on_progress(index.position())
         if newly < batch:
+            index.apply(())  # one that is built anew, beside another, sees that there is no more
             break
     return taken
 
@@ -93,8 +101,20 @@ def catch_up_vectors(folder: DataFolder, documents: Documents, embedder: Embedde
         catch_up(documents, vectors, batch)
 
 
+def spans_shards(engine: str) -> bool:
+    """Whether one index of this engine, on servers of its own, holds the pages of all shards."""
+    return engine == "opensearch"
+
+
 def open_index(folder: DataFolder, engine: str, settings: Callable[[], Settings], **given: Any) -> Index:
     """The index of a folder by its engine; `settings` are only asked for the options of a plug-in."""
+    if spans_shards(engine):
+        root = collection_folder(folder)
+        given |= {
+            "collection": make_collection_name(root),
+            "shard": [each.path for each in shard_folders(root)].index(folder.path),
+        }
+        return load("levada.indexes", engine, settings().plugins.get(engine), **given)  # type: ignore[no-any-return]
     if is_builtin("levada.indexes", engine):
         return load("levada.indexes", engine, path=folder.index, **given)  # type: ignore[no-any-return]
     path = folder.path / f"index-{engine}"
@@ -124,6 +144,8 @@ def main(arguments: list[str]) -> None:
     embedder = open_embedder(collection_folder(folder).settings()) if hybrid else None
     with closing(open_shard_reader(folder)) as store:
         index = open_writer(folder, int(heap), engine)
+        with suppress(StoreDamaged, IndexAway):  # then that comes first
+            clear_if_ahead(index, store.newest_seq)
 
         def catch_up_all(on_progress: Callable[[int], None]) -> None:
             catch_up(store, index, int(batch), on_progress)

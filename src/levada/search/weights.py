@@ -35,6 +35,7 @@ class IndexTotals(msgspec.Struct, frozen=True):
     documents: int = 0
     alive: int = 0
     words: dict[str, float] = {}
+    having: dict[str, int] = {}  # documents with any word in a field, for an engine that counts only these
 
     def average(self, field: str) -> float:
         return self.words.get(field, 0.0) / self.documents if self.documents else 0.0
@@ -48,7 +49,7 @@ class TermStatistics(msgspec.Struct, frozen=True):
 
     def idf(self, field: str, words: tuple[str, ...]) -> float:
         """The inverse document frequency of BM25: for a phrase the sum over its words."""
-        documents, holders = self.totals.documents, self.holders
+        documents, holders = self.totals.having.get(field, self.totals.documents), self.holders
         return sum([rarity(documents, holders.get((field, word), 0)) for word in words])
 
 
