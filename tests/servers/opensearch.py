@@ -1,4 +1,4 @@
-"""OpenSearch as private nodes of 512 MB, from jars that `tests/servers/jvm/install.sh` keeps outside of the checkout."""
+"""OpenSearch as private nodes of 512 MB, from jars that `tests/servers/jvm/install.sh` keeps outside the checkout."""
 
 from __future__ import annotations
 

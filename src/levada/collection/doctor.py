@@ -158,12 +158,34 @@ def _size(path: Path) -> int:
 
 
 def server_checks(settings: Settings) -> list[Check]:
-    """Whether the PostgreSQL servers of the settings can be reached, and are new enough; all at the same time."""
+    """Whether the servers of the settings can be reached, and are new enough; all at the same time."""
     servers = settings.store.servers
-    if not servers:
-        return []
-    with ThreadPoolExecutor(len(servers)) as pool:
-        return list(pool.map(_reached, servers))
+    checks: list[Check] = []
+    if servers:
+        with ThreadPoolExecutor(len(servers)) as pool:
+            checks += pool.map(_reached, servers)
+    if settings.index.engine == "opensearch":
+        checks.append(_search_engine(settings))
+    return checks
+
+
+def _search_engine(settings: Settings) -> Check:
+    from levada.search.opensearch.connection import Connection, options_of
+
+    try:
+        with closing(Connection(options_of(settings.plugins.get("opensearch")))) as connection:
+            found = f"{connection.version()} at {connection.place}"
+            health = connection.health(f"{connection.options.prefix}-*")
+    except LevadaError as error:
+        return _told(error, "OpenSearch")
+    if health["status"] == "red":
+        lost = plural(health["unassigned_shards"], "part")
+        advice = "bring its nodes back: until then searches fail, and what is new waits in the change log"
+        return failed("OpenSearch", f"{found}; {lost} of the index cannot be reached (status red)", advice)
+    if health["status"] == "yellow":
+        advice = "bring its nodes back, or lower plugins.opensearch.replicas"
+        return worrying("OpenSearch", f"{found}; copies of the index are missing (status yellow)", advice)
+    return fine("OpenSearch", found)
 
 
 def _reached(dsn: str) -> Check:
