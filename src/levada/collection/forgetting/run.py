@@ -132,6 +132,7 @@ def forget(
     """
     folder = DataFolder(path)
     folder.must_exist()
+    folder.must_be_home("pages are forgotten")
     with ExitStack() as opened:
         opened.enter_context(nobody_moves_anywhere(folder))
         alone = True

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 SCHEMA = "levada_shared"
 _THERE = "SELECT to_regclass('levada_shared.collections') IS NOT NULL"
-_ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('levada_shared', 0))"
+ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('levada_shared', 0))"
 _MAKE = """CREATE SCHEMA IF NOT EXISTS levada_shared;
     CREATE TABLE IF NOT EXISTS levada_shared.collections (
         name text COLLATE "C" PRIMARY KEY, revision bigint NOT NULL, placement bytea NOT NULL, settings bytea)"""
@@ -47,7 +47,7 @@ _TAKE = "SELECT pg_advisory_xact_lock(%s)"
 
 def shared_names(dsn: str) -> list[str]:
     """The collections whose pages this server leases out."""
-    line = _Session(dsn)
+    line = SharedSession(dsn)
     try:
         return line.run(lambda session: [name for (name,) in session.execute(_NAMES)] if _is_there(session) else [])
     finally:
@@ -58,7 +58,7 @@ class SharedPlan:
     """The row of one collection. Threads may share an instance: they take turns."""
 
     def __init__(self, dsn: str, name: str) -> None:
-        self._line = _Session(dsn)
+        self._line = SharedSession(dsn)
         self._name = name
         self._key = int.from_bytes(sha256(f"levada plan {name}".encode()).digest()[:8], "big", signed=True)
         self._turn = threading.RLock()
@@ -75,7 +75,7 @@ class SharedPlan:
 
         def make(session: psycopg.Connection[Any]) -> None:
             with session.transaction():
-                session.execute(_ONE_AT_A_TIME)
+                session.execute(ONE_AT_A_TIME)
                 if not _is_there(session):
                     for statement in _MAKE.split(";"):
                         session.execute(statement.encode())
@@ -208,7 +208,7 @@ class MovingLock:
         self._session.close()
 
 
-class _Session:
+class SharedSession:
     """A session that is opened when it is needed, and once more if it was lost."""
 
     def __init__(self, dsn: str) -> None:
