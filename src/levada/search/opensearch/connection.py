@@ -154,6 +154,8 @@ class Connection:
                 f"OpenSearch at {self.place} refuses the user {who} ({reason}): give it the rights to read, write "
                 f"and manage {self.options.prefix}-*; {WAITS}"
             )
+        if kind == "index_not_found_exception":
+            return IndexAway(f"the index in OpenSearch at {self.place} was built anew meanwhile; {WAITS}")
         if kind == "cluster_block_exception" and "read-only" in reason:
             return StoreFull(
                 f"the disks of OpenSearch at {self.place} are nearly full, so it takes no more ({reason}): "

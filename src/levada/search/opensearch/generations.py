@@ -20,8 +20,9 @@ import msgspec
 
 from levada.core.errors import IndexOutdated, StoreDamaged
 from levada.search.opensearch.connection import Connection, too_new
-from levada.search.opensearch.mapping import FORMAT, body_of_index, position_id
+from levada.search.opensearch.mapping import body_of_index, position_id
 
+FORMAT = 1  # raise it with every change of fields or folding: an older index is rebuilt
 _MOST_LOGS = 10_000
 _GONE = 404
 
@@ -166,7 +167,8 @@ class Generations:
             taken: Mapping[str, Any] = client.indices.get_alias(index=f"{self.base}-0*")
             last = max((int(name.rpartition("-")[2]) for name in taken), default=0)
             made = Generation(f"{self.base}-{last + 1:06d}", FORMAT, self._connection.major, False)
-            body = body_of_index(self._connection.options, made.major)
+            meta = {"format": made.format, "major": made.major}
+            body = body_of_index(self._connection.options, meta)
             known_by = {made.write: {"is_write_index": True}}
             if alias != self.base:
                 known_by[alias] = {}

@@ -75,6 +75,7 @@ class OpenSearchIndex:
         self._sites = SiteNumbers(self.connection, self.generations.base)
         self._forms = KnownForms()
         self._formed_in = ""  # the index that the known forms are in
+        self._written: Generation | None = None  # whose position was asked for last: what follows it goes there
 
     # Writing
 
@@ -98,14 +99,17 @@ class OpenSearchIndex:
                     self._finish(made, position)
             except BaseException:
                 self._forms.forget()
+                self._written = None
                 raise
         return taken
 
     def position(self) -> int:
+        self._written = None
         made = self.generations.written()
         if made is None:
             return 0
         self.generations.check(made, writing=self._may_write)
+        self._written = made
         return self.generations.position(made, self._log)
 
     def clear(self) -> None:
@@ -113,6 +117,7 @@ class OpenSearchIndex:
             raise StoreError(f"the index {self.generations.base} was opened for reading only")
         self._forms.forget()
         self._sites.forget()
+        self._written = None
         self.generations.renew()
 
     def close(self) -> None:
@@ -127,7 +132,7 @@ class OpenSearchIndex:
         return searched is not None and searched.to_rebuild
 
     def _opened(self) -> Generation:
-        made = self.generations.begin()
+        made = self._written = self._written or self.generations.begin()
         if made.name != self._formed_in:
             self._forms.forget()
             self._sites.forget()

@@ -31,7 +31,6 @@ from levada.search.terms import site_names, words_of_url
 from levada.search.weights import FIELDS
 from levada.store.rules import nth_of, plain_text
 
-FORMAT = 1  # raise it with every change of fields or folding: an older index is rebuilt
 _LONGEST_KEYWORD = 1_000  # characters
 _LONGEST_PROPERTY = 200  # bytes of a property and a word
 _MOST_WINDOW = 30_000  # hits that one request may ask for
@@ -40,7 +39,7 @@ _GAP = "|"  # no folded word: stands for one that is too long, and between two v
 _encode = msgspec.json.Encoder().encode
 
 
-def body_of_index(options: Options, major: int) -> dict[str, Any]:
+def body_of_index(options: Options, meta: dict[str, Any]) -> dict[str, Any]:
     """The settings and fields of a new index."""
     keyword = {"type": "keyword", "ignore_above": _LONGEST_KEYWORD}
     words = {"type": "text", "analyzer": "whitespace"}
@@ -52,7 +51,7 @@ def body_of_index(options: Options, major: int) -> dict[str, Any]:
             "max_result_window": _MOST_WINDOW,
         },
         "mappings": {
-            "_meta": {"format": FORMAT, "major": major},
+            "_meta": meta,
             "_source": {"includes": ["card", "changed_at", "form", "form_language", "position", "stem"]},
             "dynamic": False,
             "properties": {

@@ -1,0 +1,104 @@
+"""A collection on PostgreSQL and OpenSearch, served by machines that have nothing but the addresses of both."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from levada.collection.search import open_search
+from levada.core.folder import DataFolder
+from levada.core.search_records import Query
+from levada.demo.child import Web, serving
+from tests.story.commands import levada, one_line
+
+pytest_plugins = ["tests.servers.fixtures"]
+
+QUERIES = ("termos", "gün teslimat", "termos -lang:en", "url:sayfa", "teslim*")
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[Web]:
+    with serving("--speed", "1", "--pages", "60", "--no-hostile") as running:
+        yield running
+
+
+@pytest.fixture
+def settings(web: Web, opensearch: str) -> str:
+    plugin = f'[plugins.opensearch]\nhosts = ["{opensearch}"]\n'
+    return f'{Path(web.config).read_text()}\n[index]\nengine = "opensearch"\n{plugin}'
+
+
+def crawled(folder: Path, web: Web, settings: str, *words: str) -> None:
+    config = folder / "levada.toml"
+    config.write_text(settings)
+    done = levada("crawl", "--once", *web.start[:4], "--data", "news", "--config", config, *words, cwd=folder)
+    assert done.returncode == 0, done.stderr
+
+
+def asked(address: str, path: str, method: str = "GET") -> Any:
+    request = urllib.request.Request(f"{address}api/v1/{path}", method=method, data=b"{}" if method == "POST" else None)
+    request.add_header("Content-Type", "application/json")
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+@contextmanager
+def server(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    folder.mkdir()
+    command = [sys.executable, "-m", "levada", "serve", "--port", "0", "--json", *words]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stdout is not None
+            yield running, json.loads(running.stdout.readline())["url"]
+        finally:
+            running.kill()
+
+
+def hits(folder: Path, query: str) -> list[str]:
+    with open_search(DataFolder(folder)) as (_, index):
+        return [hit.url for hit in index.search(Query(query)).hits]
+
+
+def test_the_same_pages_are_found_as_with_the_index_on_this_machine(web: Web, tmp_path: Path, settings: str) -> None:
+    crawled(tmp_path, web, settings)
+    there = {query: hits(tmp_path / "news", query) for query in QUERIES}
+    assert all(there.values()), there
+    assert levada("settings", "set", "index.engine=tantivy", "--data", "news", cwd=tmp_path).returncode == 0
+    here = {query: hits(tmp_path / "news", query) for query in QUERIES}
+    assert {query: (found[0], sorted(found)) for query, found in there.items()} == {
+        query: (found[0], sorted(found)) for query, found in here.items()
+    }
+
+
+def test_machines_without_the_data_folder_serve_one_collection(
+    web: Web, tmp_path: Path, settings: str, postgresql: str
+) -> None:
+    crawled(tmp_path, web, f'{settings}\n[store]\nservers = ["{postgresql}"]\n')
+    name = (tmp_path / "news" / "collection").read_text()
+    words = ("--store", postgresql, "--collection", name)
+    own = hits(tmp_path / "news", "termos")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    said = json.loads(levada("search", "termos", "--json", *words, cwd=elsewhere).stdout)
+    assert [hit["url"] for hit in said["hits"]] == own
+    assert all(hit["snippet"] for hit in said["hits"])
+    with ExitStack() as opened:
+        first, one = opened.enter_context(server(tmp_path / "one", *words))
+        _, other = opened.enter_context(server(tmp_path / "other", *words))
+        for address in (one, other):
+            assert [hit["url"] for hit in asked(address, "search?q=termos")["hits"]] == own
+        assert asked(one, "pause", "POST")["waiting"] == 1
+        assert asked(other, "pause", "POST")["waiting"] == 2
+        first.kill()
+        for _ in range(10):
+            assert [hit["url"] for hit in asked(other, "search?q=termos")["hits"]] == own
+    assert not list(elsewhere.iterdir())
+    assert "paused" in one_line(levada("check", own[0], "--data", "news", cwd=tmp_path), 3)
