@@ -17,6 +17,7 @@ from levada.collection.search import open_search
 from levada.core.folder import DataFolder
 from levada.core.search_records import Query
 from levada.demo.child import Web, serving
+from tests.servers.private import free_ports
 from tests.story.commands import levada, one_line
 
 pytest_plugins = ["tests.servers.fixtures"]
@@ -81,7 +82,7 @@ def test_the_same_pages_are_found_as_with_the_index_on_this_machine(web: Web, tm
 def test_machines_without_the_data_folder_serve_one_collection(
     web: Web, tmp_path: Path, settings: str, postgresql: str
 ) -> None:
-    crawled(tmp_path, web, f'{settings}\n[store]\nservers = ["{postgresql}"]\n')
+    crawled(tmp_path, web, f'{settings}\n[store]\nservers = ["{postgresql}"]\nshards = 2\n')
     name = (tmp_path / "news" / "collection").read_text()
     words = ("--store", postgresql, "--collection", name)
     own = hits(tmp_path / "news", "termos")
@@ -102,3 +103,22 @@ def test_machines_without_the_data_folder_serve_one_collection(
             assert [hit["url"] for hit in asked(other, "search?q=termos")["hits"]] == own
     assert not list(elsewhere.iterdir())
     assert "paused" in one_line(levada("check", own[0], "--data", "news", cwd=tmp_path), 3)
+
+
+def test_a_crawl_without_its_search_server_stores_everything_and_says_what_waits(
+    web: Web, tmp_path: Path, settings: str, opensearch: str
+) -> None:
+    (port,) = free_ports(1)
+    config = tmp_path / "levada.toml"
+    config.write_text(settings.replace(opensearch, f"http://127.0.0.1:{port}"))
+    done = levada("crawl", "--once", *web.start[:2], "--data", "news", "--config", config, cwd=tmp_path)
+    assert f"OpenSearch at http://127.0.0.1:{port} cannot be reached" in done.stderr
+    assert "waits in the change log" in done.stderr
+    assert done.returncode == 1
+    assert "cannot be reached" in one_line(levada("search", "termos", "--data", "news", cwd=tmp_path), 1)
+    assert "cannot be reached" in levada("doctor", "--data", "news", cwd=tmp_path).stdout
+    hosts = json.dumps([opensearch])
+    assert (
+        levada("settings", "set", f"plugins.opensearch.hosts={hosts}", "--data", "news", cwd=tmp_path).returncode == 0
+    )
+    assert hits(tmp_path / "news", "termos")
