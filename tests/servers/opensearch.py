@@ -30,6 +30,11 @@ class Cluster:
     def addresses(self) -> list[str]:
         return [f"http://127.0.0.1:{port}" for port in self._http]
 
+    @property
+    def pids(self) -> list[int]:
+        """The processes of the nodes that run."""
+        return [child.pid for child in self._children if child is not None]
+
     def start(self) -> None:
         """All nodes at once: a cluster of several needs most of them to begin."""
         for number in range(len(self._children)):

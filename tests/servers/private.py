@@ -74,6 +74,10 @@ class Child:
         self._found = False
         self._listening: threading.Thread | None = None
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def wait_for(self, words: str, seconds: float) -> None:
         """Until it says this; what it says later is read too, so that it never waits for us."""
         self._awaited = words

@@ -190,6 +190,7 @@ class OpenSearchIndex:
     def search(self, query: Query) -> Hits:
         ask = parse_page_of_hits(query)
         facts = SearchedWords(self._answers)
+        facts.learn(ask)  # by one request, what would take several if it was asked for piece by piece
         by_time = query.sort == "changed"
 
         def run(ask: Ask, wanted: int) -> tuple[int, list[tuple[float, HitSummary]]]:
@@ -275,7 +276,7 @@ class OpenSearchIndex:
     def _checked(self, answer: dict[str, Any]) -> dict[str, Any]:
         if (error := answer.get("error")) is not None:
             if answer.get("status") == _GONE and error.get("type") == "index_not_found_exception":
-                return {"hits": {"total": {"value": 0}, "hits": []}, "aggregations": {"texts": {"buckets": []}}}
+                return {"hits": {"total": {"value": 0}, "hits": []}}
             causes = error.get("root_cause") or [error]
             raise self.connection.refusal(answer.get("status", 500), error["type"], str(causes[0].get("reason")))
         shards = answer["_shards"]

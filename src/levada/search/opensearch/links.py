@@ -1,17 +1,16 @@
 """What pages say of others by linking to them, counted when somebody searches.
 
-Ranking tells apart by doublings, up to a thousand pages and some dozen links with one text: of an address that more
-pages link to, the first `_MOST_LOOKED_AT` are looked at.
+Ranking tells apart by doublings, up to a thousand pages and some dozen links with one text: the texts of the links to
+an address are those of the first `_MOST_LOOKED_AT` pages.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from levada.search.opensearch.mapping import anchor_start
-from levada.search.opensearch.queries import begins
+from levada.search.opensearch.mapping import link_to
+from levada.search.opensearch.queries import term
 from levada.search.opensearch.words import Answers
 from levada.search.ranking import LinkFacts
 
@@ -21,26 +20,33 @@ _MOST_TEXTS = 8
 
 def link_facts(answers: Answers, urls: Sequence[str]) -> Mapping[str, LinkFacts]:
     """How many pages link to each address, and what they call it."""
-    starts = [anchor_start(url) for url in urls]
-    facts: dict[str, LinkFacts] = {}
-    for url, start, answer in zip(urls, starts, answers(list(map(_asked, starts))), strict=True):
-        if pages := answer["hits"]["total"]["value"]:
-            texts = answer["aggregations"]["texts"]["buckets"]
-            facts[url] = LinkFacts(pages, tuple((each["key"][len(start) :], each["doc_count"]) for each in texts))
-    return facts
+    terms = {url: link_to(url) for url in urls}
+    filters = {url: term("links", link) for url, link in terms.items()}
+    (answer,) = answers([{"size": 0, "track_total_hits": False, "aggs": {"links": {"filters": {"filters": filters}}}}])
+    buckets = answer.get("aggregations", {}).get("links", {}).get("buckets", {})
+    pages = {url: bucket["doc_count"] for url, bucket in buckets.items() if bucket["doc_count"]}
+    if not pages:  # most pages of many collections
+        return {}
+    texts = answers([_texts_of(terms[url]) for url in pages])
+    return {url: LinkFacts(count, _texts(each)) for (url, count), each in zip(pages.items(), texts, strict=True)}
 
 
-def _asked(start: str) -> dict[str, Any]:
+def _texts_of(link: str) -> dict[str, Any]:
     texts = {
         "field": "anchors",
-        "include": f"{re.escape(start.rstrip())} .*",
+        "include": f"{link} .*",
         "size": _MOST_TEXTS,
         "execution_hint": "map",  # the texts of few pages are read: no order of all texts is made for them
     }
     return {
         "size": 0,
-        "track_total_hits": True,
+        "track_total_hits": False,
         "terminate_after": _MOST_LOOKED_AT,
-        "query": {"bool": {"filter": [begins("anchors", start)]}},
+        "query": {"bool": {"filter": [term("links", link)]}},
         "aggs": {"texts": {"terms": texts}},
     }
+
+
+def _texts(answer: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    buckets = answer.get("aggregations", {}).get("texts", {}).get("buckets", ())
+    return tuple((each["key"].partition(" ")[2], each["doc_count"]) for each in buckets)

@@ -65,6 +65,7 @@ def body_of_index(options: Options, meta: dict[str, Any]) -> dict[str, Any]:
                 "site": keyword,
                 "type": keyword,
                 "numbers": keyword,
+                "links": {"type": "keyword", "doc_values": False},
                 "anchors": keyword,
                 "url": words,
                 "properties": words,
@@ -119,8 +120,10 @@ def _fields(document: Document, site_number: int) -> dict[str, Any]:
         "language": document.language,
         "site": document.site,
         "url": _indexable(words_of_url(document.url)),
-        "anchors": sorted(_anchors(document)),
     }
+    if links := _links(document):
+        fields["links"] = sorted({f"{address:x}" for address, _ in links})
+        fields["anchors"] = sorted(f"{address:x} {text}" for address, text in links)
     for name, folded in (("title", fold(document.title)), ("text", fold(document.text))):
         if folded:  # the server would count an empty field as one that has words
             fields[name] = _indexable(folded)
@@ -138,18 +141,18 @@ def property_term(name: str, value: str) -> str:
     return f"{name}={value}"
 
 
-def anchor_start(url: str) -> str:
-    """What the anchors begin with that say something of this address."""
-    return f"{term_number(url) & _ADDRESS_MASK:x} "
+def link_to(url: str) -> str:
+    """The term of a link to this address."""
+    return f"{term_number(url) & _ADDRESS_MASK:x}"
 
 
 _ADDRESS_MASK = (1 << 47) - 1
 
 
-def _anchors(document: Document) -> set[str]:
+def _links(document: Document) -> set[tuple[int, str]]:
     own = term_number(document.url) & _ADDRESS_MASK
     found = ((number & _ADDRESS_MASK, _folded(text)) for number, text in anchors_in(document.packed_anchors))
-    return {f"{address:x} {text}" for address, text in found if text and address != own}
+    return {(address, text) for address, text in found if text and address != own}
 
 
 @lru_cache(maxsize=1 << 14)
