@@ -167,7 +167,7 @@ class DataFolder:
 
     @property
     def is_mirror(self) -> bool:
-        """Whether the folder only stands for one on another machine, see `levada.collection.mirror`."""
+        """Whether the folder only stands for one on another machine, see `levada.collection.storage.mirror`."""
         return self.mirror_file.exists()
 
     def must_be_home(self, what: str) -> None:

@@ -165,7 +165,7 @@ def _folder(data: Path | None, store: str | None, collection: str | None) -> Ite
     if named is not None or store is None:
         yield named or Path("levada-data")
         return
-    from levada.collection.mirror import mirrored
+    from levada.collection.storage.mirror import mirrored
 
     with mirrored(store, collection) as mirror:
         yield mirror.path

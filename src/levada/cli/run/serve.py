@@ -104,7 +104,7 @@ def serve(
     if collection is not None and store is None:
         raise UsageError("--collection names one of several on a server: name that with --store")
     if store is not None and not (data or names or every or environment_folder()):
-        from levada.collection.mirror import mirrored
+        from levada.collection.storage.mirror import mirrored
 
         mirror = held.enter_context(mirrored(store, collection))
         folders = {mirror.path.name: mirror.path}
