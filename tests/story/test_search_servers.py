@@ -122,3 +122,14 @@ def test_a_crawl_without_its_search_server_stores_everything_and_says_what_waits
         levada("settings", "set", f"plugins.opensearch.hosts={hosts}", "--data", "news", cwd=tmp_path).returncode == 0
     )
     assert hits(tmp_path / "news", "termos")
+
+
+def test_forgotten_pages_leave_the_index_too(web: Web, tmp_path: Path, settings: str, opensearch: str) -> None:
+    crawled(tmp_path, web, settings)
+    name = (tmp_path / "news" / "collection").read_text()
+    gone, *_ = found = hits(tmp_path / "news", "termos")
+    done = levada("forget", gone, "--yes", "--data", "news", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert hits(tmp_path / "news", "termos") == found[1:]
+    with urllib.request.urlopen(f"{opensearch}/_cat/indices/levada-{name}-0*?h=index", timeout=30) as answer:
+        assert answer.read().decode().split() == [f"levada-{name}-000002"], "words of deleted pages stay in files"

@@ -238,8 +238,12 @@ class OpenSearchIndex:
         }
         (answer,) = self._answers([asked])
         hits = answer["hits"]
-        found = [(hit["_score"] or 0.0, _summary(hit["_source"])) for hit in hits["hits"]]
-        return hits["total"]["value"], found
+        found: dict[str, tuple[float, HitSummary]] = {}
+        for hit in hits["hits"]:
+            summary = _summary(hit["_source"])
+            found.setdefault(summary.url, (hit["_score"] or 0.0, summary))
+        twice = len(hits["hits"]) - len(found)  # pages that move to another shard, and are in both logs for a while
+        return hits["total"]["value"] - twice, list(found.values())
 
     def _query(self, ask: Ask, facts: SearchedWords) -> dict[str, Any]:
         facts.learn(ask)
