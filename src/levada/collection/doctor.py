@@ -165,11 +165,12 @@ def server_checks(settings: Settings) -> list[Check]:
         with ThreadPoolExecutor(len(servers)) as pool:
             checks += pool.map(_reached, servers)
     if settings.index.engine == "opensearch":
-        checks.append(_search_engine(settings))
+        checks.append(search_engine_check(settings))
     return checks
 
 
-def _search_engine(settings: Settings) -> Check:
+def search_engine_check(settings: Settings) -> Check:
+    """Whether OpenSearch answers as it should, and has all parts of its indexes."""
     from levada.search.opensearch.connection import Connection, options_of
 
     try:

@@ -58,14 +58,13 @@ def _opened(collection: OpenedCollection, opened: ExitStack) -> Index:
     engine, folder = collection.settings.index.engine, collection.folder
     given: dict[str, Any] = {"text_of": _text_of(collection)}
     if is_builtin("levada.indexes", engine):
-        given["page_facts"] = _page_facts(collection)
+        given |= {"page_facts": _page_facts(collection), "expect": _expect(collection)}
     if spans_shards(engine):
         return open_index(shard_folders(folder)[0], engine, lambda: collection.settings, **given)
     plan = plan_of(folder)
     if plan is None:
         if is_builtin("levada.indexes", engine):
             given["near"] = _near(collection, [folder], opened)
-            given["expect"] = _expect(collection)
         return open_index(folder, engine, lambda: collection.settings, **given)
     from levada.search.sharded import ShardedIndex
     from levada.search.tantivy.reader import TantivyShard

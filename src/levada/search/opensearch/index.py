@@ -52,8 +52,8 @@ class OpenSearchIndex:
     """`levada.core.protocols.Index` in OpenSearch.
 
     `options` is the table `[plugins.opensearch]`. The index is that of the `collection` of this name; without one, of
-    the folder `path`. `shard` is the number of the change log that this one follows. `text_of` and `page_facts` give
-    what hits show of stored pages, see `levada.search.hits.HitSources`.
+    the folder `path`. `shard` is the number of the change log that this one follows. `text_of`, `page_facts` and
+    `expect` give what hits show of stored pages, see `levada.search.hits.HitSources`.
     """
 
     def __init__(
@@ -66,12 +66,13 @@ class OpenSearchIndex:
         writer: bool = False,
         text_of: Callable[[str], str] | None = None,
         page_facts: Callable[[str], PageFacts | None] | None = None,
+        expect: Callable[[Sequence[str]], None] | None = None,
     ) -> None:
         self.connection = Connection(options_of(options))
         self.generations = Generations(self.connection, collection or _name_of(path))
         self._log = shard
         self._may_write = writer
-        self._sources = HitSources(text_of, page_facts)
+        self._sources = HitSources(text_of, page_facts, expect)
         self._sites = SiteNumbers(self.connection, self.generations.base)
         self._forms = KnownForms()
         self._formed_in = ""  # the index that the known forms are in
@@ -311,8 +312,8 @@ def _portions(changes: Iterable[Change]) -> Iterator[list[Change]]:
 
 
 def _summary(source: Mapping[str, Any]) -> HitSummary:
-    url, site, title, language = source["card"]
-    return HitSummary(url, site, title, language, source["changed_at"])
+    url, site, title, language, headings = source["card"]
+    return HitSummary(url, site, title, language, source["changed_at"], headings)
 
 
 def _counted(buckets: Any) -> Counter[str]:

@@ -24,9 +24,10 @@ import msgspec
 from levada.core.hashing import term_number
 from levada.core.records import Change, Document
 from levada.pages.folding import fold, is_indexed
-from levada.pages.links import anchors_in
+from levada.pages.links import anchors_in, headings_in
 from levada.search.opensearch.connection import Options
-from levada.search.properties import ordered, properties_of
+from levada.search.properties import ordered, properties_of_page
+from levada.search.tantivy.schema import words_of_headings
 from levada.search.terms import site_names, words_of_url
 from levada.search.weights import FIELDS
 from levada.store.rules import nth_of, plain_text
@@ -109,13 +110,18 @@ def _lines(action: dict[str, Any], entry: dict[str, Any]) -> bytes:
 
 
 def _fields(document: Document, site_number: int) -> dict[str, Any]:
-    title = plain_text(document.title)
+    title, headings = plain_text(document.title), words_of_headings(headings_in(document.packed_anchors))
+    found = properties_of_page(document)
+    values = (" ".join(property_term(name, word) for word in value) for name, value in found.values)
     fields: dict[str, Any] = {
         "page": document.page_id,
         "site_number": site_number,
         "nth": nth_of(document.page_id),
         "changed_at": document.fetched_at,
-        "card": [document.url, document.site, title, document.language],
+        "card": [document.url, document.site, title, document.language, headings],
+        "type": list(found.types),
+        "properties": _within_limit(f" {_GAP} ".join(values)),
+        "numbers": [property_term(name, ordered(number)) for name, number in found.numbers],
         "within": _within(document.site),
         "language": document.language,
         "site": document.site,
@@ -127,12 +133,6 @@ def _fields(document: Document, site_number: int) -> dict[str, Any]:
     for name, folded in (("title", fold(document.title)), ("text", fold(document.text))):
         if folded:  # the server would count an empty field as one that has words
             fields[name] = _indexable(folded)
-    if document.packed_data:
-        found = properties_of(document.data)
-        values = (" ".join(property_term(name, word) for word in value) for name, value in found.values)
-        fields["type"] = list(found.types)
-        fields["properties"] = _within_limit(f" {_GAP} ".join(values))
-        fields["numbers"] = [property_term(name, ordered(number)) for name, number in found.numbers]
     return fields
 
 
