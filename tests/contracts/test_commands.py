@@ -16,6 +16,7 @@ from levada.core.commands import AddSeeds, ChangeBudget, ControlCommand, Desired
 from levada.core.errors import StoreDamaged, StoreError
 from levada.core.protocols import CommandQueue
 from levada.store.commands import SqliteCommandQueue
+from levada.store.postgresql.shared_commands import PostgresqlCommandQueue
 from tests.in_memory import MemoryCommandQueue
 
 EVERY: tuple[ControlCommand, ...] = (
@@ -28,11 +29,16 @@ EVERY: tuple[ControlCommand, ...] = (
 )
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
 def commands(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CommandQueue]:
-    opened: CommandQueue = (
-        MemoryCommandQueue() if request.param == "memory" else SqliteCommandQueue(tmp_path / "orders.db")
-    )
+    opened: CommandQueue
+    match request.param:
+        case "memory":
+            opened = MemoryCommandQueue()
+        case "sqlite":
+            opened = SqliteCommandQueue(tmp_path / "orders.db")
+        case _:
+            opened = PostgresqlCommandQueue(request.getfixturevalue("postgresql"), tmp_path.name)
     yield opened
     opened.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -12,11 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from levada.core.errors import IndexAway
 from levada.core.folder import DataFolder
 from levada.core.search_records import Query
 from levada.core.settings import IndexSettings, SearchSettings, Settings
+from levada.follow import process
 from levada.follow.index import IndexerChild
-from levada.follow.process import Follower
+from levada.follow.process import Follower, follow
 from levada.search.tantivy.index import TantivyIndex
 from levada.store.sqlite import SqliteStore
 from levada.testing.store.visits import first, links
@@ -159,3 +162,28 @@ def test_it_computes_vectors_too_if_search_is_hybrid(folder: DataFolder, store: 
     assert found(folder) == 5
     with closing(sqlite3.connect(folder.index / "vectors.db")) as database:
         assert database.execute("SELECT count(*) FROM pages").fetchone() == (5,)
+
+
+def test_a_search_engine_that_is_away_is_asked_again_until_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, hear = os.pipe()
+    tries: list[int] = []
+
+    def catch_up(on_progress: Callable[[int], None]) -> None:
+        tries.append(len(tries))
+        if len(tries) < 3:
+            raise IndexAway("nobody answers")
+        os.write(hear, b"q\n")
+
+    monkeypatch.setattr(process, "_TRY_AGAIN", 0.0)
+    monkeypatch.setattr("sys.stdin", os.fdopen(told))
+    follow(catch_up, 0.0)
+    assert len(tries) == 4, "and once more when it is told to end"
+
+    def in_vain(on_progress: Callable[[int], None]) -> None:
+        os.write(hear, b"q\n")
+        raise IndexAway("nobody answers")
+
+    with pytest.raises(IndexAway):  # what the crawl says at its end
+        follow(in_vain, 0.0)
+    os.close(hear)
+    sys.stdin.close()

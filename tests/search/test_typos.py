@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levada.search.typos import MOST_CORRECTIONS, corrections, errors_between
+from levada.search.typos import MOST_CORRECTIONS, OneByOne, corrections, errors_between
 
 LETTERS = st.text("abcde", max_size=7)
 
 
-class Known:
+class Known(OneByOne):
     """A vocabulary of words with the pages that have them."""
 
     def __init__(self, counts: dict[str, int], pages: int = 100) -> None:

@@ -12,7 +12,17 @@ from tests.needs import missing, package
 from tests.servers.holding import held
 from tests.servers.versitygw import use_keys
 
-__all__ = ["mariadb", "postgresql", "postgresql_trio", "rabbitmq", "redis", "redis_cluster", "s3", "versitygw"]
+__all__ = [
+    "mariadb",
+    "opensearch",
+    "postgresql",
+    "postgresql_trio",
+    "rabbitmq",
+    "redis",
+    "redis_cluster",
+    "s3",
+    "versitygw",
+]
 
 
 @pytest.fixture(scope="session")
@@ -64,6 +74,12 @@ def s3(versitygw: str, monkeypatch: pytest.MonkeyPatch) -> str:
     package("obstore")
     use_keys(monkeypatch)
     return versitygw
+
+
+@pytest.fixture(scope="session")
+def opensearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a node of OpenSearch; name collections of your own."""
+    yield from _server("opensearch", tmp_path_factory)
 
 
 def _server(name: str, folders: pytest.TempPathFactory) -> Iterator[str]:

@@ -33,12 +33,18 @@ need microsocks microsocks
 need nodejs node
 need systemd systemd-analyze
 need chromium chromium chromium-browser google-chrome
+need default-jdk-headless javac
+need maven mvn
 need "poppler-utils poppler-data" pdftotext
 need iproute2 ip
 need nftables nft
 need faketime faketime
 
+# The jars of OpenSearch; a test that finds none says so.
+jars() { sh "$(dirname "$0")/jvm/install.sh" >/dev/null || true; }
+
 if [ -z "$missing" ]; then
+    jars
     exit 0
 fi
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
@@ -66,3 +72,4 @@ fi
 for package in $missing; do
     systemctl disable --quiet "$package" >/dev/null 2>&1 || true
 done
+jars

@@ -9,8 +9,7 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from levada.collection.machines.shared_commands import SharedCommands
-from levada.core.commands import ChangeBudget, DesiredState, Pause
+from levada.core.commands import ChangeBudget, ControlCommand, DesiredState, Pause
 from levada.core.errors import StoreAway
 from levada.core.records import FoundUrl
 from levada.store.base import Sliced
@@ -18,8 +17,7 @@ from levada.store.memory import MemoryStore
 from levada.store.ownership import SLICES, slice_of
 from levada.store.postgresql import PostgresqlStore
 from levada.store.postgresql.ownership import PostgresqlOwnership
-from levada.store.postgresql.shared_commands import PostgresqlCommandLog
-from tests.in_memory import MemoryCommandQueue
+from levada.store.postgresql.shared_commands import PostgresqlCommandQueue
 from tests.servers.private import free_ports
 
 pytest_plugins = ["tests.servers.fixtures"]
@@ -79,33 +77,32 @@ def test_a_server_that_is_away_is_said() -> None:
         table.renew("a", (), 1.0)
 
 
-def test_commands_of_one_control_reach_all_in_their_order(postgresql: str) -> None:
+def test_a_command_reaches_all_controls_in_its_order(postgresql: str) -> None:
     name = secrets.token_hex(8)
-    own, others = MemoryCommandQueue(), MemoryCommandQueue()
-    own.submit(Pause())
-    with (
-        closing(SharedCommands(own, PostgresqlCommandLog(postgresql, name))) as one,
-        closing(SharedCommands(others, PostgresqlCommandLog(postgresql, name))) as other,
-        closing(PostgresqlCommandLog(postgresql, secrets.token_hex(8))) as stranger,
-    ):
-        assert [command for _, command in one.pending()] == [Pause()]
-        others.submit(ChangeBudget(360))
-        both = one.pending(), other.pending(), one.pending()
-        assert [[command for _, command in each] for each in both] == [
-            [Pause()],
-            [Pause(), ChangeBudget(360)],
-            [Pause(), ChangeBudget(360)],
-        ]
-        assert stranger.after(0) == []
-        (first, _), (second, _) = both[2]
-        other.mark_done(second, DesiredState(True, 360))
-        one.mark_done(first, DesiredState(True))
-        assert one.desired_state() == other.desired_state() == DesiredState(True, 360), "the later one stays"
-        assert other.pending() == []
-        assert [number for number, _ in one.pending()] == [second]
-        with closing(SharedCommands(MemoryCommandQueue(), PostgresqlCommandLog(postgresql, name))) as late:
-            assert late.pending() == []
-            assert late.desired_state() == DesiredState(True, 360)
+
+    def control(collection: str = name) -> closing[PostgresqlCommandQueue]:
+        return closing(PostgresqlCommandQueue(postgresql, collection, executing=True))
+
+    def commands(queue: PostgresqlCommandQueue) -> list[ControlCommand]:
+        return [command for _, command in queue.pending()]
+
+    with closing(PostgresqlCommandQueue(postgresql, name)) as serving:
+        serving.submit(Pause())
+        with control() as one, control() as other, control(secrets.token_hex(8)) as stranger:
+            assert commands(one) == [Pause()], "it was given while nobody crawled"
+            serving.submit(ChangeBudget(360))
+            assert commands(one) == commands(other) == [Pause(), ChangeBudget(360)]
+            assert commands(stranger) == []
+            (first, _), (second, _) = one.pending()
+            other.mark_done(second, DesiredState(True, 360))
+            assert serving.pending() == [], "one of them has executed all"
+            one.mark_done(first, DesiredState(True))
+            assert one.desired_state() == other.desired_state() == DesiredState(True, 360), "the later one stays"
+            assert other.pending() == []
+            assert [number for number, _ in one.pending()] == [second]
+            with control() as late:
+                assert late.pending() == []
+                assert late.desired_state() == DesiredState(True, 360)
 
 
 def stores(postgresql: str) -> list[MemoryStore | PostgresqlStore]:

@@ -100,6 +100,18 @@ DataOption = Annotated[
 OptionalDataOption = Annotated[
     Path | None, typer.Option("--data", metavar="DIR", callback=_folder, help="The folder that holds the collection.")
 ]
+ServerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        envvar="LEVADA_STORE",
+        metavar="DSN",
+        help="Without the folder: the first PostgreSQL server. A folder that is named counts for more.",
+    ),
+]
+CollectionOption = Annotated[
+    str | None, typer.Option("--collection", metavar="NAME", help="With --store: which one, of several there.")
+]
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Settings; default: levada.toml if it is here.")
 ]

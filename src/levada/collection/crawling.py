@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, nullcontext
 from functools import partial
 
 from levada.collection.commands import open_commands
@@ -37,12 +37,12 @@ from levada.crawl.commits import CrawlPorts
 from levada.crawl.engine import Crawl
 from levada.crawl.local_transport import LocalTransport
 from levada.engines.opentelemetry import traced
-from levada.follow.index import IndexerChild
+from levada.follow.index import IndexerChild, spans_shards
 from levada.follow.process import Follower, ShardFollowers, followers
 from levada.scale.autoscaler import stage_rule, stages_after_fetch
 from levada.search.hybrid.embedding import open_embedder
-from levada.store.opening import open_store, store_limits, unreachable
-from levada.store.workplace import is_shared
+from levada.store.opening import open_store, place_if_new, store_limits, unreachable
+from levada.store.workplace import is_shared, share
 
 Following = Follower | ShardFollowers
 RunningCrawl = Crawl
@@ -70,6 +70,16 @@ def open_followers(folder: DataFolder, settings: Settings) -> tuple[Following, F
 
 _FREED_AFTER = 16 * 1024 * 1024  # bytes of pages, after which freed memory goes back to the kernel
 _OF_A_VISIT, _UNPACKED = 32 * 1024, 8  # bytes: of a visit, and for each byte of what it stores
+
+
+def _offer(folder: DataFolder, settings: Settings) -> Callable[[Settings], None]:
+    """Let machines without this folder serve the collection, where servers hold all of it; returns what to call with
+    settings that changed."""
+    if not spans_shards(settings.index.engine):
+        return lambda now: None
+    place_if_new(folder, settings.store)
+    share(folder, settings)
+    return partial(share, folder)
 
 
 @asynccontextmanager
@@ -105,6 +115,7 @@ async def open_crawl(
     options = settings.plugins.get(settings.store.engine)
     with (
         folder.locked(),
+        nullcontext(_offer(folder, settings)) as published,
         closing(open_commands(folder, settings)) as commands,
         closing(open_store(folder, settings.store, store_limits(settings), faults, options)) as store,
     ):
@@ -128,7 +139,8 @@ async def open_crawl(
             on_committed(visits)
 
         asking, reading = traced(own, parser)
-        running = RunningSettings(folder, settings, store, None if fetcher else own, parser, policy, clock, slots=slots)
+        own_fetcher = None if fetcher else own
+        running = RunningSettings(folder, settings, store, own_fetcher, parser, policy, clock, published, slots=slots)
         compact = partial(compact_for, folder, store, indexer.wake)
         ports = CrawlPorts(
             clock, store, store, store, policy, store, asking, commands, running, lambda: bool(store.away), compact

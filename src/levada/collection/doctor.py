@@ -161,12 +161,35 @@ def _size(path: Path) -> int:
 
 
 def server_checks(settings: Settings) -> list[Check]:
-    """Whether the PostgreSQL servers of the settings can be reached, and are new enough; all at the same time."""
+    """Whether the servers of the settings can be reached, and are new enough; all at the same time."""
     servers = settings.store.servers
-    if not servers:
-        return []
-    with ThreadPoolExecutor(len(servers)) as pool:
-        return list(pool.map(_reached, servers))
+    checks: list[Check] = []
+    if servers:
+        with ThreadPoolExecutor(len(servers)) as pool:
+            checks += pool.map(_reached, servers)
+    if settings.index.engine == "opensearch":
+        checks.append(search_engine_check(settings))
+    return checks
+
+
+def search_engine_check(settings: Settings) -> Check:
+    """Whether OpenSearch answers as it should, and has all parts of its indexes."""
+    from levada.search.opensearch.connection import Connection, options_of
+
+    try:
+        with closing(Connection(options_of(settings.plugins.get("opensearch")))) as connection:
+            found = f"{connection.version()} at {connection.place}"
+            health = connection.health(f"{connection.options.prefix}-*")
+    except LevadaError as error:
+        return _told(error, "OpenSearch")
+    if health["status"] == "red":
+        lost = plural(health["unassigned_shards"], "part")
+        advice = "bring its nodes back: until then searches fail, and what is new waits in the change log"
+        return failed("OpenSearch", f"{found}; {lost} of the index cannot be reached (status red)", advice)
+    if health["status"] == "yellow":
+        advice = "bring its nodes back, or lower plugins.opensearch.replicas"
+        return worrying("OpenSearch", f"{found}; copies of the index are missing (status yellow)", advice)
+    return fine("OpenSearch", found)
 
 
 def _reached(dsn: str) -> Check:
@@ -480,15 +503,19 @@ def _database(folder: DataFolder, store: Shard, of_shard: str) -> Iterator[Check
 
 
 def _index(folder: DataFolder, store: Shard, name: str) -> Check:
-    from levada.follow.index import open_index
+    from levada.follow.index import open_index, spans_shards
     from levada.store.opening import collection_folder
 
-    settings = collection_folder(folder).settings()
+    root = collection_folder(folder)
+    settings = root.settings()
+    spans = spans_shards(settings.index.engine)
     try:
         with closing(open_index(folder, settings.index.engine, lambda: settings)) as index:
             position, newest = index.position(), store.newest_seq()
             found = index.search(Query(_ANY_PAGE, limit=0)).total
     except LevadaError as error:
+        if spans:
+            return _told(error, name)
         advice = f"delete {folder.index}: the next search rebuilds it"
         if folder.index.is_dir() and not os.access(folder.index, os.W_OK):
             advice = f"who searches must be able to write in {folder.index}: a lock is taken there"
@@ -496,15 +523,23 @@ def _index(folder: DataFolder, store: Shard, name: str) -> Check:
     epochs = epochs_of(store)
     if position > newest and not (epochs and newest <= epochs[-1].begins):  # changes up to there may be lost
         advice = f"it belongs to another collection; delete {folder.index}: the next search rebuilds it"
+        if spans:
+            advice = "the documents are an older copy; the next search or crawl builds the index anew"
         return worrying(name, f"at step {position:,}, the documents only at {newest:,}", advice)
     if position < newest:
         behind = steps_between(position, newest, epochs)
         return fine(name, f"{plural(behind, 'step')} behind the documents", "the next search or crawl catches up")
+    if spans and len(shard_folders(root)) > 1:  # one index has the pages of all
+        return fine(name, f"up to date, at step {position:,}")
     shown = sum(document.searchable for document in store.scan())
     # A crawl may go on meanwhile.
     if found != shown and store.newest_seq() == newest:
-        advice = f"delete {folder.index}: the next search rebuilds it"
-        return worrying(name, f"finds {plural(found, 'page')}, and {shown:,} are to be found", advice)
+        advice = "delete it on its servers" if spans else f"delete {folder.index}"
+        return worrying(
+            name,
+            f"finds {plural(found, 'page')}, and {shown:,} are to be found",
+            f"{advice}: the next search rebuilds it",
+        )
     return fine(name, f"up to date, at step {position:,}, with {plural(shown, 'page')}")
 
 

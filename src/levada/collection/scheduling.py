@@ -36,7 +36,7 @@ from levada.core.configuration.layers import Given
 from levada.core.errors import BrokerAway, BrokerError, StoreError
 from levada.core.folder import DataFolder
 from levada.core.processes import module_command
-from levada.core.protocols import Clock, CommandQueue, RevisitPolicy
+from levada.core.protocols import Clock, RevisitPolicy
 from levada.core.records import FoundUrl
 from levada.core.reports import Round
 from levada.core.settings import Settings
@@ -55,10 +55,9 @@ from levada.store.opening import (
     open_reading_store,
     open_store,
     place_if_new,
-    plan_of,
     store_limits,
 )
-from levada.store.workplace import is_shared, share
+from levada.store.workplace import home_of, is_shared, share
 
 _ANSWERS = 16  # messages of answers in hand
 _LOOK = 1.0  # seconds between two looks at whether there is something to index
@@ -164,7 +163,7 @@ async def _open_distributed_crawl(
         opened.enter_context(folder.locked())
         place_if_new(folder, settings.store)
         share(folder, settings)
-        commands = opened.enter_context(closing(_commands(folder, settings)))
+        commands = opened.enter_context(closing(open_commands(folder, settings)))
         options = settings.plugins.get(settings.store.engine)
         store = opened.enter_context(
             closing(open_store(folder, settings.store, store_limits(settings), options=options))
@@ -239,34 +238,11 @@ async def _open_distributed_crawl(
             raise StoreError(f"the pages are stored, but their index or counts are behind: {troubles[0]}")
 
 
-def _home(folder: DataFolder) -> str:
-    """The server where machines find the collection; "" if only this folder holds it."""
-    file = plan_of(folder)
-    if file is None:
-        return ""
-    with closing(file):
-        return file.read().home
-
-
-def _commands(folder: DataFolder, settings: Settings) -> CommandQueue:
-    own = open_commands(folder, settings)
-    if not (home := _home(folder)):
-        return own
-    from levada.collection.machines.shared_commands import SharedCommands
-    from levada.store.postgresql.shared_commands import PostgresqlCommandLog
-
-    try:
-        return SharedCommands(own, PostgresqlCommandLog(home, make_collection_name(folder)))
-    except BaseException:
-        own.close()
-        raise
-
-
 async def _ownership(
     folder: DataFolder, settings: Settings, clock: Clock, readiness: Readiness, opened: AsyncExitStack
 ) -> SiteOwnership | None:
     """The hold on sites of a collection that several controls may share; None where the folder's lock is enough."""
-    if not (home := _home(folder)):
+    if not (home := home_of(folder)):
         return None
     from levada.store.postgresql.ownership import PostgresqlOwnership
 

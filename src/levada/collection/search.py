@@ -15,7 +15,7 @@ from levada.core.errors import BodiesAway, IndexOutdated, StoreDamaged, StoreErr
 from levada.core.folder import DataFolder
 from levada.core.plugins import is_builtin
 from levada.core.protocols import Index
-from levada.follow.index import catch_up_store, catch_up_vectors, open_index, open_writer
+from levada.follow.index import catch_up_store, catch_up_vectors, clear_if_ahead, open_index, open_writer, spans_shards
 from levada.search.hits import PageFacts
 from levada.search.hybrid.embedding import open_embedder
 from levada.search.hybrid.fusion import Near
@@ -26,6 +26,7 @@ from levada.store.reading import OpenedCollection, open_collection
 
 if TYPE_CHECKING:
     from levada.search.sharded import Counted
+    from levada.store.base import Store
 
 
 log = logging.getLogger(__name__)
@@ -55,15 +56,17 @@ def open_search(folder: DataFolder, opened: OpenedCollection | None = None) -> I
 
 
 def _opened(collection: OpenedCollection, opened: ExitStack) -> Index:
-    plan = plan_of(collection.folder)
+    engine, folder = collection.settings.index.engine, collection.folder
+    given: dict[str, Any] = {"text_of": _text_of(collection)}
+    if is_builtin("levada.indexes", engine):
+        given |= {"page_facts": _page_facts(collection), "expect": _expect(collection)}
+    if spans_shards(engine):
+        return open_index(shard_folders(folder)[0], engine, lambda: collection.settings, **given)
+    plan = plan_of(folder)
     if plan is None:
-        engine = collection.settings.index.engine
-        given: dict[str, Any] = {"text_of": _text_of(collection)}
         if is_builtin("levada.indexes", engine):
-            given["page_facts"] = _page_facts(collection)
-            given["near"] = _near(collection, [collection.folder], opened)
-            given["expect"] = _expect(collection)
-        return open_index(collection.folder, engine, lambda: collection.settings, **given)
+            given["near"] = _near(collection, [folder], opened)
+        return open_index(folder, engine, lambda: collection.settings, **given)
     from levada.search.sharded import ShardedIndex
     from levada.search.tantivy.reader import TantivyShard
 
@@ -125,16 +128,16 @@ def _catch_up(collection: OpenedCollection, on_progress: OnProgress = no_progres
             closing(open_shard_reader(shard)) as store,
             closing(open_writer(shard, how.heap, how.engine, lambda: collection.settings)) as index,
         ):
-            _say_if_rebuilt(index)
+            _say_if_rebuilt(index, store)
             catch_up_store(
                 store, index, how.batch, shard.index / "applied", partial(_tell, on_progress, store.newest_seq())
             )
             catch_up_vectors(shard, store, embedder, how.batch)
 
 
-def _say_if_rebuilt(index: Index) -> None:
+def _say_if_rebuilt(index: Index, store: Store) -> None:
     try:
-        index.position()
+        clear_if_ahead(index, store)
     except StoreDamaged as error:
         if isinstance(error, IndexOutdated):  # it takes a while, and nothing is wrong
             log.warning("%s, which is done now", error)

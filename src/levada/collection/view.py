@@ -95,6 +95,8 @@ class CollectionView:
         """Who is told of changes; nobody while none was added."""
         from levada.store.subscriptions import MemorySubscriptions, SqliteSubscriptions
 
+        if create:
+            self.folder.must_be_home("notifications are made")
         if "subscriptions" not in self._current().parts:
             if not create and not self.folder.hooks.exists():
                 return MemorySubscriptions()

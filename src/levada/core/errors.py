@@ -20,6 +20,7 @@ LevadaError                 exit 1: the work could not be done
 │   ├── BodiesAway          the place of the bodies cannot be reached now; nothing of this batch was written
 │   ├── StoreDamaged        the database or index is not readable
 │   │   └── IndexOutdated   the index was written by an older Levada: to be rebuilt
+│   ├── IndexAway           the search engine cannot be reached, or does not answer
 │   ├── StoreOutdated       written by an older Levada: to be upgraded first
 │   └── StoreTooNew         written by a newer Levada
 ├── BrokerError             the message broker refused
@@ -188,6 +189,10 @@ class StoreDamaged(StoreError):
 
 class IndexOutdated(StoreDamaged):
     pass
+
+
+class IndexAway(StoreError):
+    """The search engine cannot be reached or does not answer. Nothing is lost: the change log waits."""
 
 
 class StoreOutdated(StoreError):

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from levada.core.errors import NotFound, StoreError, StoreFull, StoreLocked, UsageError
+from levada.core.errors import NotFound, Refused, StoreError, StoreFull, StoreLocked, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -126,6 +126,7 @@ class DataFolder:
         self._settings = path / "settings.json"
         self.live_file = path / "live.json"
         self.engine_file = path / "engine"
+        self.mirror_file = path / "mirror"
         self._lock = path / "lock"
         # strings: `identity` runs at every poll, and paths are too slow for it
         self._names = str(path), str(self._settings)
@@ -165,6 +166,16 @@ class DataFolder:
             raise NotFound(f"there is no collection in {self.path}: start one with 'levada crawl URL'")
 
     @property
+    def is_mirror(self) -> bool:
+        """Whether the folder only stands for one on another machine, see `levada.collection.storage.mirror`."""
+        return self.mirror_file.exists()
+
+    def must_be_home(self, what: str) -> None:
+        """Raise if the data folder is on another machine; `what` is done there."""
+        if self.is_mirror:
+            raise Refused(f"{what} on the machine that crawls, where the data folder is: this one serves its pages")
+
+    @property
     def is_held(self) -> bool:
         """Whether this process is the only writer, by this object."""
         return self._written[0] != 0
@@ -172,6 +183,8 @@ class DataFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Be the only writer."""
+        if self.is_mirror:
+            raise StoreLocked("the data folder of this collection is on another machine: crawl there")
         with writing(self._lock):
             descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -215,11 +228,22 @@ class DataFolder:
         from levada.core.configuration.updates import kept_with
 
         self.must_exist()
+        self.must_be_home("settings are changed")
         with self._settings_locked():
             kept, done = kept_with(changes, self.kept_settings(), os.environ, by)
             if done:
                 self._write_settings(kept)
         return done
+
+    def mirror_settings(self, settings: Settings, by: str) -> None:
+        """Keep exactly these settings, which another machine decides."""
+        from levada.core.configuration.kept import KeptValue
+        from levada.core.settings import Settings, values_of
+
+        usual = values_of(Settings())
+        self._write_settings(
+            {key: KeptValue(value, by) for key, value in values_of(settings).items() if value != usual.get(key)}
+        )
 
     @contextmanager
     def _settings_locked(self) -> Iterator[None]:

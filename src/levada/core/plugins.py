@@ -39,6 +39,7 @@ class Group(msgspec.Struct, frozen=True):
     members: tuple[str, ...]
     builtins: Mapping[str, str]  # name -> "module:attribute"
     given: tuple[str, ...] = ()  # keyword arguments that a factory may take
+    with_options: tuple[str, ...] = ()  # those of the built-ins that have a table of options, as plug-ins may
 
 
 def _functions(module: str, names: str) -> dict[str, str]:
@@ -115,8 +116,12 @@ GROUPS: dict[str, Group] = {
     "levada.indexes": Group(
         "index.engine",
         ("apply", "position", "search", "postings", "clear", "close"),
-        {"tantivy": "levada.search.tantivy.index:TantivyIndex"},
+        {
+            "tantivy": "levada.search.tantivy.index:TantivyIndex",
+            "opensearch": "levada.search.opensearch.index:OpenSearchIndex",
+        },
         ("path", "writer", "heap_bytes", "text_of"),
+        with_options=("opensearch",),
     ),
     "levada.embedders": Group(
         "search.embedder",
@@ -195,7 +200,7 @@ def load(group: str, name: str, options: Mapping[str, Any] | None = None, **give
     """The plug-in of this name, made with its options and with what it takes of `given`."""
     factory = find(group, name)
     own = is_builtin(group, name)
-    if own and options is not None:
+    if own and options is not None and name not in GROUPS[group].with_options:
         raise PluginError(f'plugins.{name}: "{name}" is built in, and has no options of its own')
     what = f'{GROUPS[group].setting}: the plug-in "{name}"'
     arguments = () if options is None else (options,)
@@ -235,7 +240,10 @@ def check_names(settings: Settings) -> None:
             if name not in place.builtins and name not in (names := known(group)):
                 raise PluginError(f"{place.setting}: {_unknown(name, names)}")
     if settings.plugins:
-        names = sorted({entry.name for group in GROUPS for entry in _entries(group)})
+        own = {name for place in GROUPS.values() for name in place.with_options}
+        if own.issuperset(settings.plugins):
+            return
+        names = sorted(own.union(entry.name for group in GROUPS for entry in _entries(group)))
         for name in settings.plugins:
             if name not in names:
                 raise PluginError(f"plugins.{name}: {_unknown(name, names)}")

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Meta
 
 from levada.core.errors import PluginError, SettingsError
-from levada.core.plugins import check_names
+from levada.core.plugins import check_names, is_builtin
 from levada.core.secrets import check_reference
 from levada.core.site_rules.routes import check_proxies
 from levada.core.site_rules.section import RULE_TYPES, SiteSettings, choices_of, doubled
@@ -322,7 +322,8 @@ class Settings(_Section, frozen=True):
         if store.engine == "postgresql" and not store.servers:
             raise ValueError('store.engine = "postgresql" needs store.servers')
         whole = store.shards == 1 and not store.servers
-        if not whole and (store.engine not in ("sqlite", "postgresql") or self.index.engine != "tantivy"):
+        of_shards = is_builtin("levada.stores", store.engine) and is_builtin("levada.indexes", self.index.engine)
+        if not whole and not of_shards:
             raise ValueError("a plug-in as store.engine or index.engine needs store.shards = 1 and no store.servers")
         if stages.budget and stages.budget < min(stages.min_fetch, slots) + stages.min_parse:
             raise ValueError("stages needs budget >= min_fetch + min_parse")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from levada.core.errors import StoreDamaged, StoreLocked
+from levada.core.errors import IndexAway, StoreDamaged, StoreLocked
 from levada.core.folder import DataFolder
 from levada.core.plugins import is_builtin, load, translating
 from levada.core.protocols import Documents, Embedder, Index
@@ -21,7 +21,7 @@ from levada.follow.epochs import AppliedChanges
 from levada.follow.process import Follower, begin_following, follow, run_child
 from levada.search.hybrid.embedding import open_embedder
 from levada.store.base import Capability, Store
-from levada.store.opening import collection_folder, open_shard_reader
+from levada.store.opening import collection_folder, make_collection_name, open_shard_reader, shard_folders
 
 if TYPE_CHECKING:
     from levada.core.settings import IndexSettings, Settings
@@ -63,6 +63,14 @@ def catch_up(
         return _follow(documents, index, batch, on_progress, noting)
 
 
+def clear_if_ahead(index: FollowsChanges, store: Store) -> None:
+    """Begin anew if the index knows more than the documents: these are a copy of an earlier time. They are asked last,
+    so another process that follows the same log does no harm. Where a failover may lose changes, `AppliedChanges`
+    knows better."""
+    if Capability.EPOCHS not in store.capabilities and index.position() > store.newest_seq():
+        index.clear()
+
+
 def catch_up_store(
     store: Store,
     index: FollowsChanges,
@@ -97,6 +105,7 @@ def _follow(
         taken += newly
         on_progress(index.position())
         if newly < batch:
+            index.apply(())  # one that is built anew, beside another, sees that there is no more
             break
     return taken
 
@@ -134,8 +143,20 @@ def catch_up_vectors(folder: DataFolder, store: Store, embedder: Embedder | None
         catch_up_store(store, vectors, batch, folder.index / "applied-vectors")
 
 
+def spans_shards(engine: str) -> bool:
+    """Whether one index of this engine, on servers of its own, holds the pages of all shards."""
+    return engine == "opensearch"
+
+
 def open_index(folder: DataFolder, engine: str, settings: Callable[[], Settings], **given: Any) -> Index:
     """The index of a folder by its engine; `settings` are only asked for the options of a plug-in."""
+    if spans_shards(engine):
+        root = collection_folder(folder)
+        given |= {
+            "collection": make_collection_name(root),
+            "shard": [each.path for each in shard_folders(root)].index(folder.path),
+        }
+        return load("levada.indexes", engine, settings().plugins.get(engine), **given)  # type: ignore[no-any-return]
     if is_builtin("levada.indexes", engine):
         return load("levada.indexes", engine, path=folder.index, **given)  # type: ignore[no-any-return]
     path = folder.path / f"index-{engine}"
@@ -165,6 +186,8 @@ def main(arguments: list[str]) -> None:
     embedder = open_embedder(collection_folder(folder).settings()) if hybrid else None
     with closing(open_shard_reader(folder)) as store:
         index = open_writer(folder, int(heap), engine)
+        with suppress(StoreDamaged, IndexAway):  # then that comes first
+            clear_if_ahead(index, store)
 
         def catch_up_all(on_progress: Callable[[int], None]) -> None:
             catch_up_store(store, index, int(batch), folder.index / "applied", on_progress)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from levada.core.balance import MethodLoad
-from levada.core.errors import BodiesAway, LevadaError
+from levada.core.errors import BodiesAway, IndexAway, LevadaError
 from levada.core.folder import DataFolder
 from levada.core.processes import (
     FreedMemory,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _STARTS = 3  # after so many ends in a row that nobody asked for, no more are tried
 _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)  # seconds
 _FIRST_GATHERING = 0.5  # seconds: whoever has just begun wants to see something
+_TRY_AGAIN = 5.0  # seconds after which a search engine that was away is asked again
 _FREED_AFTER = 2_000  # changes, after which freed memory goes back to the kernel
 _MOST_LINE = 4_000  # bytes: less than a pipe takes in one piece
 
@@ -207,7 +208,13 @@ def follow(catch_up: CatchUp, gather_seconds: float, balance: Callable[[], Metho
     said, diary, seconds = b"\n", _CatchUpLog(balance), min(_FIRST_GATHERING, gather_seconds)
     while said:
         diary.begin(_told(said))
-        _patiently(catch_up, diary.went_on)
+        try:
+            _patiently(catch_up, diary.went_on)
+        except IndexAway:
+            if b"q" in said:
+                raise
+            said = _next_words(seconds, _TRY_AGAIN)  # what is new waits in the change log
+            continue
         diary.end()
         if b"q" in said:
             return
@@ -272,8 +279,11 @@ def _report(heard: _Heard) -> None:
         os.write(sys.stdout.fileno(), line + b"\n")
 
 
-def _next_words(gather_seconds: float) -> bytes:
-    """The crawl's messages, once some documents have gathered or it is about to end; nothing if it has died."""
+def _next_words(gather_seconds: float, patience: float | None = None) -> bytes:
+    """The crawl's messages, once some documents have gathered or it is about to end; nothing if it has died. With
+    `patience` an empty line, if there are none for so many seconds."""
+    if not select.select([sys.stdin], [], [], patience)[0]:
+        return b"\n"
     said = b""
     until = time.monotonic() + gather_seconds
     while b"q" not in said:

@@ -33,6 +33,7 @@ from levada.search.terms import (
     site_names,
     words_of_url,
 )
+from levada.search.typos import OneByOne
 from levada.store.rules import nth_of
 
 _TITLE_BOOST = 2.5
@@ -206,7 +207,7 @@ class _Forms:
         return stems.union(form for stem in stems for form in self._forms.get((language, stem), ()))
 
 
-class _Facts:
+class _Facts(OneByOne):
     """What this index knows about words."""
 
     def __init__(self, pages: dict[int, _Page], forms: _Forms) -> None:

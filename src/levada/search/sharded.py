@@ -21,8 +21,9 @@ from levada.search.links import LinkReader
 from levada.search.query import one_word, parse_page_of_hits
 from levada.search.ranking import reranked
 from levada.search.tantivy.reader import Candidate, ScoredHit, TantivyShard
-from levada.search.tantivy.statistics import FIELDS, Forms, IndexTotals, TermStatistics, WordWeights, any_ending
 from levada.search.terms import Ask, SiteFilter, site_names
+from levada.search.typos import OneByOne
+from levada.search.weights import FIELDS, Forms, IndexTotals, TermStatistics, WordWeights, any_ending
 from levada.sharding.page_keys import search_filter
 from levada.store.sharded.plan import PlanSource
 
@@ -164,7 +165,7 @@ class ShardedIndex:
         return [_estimate(ask, forms, own, place, self._counted) for place in others]
 
 
-class _SearchedShards:
+class _SearchedShards(OneByOne):
     """What all shards together know about words."""
 
     def __init__(self, shards: Sequence[TantivyShard], queried: Sequence[int], counted: Counted | None) -> None:

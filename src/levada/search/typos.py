@@ -12,7 +12,8 @@ A word that is known is only corrected if it is rare and the other one is far mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 MOST_CORRECTIONS = 3  # of one word
@@ -39,8 +40,36 @@ class Vocabulary(Protocol):
         """The number of pages that have this folded word in their text; where it is more than a few, perhaps with some
         that were deleted."""
 
+    def holders_of(self, words: Collection[str]) -> Mapping[str, int]:
+        """The `holders` of many words at once; one that no page has may be left out."""
+
+    def beginning_with(self, starts: Collection[str]) -> Mapping[str, int]:
+        """For those of `starts` with which a word begins: about how many pages have it."""
+
+    def like(self, word: str, same: int) -> Sequence[tuple[str, int]]:
+        """Words that begin with the same so many letters, those with at most two errors among them, and how many pages
+        have each."""
+
+
+class OneByOne(ABC):
+    """The rest of a vocabulary that looks up single words in a microsecond or two."""
+
+    @abstractmethod
+    def holders(self, word: str) -> int: ...
+
+    @abstractmethod
     def beginning(self, start: str, limit: int) -> Sequence[tuple[str, int]]:
         """The words that begin so, at most `limit`, the most frequent ones, and how many pages have each."""
+
+    def holders_of(self, words: Collection[str]) -> Mapping[str, int]:
+        return {word: self.holders(word) for word in words}
+
+    def beginning_with(self, starts: Collection[str]) -> Mapping[str, int]:
+        known = ((start, self.beginning(start, 1)) for start in starts)
+        return {start: found[0][1] for start, found in known if found}
+
+    def like(self, word: str, same: int) -> Sequence[tuple[str, int]]:
+        return self.beginning(word[:same], _MOST_COMPARED)
 
 
 def corrections(word: str, known: Vocabulary, found: Callable[[str], int]) -> list[str]:
@@ -54,10 +83,10 @@ def corrections(word: str, known: Vocabulary, found: Callable[[str], int]) -> li
     if known.holders(word) > rare or (own := found(word)) > rare:
         return []
     least = max(1, own * _FAR_MORE)
-    near = _frequent(_one_error(word), known.holders, least)
+    near = _frequent(known.holders_of(_one_error(word)), least)
     if not near and not own and len(word) >= _TWO_ERRORS:
-        started = known.beginning(word[:_SAME_START], _MOST_COMPARED)
-        near = _frequent((each for each, _ in started if errors_between(word, each, 2) <= 2), known.holders, least)
+        started = [each for each, _ in known.like(word, _SAME_START) if errors_between(word, each, 2) <= 2]
+        near = _frequent(known.holders_of(started), least)
     return near
 
 
@@ -65,16 +94,15 @@ def beginnings(start: str, known: Vocabulary) -> list[str]:
     """What `start`, with which no known word begins, may be meant to be."""
     if not _HALF_TYPED <= len(start) <= _LONGEST or any(map(str.isdecimal, start)):
         return []
-    return _frequent(_one_error(start), lambda each: max((few for _, few in known.beginning(each, 1)), default=0), 1)
+    return _frequent(known.beginning_with(_one_error(start)), 1)
 
 
-def _frequent(words: Iterable[str], holders: Callable[[str], int], least: int) -> list[str]:
-    counted = ((holders(each), each) for each in words)
-    ranked = sorted((-count, each) for count, each in counted if count >= least)
+def _frequent(holders: Mapping[str, int], least: int) -> list[str]:
+    ranked = sorted((-count, each) for each, count in holders.items() if count >= least)
     return [each for _, each in ranked[:MOST_CORRECTIONS]]
 
 
-def _one_error(word: str) -> Iterator[str]:
+def _one_error(word: str) -> set[str]:
     """Every word from which this one differs by one error."""
     alphabet = next((each for each in _ALPHABETS if word[0] in each), "")
     found: set[str] = set()
@@ -87,7 +115,7 @@ def _one_error(word: str) -> Iterator[str]:
         if len(rest) > 1:
             found.add(f"{before}{rest[1]}{rest[0]}{rest[2:]}")
     found.discard(word)
-    return iter(found)
+    return found
 
 
 def errors_between(one: str, other: str, most: int) -> int:

@@ -16,7 +16,7 @@ from levada.store.sqlite.small_file import SmallFile
 
 T = TypeVar("T")
 
-_encode = msgspec.json.Encoder().encode
+packed = msgspec.json.Encoder().encode
 _decode_command = msgspec.json.Decoder(ControlCommand).decode
 _decode_desired_state = msgspec.json.Decoder(DesiredState).decode
 
@@ -34,39 +34,49 @@ class SqliteCommandQueue(SmallFile):
     durable = True
 
     def submit(self, command: ControlCommand) -> int:
-        ((number,),) = self._rows("INSERT INTO orders (body) VALUES (?) RETURNING number", (_encode(command),))
+        ((number,),) = self._rows("INSERT INTO orders (body) VALUES (?) RETURNING number", (packed(command),))
         return int(number)
 
     def pending(self) -> list[tuple[int, ControlCommand]]:
         rows = self._rows("SELECT number, body FROM orders ORDER BY number")
-        return [(number, self._readable(_decode_command, body)) for number, body in rows]
+        return [(number, command_in(body, str(self.path))) for number, body in rows]
 
     def forget(self, is_forgotten: Callable[[str], bool]) -> None:
         """Delete what waiting commands ask about forgotten URLs and sites."""
         for number, command in self.pending():
-            left = _without(command, is_forgotten)
+            left = without(command, is_forgotten)
             if left is None:
                 self._rows("DELETE FROM orders WHERE number = ?", (number,))
             elif left != command:
-                self._rows("UPDATE orders SET body = ? WHERE number = ?", (_encode(left), number))
+                self._rows("UPDATE orders SET body = ? WHERE number = ?", (packed(left), number))
 
     def mark_done(self, number: int, desired_state: DesiredState) -> None:
         with self._transaction() as run:
             run.execute("DELETE FROM orders WHERE number <= ?", (number,))
-            run.execute("INSERT OR REPLACE INTO wishes VALUES (1, ?)", (_encode(desired_state),))
+            run.execute("INSERT OR REPLACE INTO wishes VALUES (1, ?)", (packed(desired_state),))
 
     def desired_state(self) -> DesiredState:
         rows = self._rows("SELECT body FROM wishes")
-        return self._readable(_decode_desired_state, rows[0][0]) if rows else DesiredState()
-
-    def _readable(self, decode: Callable[[bytes], T], body: bytes) -> T:
-        try:
-            return decode(body)
-        except msgspec.MsgspecError as error:
-            raise StoreDamaged(f"{self.path} holds a command that cannot be read ({error}): delete it") from error
+        return desired_state_in(rows[0][0], str(self.path)) if rows else DesiredState()
 
 
-def _without(command: ControlCommand, is_forgotten: Callable[[str], bool]) -> ControlCommand | None:
+def command_in(body: bytes, place: str) -> ControlCommand:
+    command: ControlCommand = _readable(_decode_command, body, place)
+    return command
+
+
+def desired_state_in(body: bytes, place: str) -> DesiredState:
+    return _readable(_decode_desired_state, body, place)
+
+
+def _readable(decode: Callable[[bytes], T], body: bytes, place: str) -> T:
+    try:
+        return decode(body)
+    except msgspec.MsgspecError as error:
+        raise StoreDamaged(f"{place} holds a command that cannot be read ({error}): delete it") from error
+
+
+def without(command: ControlCommand, is_forgotten: Callable[[str], bool]) -> ControlCommand | None:
     """What a command asks about anything else; None if that is nothing."""
     if isinstance(command, DropSite):
         return None if is_forgotten(command.site) else command

@@ -81,8 +81,16 @@ def server_workplace(dsn: str, name: str | None = None) -> WorkPlace:
 
 def is_shared(folder: DataFolder) -> bool:
     """Whether machines without this folder may work on its collection."""
+    return bool(home_of(folder))
+
+
+def home_of(folder: DataFolder) -> str:
+    """The server by which machines without this folder find its collection; "" if there is none."""
     file = plan_of(folder)
-    return file is not None and bool(file.read().home)
+    if file is None:
+        return ""
+    with closing(file):
+        return file.read().home
 
 
 def share(folder: DataFolder, settings: Settings) -> None:

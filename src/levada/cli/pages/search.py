@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,14 @@ import typer
 from typer.core import TyperCommand
 
 from levada.cli.logs import tell, tell_partial
-from levada.cli.options import DataOption, JsonOption, print_found
+from levada.cli.options import (
+    CollectionOption,
+    JsonOption,
+    OptionalDataOption,
+    ServerOption,
+    environment_folder,
+    print_found,
+)
 from levada.cli.terminal import printer
 from levada.core.durations import iso, relative
 from levada.core.errors import UsageError
@@ -71,7 +79,9 @@ def search(
     capture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Append the query to this log of queries.")
     ] = None,
-    data: DataOption = Path("levada-data"),
+    store: ServerOption = None,
+    collection: CollectionOption = None,
+    data: OptionalDataOption = None,
     json: JsonOption = False,
 ) -> None:
     """Finds stored pages by their words, the best first.
@@ -109,6 +119,7 @@ def search(
     levada search 'timetable type:pdf'
     levada search 'type:Product price:<100 brand:acme'
     levada search 'price since:24h' --json
+    levada search istanbul --store postgresql://levada@db.example/levada
     ```
     """
     import levada
@@ -120,11 +131,11 @@ def search(
         raise UsageError(f"--one-per must be site or copies, not {one_per}")
     typed = line(" ".join(words))
     first = (page - 1) * limit
-    with levada.open(data, create=False) as collection:
+    with _folder(data, store, collection) as folder, levada.open(folder, create=False) as opened:
         counted = "all" if facets else ""
-        hits = collection.search(typed, limit=limit, offset=first, sort=sort, facets=counted, one_per=one_per)
-        now = collection.now()
-        away = collection.unreachable()
+        hits = opened.search(typed, limit=limit, offset=first, sort=sort, facets=counted, one_per=one_per)
+        now = opened.now()
+        away = opened.unreachable()
     tell_partial(away, "what it holds is shown without excerpts, and may be old")
     if capture is not None:
         _capture(Query(typed, limit, first, now), capture)
@@ -143,6 +154,21 @@ def search(
     meant = f": did you mean {line(hits.did_you_mean)}?" if hits.did_you_mean else ""
     nothing = beyond if hits.total else f"nothing found for {typed}{meant}"
     print_found(json, facts, hits.hits, nothing, _print, hits, first, now)
+
+
+@contextmanager
+def _folder(data: Path | None, store: str | None, collection: str | None) -> Iterator[Path]:
+    """The folder to search in; one that is named counts for more than a server."""
+    if collection is not None and store is None:
+        raise UsageError("--collection names one of several on a server: name that with --store")
+    named = data or environment_folder()
+    if named is not None or store is None:
+        yield named or Path("levada-data")
+        return
+    from levada.collection.storage.mirror import mirrored
+
+    with mirrored(store, collection) as mirror:
+        yield mirror.path
 
 
 def _capture(query: Query, log: Path) -> None:

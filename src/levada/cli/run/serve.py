@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from levada.cli.access.options import AccessOption, access_file
-from levada.cli.options import BESIDE, PORT, NamesOption, environment_folder, print_json
+from levada.cli.options import BESIDE, PORT, CollectionOption, NamesOption, ServerOption, environment_folder, print_json
 from levada.cli.terminal import printer
 from levada.core.errors import NotFound, UsageError
 
@@ -61,11 +62,16 @@ def serve(
     capture: Annotated[
         bool, typer.Option("--capture", help="Write down what is asked: a shard key is advised from it.")
     ] = False,
+    store: ServerOption = None,
+    collection: CollectionOption = None,
     json: Annotated[
         bool, typer.Option("--json", help="One JSON object for programs, once it listens, instead of text.")
     ] = False,
 ) -> None:
     """Serves the dashboard and the API, of one collection or of several.
+
+    With --store, the collection that PostgreSQL and OpenSearch hold is served without its data folder, on any number
+    of machines (docs/opensearch.md).
 
     On this machine nobody has to log in until there is a user or a token. For others (--host) there must be a user
     ('levada users add'), a key ('levada keys add'), or a token: from --token-file, or from LEVADA_TOKEN (everything)
@@ -80,6 +86,7 @@ def serve(
     levada serve --in blog --in shop
     levada serve --all
     levada serve --data blog --data shop --data law=/srv/collections/law
+    levada serve --store postgresql://levada@db.example/levada --access /etc/levada/access.db
     levada serve --port 0 --json
     LEVADA_TOKEN=$(openssl rand -hex 16) levada serve --host 0.0.0.0 --name levada.example.org
     levada serve --name levada.example.org --proxy 127.0.0.1
@@ -93,7 +100,16 @@ def serve(
     from levada.serve.access import is_loopback
     from levada.serve.server import Served, listen, serve
 
-    folders = _folders(names or (), data or (), every=every)
+    held = ExitStack()
+    if collection is not None and store is None:
+        raise UsageError("--collection names one of several on a server: name that with --store")
+    if store is not None and not (data or names or every or environment_folder()):
+        from levada.collection.storage.mirror import mirrored
+
+        mirror = held.enter_context(mirrored(store, collection))
+        folders = {mirror.path.name: mirror.path}
+    else:
+        folders = _folders(names or (), data or (), every=every)
     first = next(iter(folders.values()))
     shared = every or len(folders) > 1
     for folder in folders.values():
@@ -129,7 +145,7 @@ def serve(
         else:
             _show(folders, address, shared=shared)
 
-    with door:
+    with held, door:
         serve(served, door, ready, beside=beside)
 
 

@@ -8,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-from levada.cli.options import JsonOption, OptionalDataOption, RabbitOption, environment_folder, print_json
+from levada.cli.options import (
+    CollectionOption,
+    JsonOption,
+    OptionalDataOption,
+    RabbitOption,
+    ServerOption,
+    environment_folder,
+    print_json,
+)
 from levada.cli.run.control import HealthOption, address, listen_to_logs
 from levada.core.errors import UsageError
 
@@ -16,13 +24,8 @@ from levada.core.errors import UsageError
 def work(
     stage: Annotated[str, typer.Option(metavar="fetch|catalog", help="Which work to do.")],
     rabbitmq: RabbitOption = "amqp://localhost/",
-    store: Annotated[
-        str | None,
-        typer.Option(envvar="LEVADA_STORE", metavar="DSN", help="Without the folder: the first PostgreSQL server."),
-    ] = None,
-    collection: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With --store: which one, of several there.")
-    ] = None,
+    store: ServerOption = None,
+    collection: CollectionOption = None,
     data: OptionalDataOption = None,
     health: HealthOption = None,
     json: JsonOption = False,

@@ -21,6 +21,7 @@ from levada.core.errors import BadQuery, BadUrl, LevadaError, StoreError, UsageE
 from levada.core.folder import DataFolder
 from levada.core.structured import unpacked_bytes
 from levada.core.words import plural, size
+from levada.follow.index import spans_shards
 from levada.pages.folding import words
 from levada.search.query import host_named
 from levada.store.base import Shard
@@ -191,6 +192,11 @@ class _Search:
     def _search_index(self, shard: DataFolder) -> None:
         """Its entries, also those that are deleted and not yet cleaned up, and its words."""
         settings = collection_folder(shard).settings()
+        if spans_shards(settings.index.engine):
+            self._notes["the index in OpenSearch is built anew when something is forgotten, and was not searched"] = (
+                None
+            )
+            return
         if settings.index.engine != "tantivy":
             self._notes[f"the index {settings.index.engine!r} of a plug-in was searched by its bytes alone"] = None
             return

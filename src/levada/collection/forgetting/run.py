@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -32,12 +32,16 @@ from levada.core.errors import BadQuery, BadUrl, NotFound, StoreError, StoreLock
 from levada.core.folder import DataFolder
 from levada.core.protocols import Faults
 from levada.core.settings import Settings
+from levada.follow.index import open_writer, spans_shards
 from levada.search.query import host_named, length_of_time
 from levada.store.access_file import AccessFile
 from levada.store.base import Capability, Deleted, Forgetting, Retention
 from levada.store.faults import NoFaults
 from levada.store.moving_lock import nobody_moves_anywhere
 from levada.store.opening import open_shard_reader, open_store, shard_folders, store_limits
+
+if TYPE_CHECKING:
+    from levada.search.opensearch.index import OpenSearchIndex
 
 Progress = Callable[[int, int, str], None]
 """Told how much is done, of how much (0: not known), and what is being done."""
@@ -128,6 +132,7 @@ def forget(
     """
     folder = DataFolder(path)
     folder.must_exist()
+    folder.must_be_home("pages are forgotten")
     with ExitStack() as opened:
         opened.enter_context(nobody_moves_anywhere(folder))
         alone = True
@@ -400,7 +405,13 @@ class _Forget:
 
     def _ask_for_rebuild(self) -> list[DataFolder]:
         """Mark the indexes that are to be built anew: the words of a deleted page stay in their files."""
-        if self._settings.index.engine != "tantivy":
+        engine = self._settings.index.engine
+        if spans_shards(engine):
+            shards = shard_folders(self._folder)
+            with closing(self._spanning_index(shards[0])) as index:
+                index.ask_for_rebuild()
+            return shards
+        if engine != "tantivy":
             return []
         from levada.search.tantivy.index import index_folder
 
@@ -412,7 +423,7 @@ class _Forget:
     # The end
 
     def _finish_alone(self, indexes: Sequence[DataFolder]) -> str:
-        from levada.follow.index import catch_up_store, open_writer
+        from levada.follow.index import catch_up_store
 
         self._show(0, 0, "compacting the store")
         compact_store(self._folder, self._store)
@@ -428,8 +439,6 @@ class _Forget:
 
     def _finish_beside(self, indexes: Sequence[DataFolder]) -> str:
         """Wait until the running crawl has made its store and its index small; or say what is left."""
-        from levada.search.tantivy.index import index_folder
-
         with closing(open_commands(self._folder)) as commands:
             commands.submit(Compact())
         until = time.monotonic() + _PATIENCE
@@ -438,13 +447,26 @@ class _Forget:
             left = unfinished(self._folder)
             if left is not None and left.trouble:
                 raise StoreError(left.trouble)
-            to_rebuild = any(index_folder(shard.index).is_to_be_rebuilt for shard in indexes)
+            to_rebuild = self._is_to_be_rebuilt(indexes)
             if (left is None or not left.compact) and not to_rebuild:
                 return ""
             with suppress(StoreLocked), self._folder.locked():  # it has ended
                 return self._finish_alone(indexes)
             time.sleep(_WAIT)
         return "the crawl that runs has yet to compact its files: run 'levada forget' again later"
+
+    def _spanning_index(self, shard: DataFolder) -> OpenSearchIndex:
+        opened = open_writer(shard, 0, self._settings.index.engine, lambda: self._settings)
+        return cast("OpenSearchIndex", opened)
+
+    def _is_to_be_rebuilt(self, indexes: Sequence[DataFolder]) -> bool:
+        engine = self._settings.index.engine
+        if indexes and spans_shards(engine):
+            with closing(self._spanning_index(indexes[0])) as index:
+                return index.is_to_be_rebuilt()
+        from levada.search.tantivy.index import index_folder
+
+        return any(index_folder(shard.index).is_to_be_rebuilt for shard in indexes)
 
 
 def _texts(value: object) -> list[str]:

@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from levada.collection.doctor import Check, failed, fine, worrying
+from levada.collection.doctor import Check, failed, fine, search_engine_check, worrying
 from levada.core.clock import SystemClock
 from levada.core.errors import LevadaError
 from levada.core.words import plural
@@ -41,6 +41,8 @@ def cluster_checks(settings: Settings, rabbitmq: str) -> Iterator[Check]:
     """Every engine that these settings name, and RabbitMQ at this address ("": not looked at)."""
     for dsn in settings.store.servers:
         yield from _postgresql(dsn)
+    if settings.index.engine == "opensearch":
+        yield search_engine_check(settings)
     if rabbitmq:
         yield from asyncio.run(_rabbitmq(rabbitmq))
 

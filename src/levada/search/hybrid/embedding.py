@@ -23,9 +23,10 @@ def open_embedder(settings: Settings) -> Embedder | None:
     """The embedder of the settings; None if hybrid search is off. An error says what is missing."""
     if not settings.search.hybrid:
         return None
-    if not is_builtin("levada.indexes", settings.index.engine):
+    if settings.index.engine != "tantivy":
         raise SettingsError(
-            f'search.hybrid needs the built-in index: index.engine must be "tantivy", not "{settings.index.engine}"'
+            "search.hybrid needs the index on this machine: "
+            f'index.engine must be "tantivy", not "{settings.index.engine}"'
         )
     name = settings.search.embedder
     try:

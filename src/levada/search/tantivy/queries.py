@@ -1,8 +1,6 @@
 """Translation of queries to tantivy.
 
-Each word is searched in the title and the text, as it is typed and in its other forms. The best of these matches
-counts, and the others in part. All have the weight of the word as a whole: a rare form of a frequent word does not
-make a page stand out. The figures were tuned on one half of Cranfield and CISI (`levada lab search`).
+What a match counts is decided in `levada.search.weights`.
 
 The words that begin like a half-typed one count as its forms. Some are named one by one; if there are more, tantivy
 walks its dictionary with an automaton, which costs as much for 100 words as for 10,000.
@@ -11,9 +9,7 @@ walks its dictionary with an automaton, which costs as much for 100 words as for
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from math import log
-from typing import Protocol
+from collections.abc import Callable, Iterable
 
 import tantivy
 
@@ -21,30 +17,12 @@ from levada.search.properties import RangeOf, WordsOf, range_pattern
 from levada.search.stemming import LANGUAGES
 from levada.search.tantivy.schema import NUMBERS, PROPERTIES, property_term, schema
 from levada.search.terms import Ask, Group, Language, Pages, Since, SiteFilter, Term, Until, UrlWords, Words
+from levada.search.weights import OTHERS, AnyForm, Completed, Flat, NearWords, WordWeights
 
-BOOSTS = {"text": 1.0, "title": 1.3}
-FORM_BOOST = 0.8
-COMPLETION_BOOST = 0.6
-NEAR_BOOST = 1.5
-OTHERS = 0.4  # weight of the matches that are not the best
 MOST_COMPLETIONS = 64  # words that are named one by one: the most frequent ones
 
 _Q = tantivy.Query
 _MUST, _SHOULD, _NOT = tantivy.Occur.Must, tantivy.Occur.Should, tantivy.Occur.MustNot
-
-
-class Weights(Protocol):
-    """How rare words are, in this index or in several of which it is one."""
-
-    def parts(self, each: Words) -> Iterator[tuple[str, tuple[str, ...], float]]:
-        """The fields and words in which this index can have `each`, with the weight of one such match."""
-
-    def boost(self, field: str, words: tuple[str, ...], weight: float) -> float:
-        """The factor that turns the index's own weight of these words into `weight`."""
-
-    def flat_parts(self, each: Words) -> Iterator[tuple[tantivy.Query, float]]:
-        """Other queries that find `each`, with the score of every page that they find: the rare forms of a word with
-        very many, words that begin so, words near each other."""
 
 
 QueriesOf = Callable[[Words], list[tantivy.Query]]
@@ -55,14 +33,25 @@ def tantivy_query(ask: Ask, searcher: tantivy.Searcher, queries_of: QueriesOf) -
     return _Translation(searcher, queries_of).whole(ask)
 
 
-def weighted_queries(each: Words, weights: Weights) -> list[tantivy.Query]:
+def weighted_queries(each: Words, weights: WordWeights, searcher: tantivy.Searcher) -> list[tantivy.Query]:
     """The queries for one word or phrase, each match with its weight."""
     queries = [
         _Q.boost_query(words_query(field, words), weights.boost(field, words, weight))
         for field, words, weight in weights.parts(each)
     ]
-    queries += [_Q.const_score_query(query, weight) for query, weight in weights.flat_parts(each)]
+    queries += [_Q.const_score_query(flat_query(searcher, flat), weight) for flat, weight in weights.flat_parts(each)]
     return [_Q.disjunction_max_query(queries, OTHERS)] if len(queries) > 1 else queries
+
+
+def flat_query(searcher: tantivy.Searcher, flat: Flat) -> tantivy.Query:
+    """Matches the pages that all have the same score."""
+    match flat:
+        case AnyForm(fields, forms):
+            return any_word(fields, forms)
+        case Completed(field, words):
+            return completed(searcher, field, words)
+        case NearWords(field, pairs, between):
+            return near(field, pairs, between)
 
 
 def form_languages(ask: Ask, present: Iterable[str]) -> list[str]:
@@ -154,11 +143,6 @@ def near(field: str, pairs: Iterable[tuple[str, str]], between: int) -> tantivy.
     return both[0] if len(both) == 1 else _Q.boolean_query([(_MUST, query) for query in both])
 
 
-def fields_of(each: Words) -> tuple[str, ...]:
-    """The fields in which words are searched."""
-    return (each.field,) if each.field else tuple(BOOSTS)
-
-
 def completed(searcher: tantivy.Searcher, field: str, words: tuple[str, ...]) -> tantivy.Query:
     """Matches these words one after the other, the last of them with any ending: of a phrase, the most frequent."""
     *before, start = words
@@ -174,13 +158,6 @@ def completed(searcher: tantivy.Searcher, field: str, words: tuple[str, ...]) ->
 def completion_holders(searcher: tantivy.Searcher, field: str, start: str) -> int:
     """About how many pages have a word that begins so."""
     return sum(pages for _, pages in searcher.terms_with_prefix(field, start, limit=MOST_COMPLETIONS))
-
-
-def rarity(pages: int, holders: int) -> float:
-    """The inverse document frequency of BM25, as tantivy computes it."""
-    if holders > pages:
-        holders = pages
-    return log(1 + (pages - holders + 0.5) / (holders + 0.5))
 
 
 def _every_page() -> tantivy.Query:

@@ -29,21 +29,20 @@ from levada.search.tantivy.folder import IndexFolder, IndexLinks, damaged, may_w
 from levada.search.tantivy.queries import form_languages, tantivy_query, term
 from levada.search.tantivy.schema import FORMAT, FORMS, PROPERTIES, register_analyzers, schema, summary_of
 from levada.search.tantivy.statistics import (
-    Forms,
-    IndexTotals,
     QueriesInLanguages,
-    TermStatistics,
-    WordWeights,
     explained,
     frequency,
     global_score,
     no_queries,
     query_forms,
+    query_of,
     statistics,
     totals_of,
     word_queries,
 )
 from levada.search.terms import Ask
+from levada.search.typos import OneByOne
+from levada.search.weights import Forms, IndexTotals, TermStatistics, WordWeights
 from levada.store.rules import PAGE_BITS, nth_of
 
 _EVERY_TERM = 50_000_000
@@ -274,7 +273,7 @@ class _Summaries:
         return summary
 
 
-class SearchedWords:
+class SearchedWords(OneByOne):
     """What the newest commit knows about words."""
 
     def __init__(self, searcher: tantivy.Searcher, languages: Sequence[str]) -> None:
@@ -353,7 +352,7 @@ class TantivyShard(TantivyReader):
                 total, newest = self._run(searcher, ask, wanted, by_time=True)
                 summaries = (summary_of(searcher.doc(address)) for _, address in newest)
                 return total, ((each.changed_at, partial(ScoredHit, each.changed_at, each)) for each in summaries)
-            query = tantivy_query(ask, searcher, weights.queries)
+            query = query_of(ask, searcher, weights)
             hits = _Hits(searcher, query, wanted + 1)
 
             def weigh(address: tantivy.DocAddress) -> ScoredHit:
@@ -366,7 +365,7 @@ class TantivyShard(TantivyReader):
         """The weights of words over several indexes, for this one; None if it is empty."""
         with translated(self._folder.path):
             searcher = self.searcher()
-            return None if searcher is None else WordWeights(every, own, forms, searcher)
+            return None if searcher is None else WordWeights(every, own, forms)
 
 
 class _Hits:

@@ -167,7 +167,7 @@ def document_of(document: Document, site_number: int) -> tantivy.Document:
     entry.add_unsigned("place", site_number << PAGE_BITS | nth_of(document.page_id))
     entry.add_float("changed_at", document.fetched_at)
     title, language = plain_text(document.title), document.language
-    headings = _words_of_headings(headings_in(document.packed_anchors))
+    headings = words_of_headings(headings_in(document.packed_anchors))
     summary = HitSummary(document.url, document.site, title, language, document.fetched_at, headings)
     entry.add_bytes("card", _encode(summary))
     entry.add_text("within", _within(document.site))
@@ -187,7 +187,7 @@ def document_of(document: Document, site_number: int) -> tantivy.Document:
     return entry
 
 
-def _words_of_headings(headings: Sequence[str]) -> str:
+def words_of_headings(headings: Sequence[str]) -> str:
     """The words of headings, and of the names in them that are written as one (RandomForestClassifier)."""
     if not headings:
         return ""

@@ -1,8 +1,6 @@
 """Word statistics over one or several indexes, and the scores that they give.
 
-Counts add up: documents, words of all documents, documents that hold a word. What does not add up (how rare a word
-is, how long an average page is) is computed from the sums. tantivy counts deleted pages until it has merged them
-away, and so do we.
+tantivy counts deleted pages until it has merged them away, and so do we.
 
 tantivy compares a page's length with the average of its own index. Therefore hits are scored again: how often each
 word occurs in the page and how long the page is comes from tantivy, how rare the word is and how long pages are
@@ -12,26 +10,15 @@ from all indexes together. The formula is tantivy's (BM25, k1 = 1.2, b = 0.75), 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
-import msgspec
 import tantivy
 
 from levada.search.stemming import goes_on, may_go_on, word_stems
 from levada.search.tantivy.queries import (
-    BOOSTS,
-    COMPLETION_BOOST,
-    FORM_BOOST,
-    NEAR_BOOST,
-    OTHERS,
-    any_word,
-    completed,
     completion_holders,
-    fields_of,
-    near,
-    rarity,
+    flat_query,
     tantivy_query,
     term,
     weighted_queries,
@@ -39,39 +26,13 @@ from levada.search.tantivy.queries import (
 )
 from levada.search.tantivy.schema import forms_of
 from levada.search.terms import Ask, Term, Words
+from levada.search.weights import FIELDS, OTHERS, Forms, IndexTotals, TermStatistics, WordWeights, any_ending
 
-FIELDS = ("text", "title")
-Forms = Mapping[str, frozenset[str]]
-"""For a word as typed: the other forms of it that are known."""
 _MOST_KEPT = 2_000  # words whose queries are kept
 _MOST_LONGER = 4  # words that go on from one
-_MOST_FORMS = 24  # of a word that are searched one by one
 _NUMBER = r'"value": ([\d.eE+-]+),\s*"description": "%s'
 _DOCUMENTS = re.compile(_NUMBER % "N, total number of docs")
 _AVERAGE = re.compile(_NUMBER % "avgdl, average length")
-
-
-class IndexTotals(msgspec.Struct, frozen=True):
-    """Totals of one index: documents with deleted ones, live documents, and the words of each field."""
-
-    documents: int = 0
-    alive: int = 0
-    words: dict[str, float] = {}
-
-    def average(self, field: str) -> float:
-        return self.words.get(field, 0.0) / self.documents if self.documents else 0.0
-
-
-class TermStatistics(msgspec.Struct, frozen=True):
-    """How many documents hold each word and each of its forms."""
-
-    totals: IndexTotals
-    holders: dict[tuple[str, str], int]  # field and word: documents
-
-    def idf(self, field: str, words: tuple[str, ...]) -> float:
-        """The inverse document frequency as tantivy computes it: for a phrase the sum over its words."""
-        documents, holders = self.totals.documents, self.holders
-        return sum([rarity(documents, holders.get((field, word), 0)) for word in words])
 
 
 def totals_of(searcher: tantivy.Searcher | None) -> IndexTotals:
@@ -133,95 +94,6 @@ def statistics(
     return TermStatistics(totals, holders)
 
 
-def any_ending(start: str) -> str:
-    """What stands for all words that begin so; no folded word has a star."""
-    return f"{start}*"
-
-
-class WordWeights:
-    """The weights of words over one or several indexes, for one of them."""
-
-    def __init__(
-        self, every: Sequence[TermStatistics], own: TermStatistics, forms: Forms, searcher: tantivy.Searcher
-    ) -> None:
-        self.all = own if len(every) == 1 else _together(every)
-        self._own = own
-        self._forms = forms
-        self._searcher = searcher
-        self._ranked: dict[Words, tuple[list[str], list[str]]] = {}
-
-    def parts(self, each: Words) -> Iterator[tuple[str, tuple[str, ...], float]]:
-        if each.between is not None:
-            return
-        weight = self._weight(each)
-        variants = [(each.folded, weight), *(((form,), FORM_BOOST * weight) for form in self._ranked_forms(each)[0])]
-        holders = self._own.holders
-        for field in fields_of(each):
-            for words, of_variant in variants:
-                if all(map(holders.get, [(field, word) for word in words])):
-                    yield field, words, BOOSTS[field] * of_variant
-
-    def boost(self, field: str, words: tuple[str, ...], weight: float) -> float:
-        own = self._own.idf(field, words)
-        return weight / own if own > 0 else 1.0
-
-    def flat_parts(self, each: Words) -> Iterator[tuple[tantivy.Query, float]]:
-        rest = self._ranked_forms(each)[1]
-        if rest:
-            yield any_word(fields_of(each), rest), FORM_BOOST * self._weight(each)
-        for field in fields_of(each):
-            if each.prefix:
-                few = rarity(self.all.totals.alive, self.all.holders.get((field, any_ending(each.folded[-1])), 0))
-                weight = COMPLETION_BOOST * BOOSTS[field] * each.worth * few
-                yield completed(self._searcher, field, each.folded), weight
-            if each.between is not None:
-                yield near(field, each.pairs(), each.between), NEAR_BOOST * BOOSTS[field] * self._weight(each)
-
-    def queries(self, each: Words) -> list[tantivy.Query]:
-        return weighted_queries(each, self)
-
-    def slack(self) -> float:
-        """How much higher than here a page can score over all indexes: only the average lengths differ."""
-        ratios = [
-            self.all.totals.average(field) / self._own.totals.average(field)
-            for field in FIELDS
-            if self._own.totals.average(field) and self.all.totals.average(field)
-        ]
-        return max((1.0, *ratios)) * 1.0001  # tantivy computes in single precision
-
-    def _weight(self, each: Words) -> float:
-        """How rare a word with its forms is, as often as it was typed; for several words the sum."""
-        return each.times * each.worth * self._rarity(each)
-
-    def _rarity(self, each: Words) -> float:
-        forms, _ = self._ranked_forms(each)
-        if forms:
-            holders = max(sum([self._holders(field, word) for word in (*each.folded, *forms)]) for field in FIELDS)
-            return rarity(self.all.totals.documents, holders)
-        most = (max(self._holders(field, word) for field in FIELDS) for word in each.folded)
-        return sum(rarity(self.all.totals.documents, holders) for holders in most)
-
-    def _holders(self, field: str, word: str) -> int:
-        return self.all.holders.get((field, word), 0)
-
-    def _ranked_forms(self, each: Words) -> tuple[list[str], list[str]]:
-        """The frequent forms, which are searched one by one, and the others."""
-        if each not in self._ranked:
-            known = self._forms.get(each.typed, ()) if each.has_forms() else ()
-            forms = sorted(known, key=lambda form: (-self._holders("text", form), form))
-            self._ranked[each] = forms[:_MOST_FORMS], forms[_MOST_FORMS:]
-        return self._ranked[each]
-
-
-def _together(every: Sequence[TermStatistics]) -> TermStatistics:
-    words = {field: sum(each.totals.words.get(field, 0.0) for each in every) for field in FIELDS}
-    totals = IndexTotals(sum(each.totals.documents for each in every), sum(each.totals.alive for each in every), words)
-    holders: Counter[tuple[str, str]] = Counter()
-    for each in every:
-        holders.update(each.holders)
-    return TermStatistics(totals, holders)
-
-
 QueriesInLanguages = Callable[[Words, tuple[str, ...]], list[tantivy.Query]]
 
 
@@ -241,9 +113,14 @@ def word_queries(searcher: tantivy.Searcher) -> QueriesInLanguages:
     def queries(each: Words, languages: tuple[str, ...]) -> list[tantivy.Query]:
         forms = query_forms(searcher, [each], languages)
         own = statistics(searcher, totals, [each], forms)
-        return WordWeights([own], own, forms, searcher).queries(each)
+        return weighted_queries(each, WordWeights([own], own, forms), searcher)
 
     return queries
+
+
+def query_of(ask: Ask, searcher: tantivy.Searcher, weights: WordWeights) -> tantivy.Query:
+    """The query for what was asked, with these weights of its words."""
+    return tantivy_query(ask, searcher, lambda each: weighted_queries(each, weights, searcher))
 
 
 _K1, _B = 1.2, 0.75
@@ -260,7 +137,7 @@ def global_score(ask: Ask, searcher: tantivy.Searcher, address: tantivy.DocAddre
 def _term_score(each: Term, searcher: tantivy.Searcher, address: tantivy.DocAddress, weights: WordWeights) -> float:
     if isinstance(each, Words):
         return _words_score(each, searcher, address, weights)
-    if isinstance(each, Ask) and explained(tantivy_query(each, searcher, weights.queries), searcher, address):
+    if isinstance(each, Ask) and explained(query_of(each, searcher, weights), searcher, address):
         return global_score(each, searcher, address, weights)
     return 0.0
 
@@ -272,7 +149,9 @@ def _words_score(each: Words, searcher: tantivy.Searcher, address: tantivy.DocAd
         f, length, average = frequency(shown), _LENGTH.search(shown), weights.all.totals.average(field)
         if f and length and average:
             scores.append(weight * (_K1 + 1) * f / (f + _K1 * (1 - _B + _B * float(length[1]) / average)))
-    scores += [weight for query, weight in weights.flat_parts(each) if explained(query, searcher, address)]
+    scores += [
+        weight for flat, weight in weights.flat_parts(each) if explained(flat_query(searcher, flat), searcher, address)
+    ]
     best = max(scores)
     return best + OTHERS * (sum(scores) - best)
 

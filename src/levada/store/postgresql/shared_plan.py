@@ -7,6 +7,7 @@ with it the lock, ends with its process, however that ends.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -31,7 +32,8 @@ _LIMITS = StoreLimits()
 
 SCHEMA = "levada_shared"
 _THERE = "SELECT to_regclass('levada_shared.collections') IS NOT NULL"
-_ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('levada_shared', 0))"
+_IS_MADE = "SELECT to_regclass(%s) IS NOT NULL"
+ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('levada_shared', 0))"
 _MAKE = """CREATE SCHEMA IF NOT EXISTS levada_shared;
     CREATE TABLE IF NOT EXISTS levada_shared.collections (
         name text COLLATE "C" PRIMARY KEY, revision bigint NOT NULL, placement bytea NOT NULL, settings bytea)"""
@@ -79,7 +81,7 @@ class SharedPlan:
 
         def make(session: psycopg.Connection[Any]) -> None:
             with session.transaction():
-                session.execute(_ONE_AT_A_TIME)
+                session.execute(ONE_AT_A_TIME)
                 if not _is_there(session):
                     for statement in _MAKE.split(";"):
                         session.execute(statement.encode())
@@ -248,6 +250,11 @@ class SharedSession:
             sleep(pause)
             pause = min(pause + _PAUSE, 10 * _PAUSE)
 
+    def _are_made(self, session: psycopg.Connection[Any]) -> bool:
+        """Asked first: who may not make tables may still use them."""
+        names = re.findall(rf"IF NOT EXISTS ({SCHEMA}\.\w+)", self._tables)
+        return all((session.execute(_IS_MADE, (name,)).fetchone() or (False,))[0] for name in names)
+
     def let_go(self, sql: str, key: int) -> None:
         """Release a lock. A lost session has released everything."""
         import psycopg
@@ -272,9 +279,9 @@ class SharedSession:
                     f"{self.place} is behind a pool: 'levada control' and 'levada work' hold a lock for as long as a "
                     "session, so give them an address of the server itself"
                 )
-            if self._tables:
+            if self._tables and not self._are_made(self._session):
                 with self._session.transaction():
-                    self._session.execute(_ONE_AT_A_TIME)
+                    self._session.execute(ONE_AT_A_TIME)
                     self._session.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}; {self._tables}".encode())
         return self._session
 

@@ -1,0 +1,1 @@
+"""The search index in OpenSearch, for collections that several machines serve."""
