@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from levada.core.records import Outcome, PageRecord
 from levada.freshness import LearnedRevisit, PageEstimates, Scale
 from levada.freshness.activity import Activity
-from levada.freshness.estimates import Evidence, row_of
+from levada.freshness.evidence import Evidence, row_of
 from tests.freshness.facts import CEILING, DAY, FLOOR, HOUR, a_page, crawled, policy, visited
 
 _chances = st.floats(0.0, 1.0)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from levada.core.hashing import drawn
 from levada.core.records import Outcome, PageRecord, Signals
 from levada.freshness import PageEstimates, Scale
-from levada.freshness.estimates import Evidence, imagined, row_of, usual, write_prior
+from levada.freshness.estimates import imagined, usual, write_prior
+from levada.freshness.evidence import Evidence, row_of
 from levada.freshness.rates import RATES, chance_unchanged, observe, observe_cautiously, posterior
 from levada.freshness.signals import SignalSource
 from tests.freshness.facts import CEILING, DAY, FLOOR, HOUR, a_page, changes_within, crawled, policy, visited
