@@ -21,7 +21,7 @@ The functions work on plain rows of floats in place, so that the laboratory can 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, MutableSequence, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from operator import mul
 
 import msgspec
@@ -145,6 +145,7 @@ def price_for(sums: Sequence[float], kinds: int, prices: Sequence[float], visits
 
 
 _ANOTHER_EVERY = 2  # visits: after this many, another page of the sample is weighed again, in turn
+_ENOUGH_COMPARED = 150  # pages that were visited a second time
 _ROUNDS = 10  # through the sample at the start: then the prior and the estimates agree within a point
 _NEW_ALIKE = 16  # new pages of a site that share one computation
 _STEPS = 32  # of elapsed time per doubling, in the table of chances
@@ -181,6 +182,7 @@ class Member(msgspec.Struct, eq=False):
     probabilities: list[float]
     share: list[float]
     calibrated: list[float]  # what is said about the page
+    compared: bool = False  # it was visited a second time
     counted: bool = False  # whether `calibrated` is in the sums
     evidence: Evidence = msgspec.field(default_factory=Evidence.none)
     counts: list[int] = msgspec.field(default_factory=lambda: [0] * MANY)
@@ -210,6 +212,7 @@ class PageEstimates:
         self._members: dict[int, Member] = {}
         self._ring: list[int] = []
         self._turn = 0
+        self._compared = 0  # members that were visited a second time
 
     @property
     def pages(self) -> int:
@@ -300,7 +303,7 @@ class PageEstimates:
                 begin(timeline, at)
             else:
                 member, before = self._members[page_id], visits[n - 1]
-                alone = 1.0 - sum(map(mul, self._chances(max(1.0, at - before.at)), member.probabilities))
+                alone = 1.0 - sum(map(mul, self._chances(max(1.0, at - before.at)), member.calibrated))
                 changed = visits[n].outcome is Outcome.CHANGED
                 look(timeline, parts[page_id], before.at, at, changed, max(0.0, alone))
         for page_id, part in parts.items():
@@ -321,7 +324,7 @@ class PageEstimates:
         if changed and is_small(visit) and self._changed(page, visit) < 1.0:
             return 0.0  # most likely no change at all
         member = self._members.get(page.id)
-        rates = self.of(page) if member is None else member.probabilities
+        rates = self.calibrated(page) if member is None else member.calibrated
         alone = 1.0 - sum(map(mul, self._chances(max(1.0, visit.at - before.at)), rates))
         return look(timeline, evidence.part, before.at, visit.at, changed, max(0.0, alone))
 
@@ -367,15 +370,22 @@ class PageEstimates:
             self._drop(member)
 
     def share(self, now: float) -> float | None:
-        if not self._ring:
+        """None until half of the pages, or 150 of them, were visited a second time: it would rest on the prior."""
+        if not self._ring or 2 * self._compared < min(len(self._ring), 2 * _ENOUGH_COMPARED):
             return None
-        current, activity = 0.0, self.activity.ratio
+        return sum(self._each_current(now)) / len(self._ring)
+
+    def chance_deviation(self, now: float) -> float:
+        """The standard deviation of the actual share if each page is current with the probability that is said."""
+        return math.sqrt(sum(each * (1.0 - each) for each in self._each_current(now))) / max(1, len(self._ring))
+
+    def _each_current(self, now: float) -> Iterator[float]:
+        activity = self.activity.ratio
         for member in self._members.values():
             silence = 1.0 if member.hinted else member.site.unannounced
             unchanged = self._chances(activity * silence * (now - member.at))
             shared = shared_chance(member.timeline, member.evidence.part, member.at, now)
-            current += (1.0 - member.hinted) * (1.0 - shared) * sum(map(mul, unchanged, member.calibrated))
-        return current / len(self._ring)
+            yield (1.0 - member.hinted) * (1.0 - shared) * sum(map(mul, unchanged, member.calibrated))
 
     def _chances(self, elapsed: float) -> list[float]:
         """For each rate, the probability that a page has not changed for these seconds, rounded to two per cent.
@@ -440,6 +450,9 @@ class PageEstimates:
         member = self._members.get(page.id) or self._join(page)
         member.evidence, member.at = evidence, visit.at
         member.timeline = self.timelines.of(page.site)
+        if not member.compared and visit.outcome is not Outcome.FIRST:
+            member.compared = True
+            self._compared += 1
         history = page.history if before is None else before
         counts = tally((*history[-9:], visit))
         member.site.count(counts, member.counts)
@@ -553,6 +566,7 @@ class PageEstimates:
         """Remove a page from the sums and the ring; the last of the ring takes its place."""
         withdraw(member.share, self.sums, member.site.sums)
         self._leave(member)
+        self._compared -= member.compared
         member.site.count([0] * MANY, member.counts)
         member.site.members -= 1
         last = self._ring.pop()

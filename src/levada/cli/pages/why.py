@@ -190,7 +190,9 @@ def _remarks(plan: Forecast) -> list[str]:
             f"Only {_per_hour(now.spent)} fetches per hour can be spent: every page is visited as often as "
             "revisit.floor, or its site, allows."
         )
-    if plan.current is not None:
+    if plan.current is None:
+        said.append("How many of the stored pages are current is not known yet: too few were visited a second time.")
+    else:
         said.append(f"Right now {plan.current:.1%} of the stored pages are estimated to be current.")
     if plan.settings.revisit.policy != "learned":
         said.append(f'revisit.policy is "{plan.settings.revisit.policy}", which knows no budget: "learned" does.')
