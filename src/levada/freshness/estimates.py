@@ -292,23 +292,31 @@ class PageEstimates:
         self._replay(met)
 
     def _replay(self, met: dict[int, tuple[str, list[Visit]]]) -> None:
-        """Draw the timelines anew from the visits to the pages of the sample, in order of time."""
-        timelines = Timelines()
-        parts: dict[int, list[float]] = {page_id: [0.0] * PAGE_WIDTH for page_id in met}
+        """Draw the timelines anew from the visits to the pages of the sample, in order of time.
+
+        At each visit a page is what was known of it then: with what its later visits found, no change would need an
+        event as its explanation.
+        """
+        timelines, rates, priors = Timelines(), self.scale.rates, {}
+        seen = {page_id: ([0.0] * self.kinds, [0.0] * PAGE_WIDTH) for page_id in met}
+        chances = [0.0] * self.kinds
         looks = [(visit.at, page_id, n) for page_id, (_, visits) in met.items() for n, visit in enumerate(visits)]
         for at, page_id, n in sorted(looks):
             site, visits = met[page_id]
             timeline = timelines.begun(site)
             if n == 0:
                 begin(timeline, at)
-            else:
-                member, before = self._members[page_id], visits[n - 1]
-                alone = 1.0 - sum(map(mul, self._chances(max(1.0, at - before.at)), member.calibrated))
-                changed = visits[n].outcome is Outcome.CHANGED
-                look(timeline, parts[page_id], before.at, at, changed, max(0.0, alone))
-        for page_id, part in parts.items():
-            member = self._members[page_id]
-            member.evidence.part, member.timeline = part, timelines.of(met[page_id][0])
+                continue
+            evidence, part = seen[page_id]
+            prior = priors.get(site) or priors.setdefault(site, self._calibrated_prior(self.site(site)))
+            posterior(evidence, prior, chances)
+            elapsed, changed = max(1.0, at - visits[n - 1].at), visits[n].outcome is Outcome.CHANGED
+            alone = 1.0 - sum(map(mul, self._chances(elapsed), chances))
+            shared = look(timeline, part, visits[n - 1].at, at, changed, max(0.0, alone))
+            observe(evidence, rates, elapsed, changed, KEEP, -1.0, 0.0, shared)
+        for page_id, (_, part) in seen.items():
+            if member := self._members.get(page_id):
+                member.evidence.part, member.timeline = part, timelines.of(met[page_id][0])
         self.timelines = timelines
 
     def _look(self, page: PageRecord, visit: Visit, evidence: Evidence) -> float:

@@ -23,13 +23,14 @@ from collections.abc import MutableSequence, Sequence
 
 # Tuned on seeds from 101 on of the laboratory's worlds; the results are flat around these values.
 _SPANS = 24
-_EVENTS_BEFORE, _SECONDS_BEFORE = 0.08, 20 * 86_400.0  # the prior of a site: one event in four months
+_EVENTS_BEFORE, _SECONDS_BEFORE = 0.02, 3 * 86_400.0  # the prior of a site: one event in five months
 _CAUGHT_BEFORE, _COVERED_BEFORE = 1.0, 2.0  # the prior of a site: an event changes half of the pages
 _LIKE_SITE = 1.5  # events: the weight of the site in the estimate of a page
 _FIRST_EVIDENCE = 0.02  # changes: as long as there is none from other pages, next to nothing is believed
 _CLEAR_BEFORE, _UNCLEAR, _CLEAR = 3.0, 0.75, 0.85  # of the changes foreseen, the share that events explain
 _LOOK_WORTH = 0.1  # of what a sentinel's visit could tell of other pages, so much is counted
-_NEWS = 0.1  # events: with so many more the other pages are planned again
+_MOST_AT_ONCE = 4.0  # events: changes that come together are no evidence of more
+_NEWS = 0.25  # events: with so many more the other pages are planned again
 FORESEEN = 0.15  # the least probability of a shared change that brings a visit forward
 _MOST_COVERED, _MOST_COVERED_HERE = 16.0, 400.0  # events: then the earlier half is forgotten, of a page and of a site
 _MOST_UNSEEN = 3.0  # events in a time without visits: more make no difference
@@ -62,7 +63,7 @@ def shared_chance(site: Sequence[float], page: Sequence[float], then: float, now
     unseen = now - max(site[_BOUNDS + int(site[_COUNT])], then)
     if unseen > 0.0:
         events += min(unseen * events_per_second(site, now), _MOST_UNSEEN)
-    return 1.0 - math.exp(-takes_part(site, page) * _believed(site, page) * events)
+    return 1.0 - math.exp(-takes_part(site, page) * _seen_by_others(site, page) * _clear(site) * events)
 
 
 def look(
@@ -79,10 +80,11 @@ def look(
     """
     _advance(site, now)
     part = takes_part(site, page)
-    possible = _believed(site, page) * events_since(site, then)
+    possible = _seen_by_others(site, page) * events_since(site, then)
+    believed = 1.0 - math.exp(-part * _clear(site) * possible)
     shared = 1.0 - math.exp(-part * possible)
     caught = part * possible / max(1.0 - (1.0 - own) * (1.0 - shared), 1e-9) if changed else 0.0
-    left = (1.0 - part) * possible + caught
+    left = min((1.0 - part) * possible + caught, max(possible, _MOST_AT_ONCE))
     if possible > 0.0:
         _multiply(site, then, left / possible)
     page[0] += caught
@@ -98,7 +100,7 @@ def look(
         site[_BY_THEMSELVES] += own
         if site[_BY_EVENTS] > _MOST_COVERED_HERE:
             site[_BY_EVENTS], site[_BY_THEMSELVES] = site[_BY_EVENTS] / 2.0, site[_BY_THEMSELVES] / 2.0
-    return shared
+    return believed
 
 
 def begin(site: MutableSequence[float], now: float) -> None:
@@ -111,7 +113,7 @@ def begin(site: MutableSequence[float], now: float) -> None:
 def has_news(site: MutableSequence[float]) -> bool:
     """Whether events are so much more likely than when this was last true that other pages should be planned again."""
     site[_TOLD] = min(site[_TOLD], site[_EVENTS])
-    if site[_EVENTS] < site[_TOLD] + _NEWS:
+    if site[_EVENTS] < site[_TOLD] + _NEWS or _clear(site) == 0.0:
         return False
     site[_TOLD] = site[_EVENTS]
     return True
@@ -157,12 +159,15 @@ def events_since(site: Sequence[float], then: float) -> float:
     return total
 
 
-def _believed(site: Sequence[float], page: Sequence[float]) -> float:
-    """How far the events of the site count for a page."""
-    others = (_FIRST_EVIDENCE + max(0.0, site[_CAUGHT] - page[0])) / (_FIRST_EVIDENCE + site[_CAUGHT])
+def _seen_by_others(site: Sequence[float], page: Sequence[float]) -> float:
+    """The share of the evidence for the events of a site that comes from other pages."""
+    return (_FIRST_EVIDENCE + max(0.0, site[_CAUGHT] - page[0])) / (_FIRST_EVIDENCE + site[_CAUGHT])
+
+
+def _clear(site: Sequence[float]) -> float:
+    """How far the events of a site are believed: not at all where the pages' own rates explain nearly as much."""
     explained = _CLEAR_BEFORE + site[_BY_EVENTS]
-    clear = (explained / (explained + site[_BY_THEMSELVES]) - _UNCLEAR) / (_CLEAR - _UNCLEAR)
-    return min(others, 1.0) * min(max(clear, 0.0), 1.0)
+    return min(max((explained / (explained + site[_BY_THEMSELVES]) - _UNCLEAR) / (_CLEAR - _UNCLEAR), 0.0), 1.0)
 
 
 def _advance(site: MutableSequence[float], now: float) -> None:
