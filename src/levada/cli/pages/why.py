@@ -99,6 +99,10 @@ def _others(why: Why) -> Iterable[Text]:
         if heard.said or now:
             since = "; tells of a change since the last visit" if now else ""
             yield Text(f"{heard.who}: {_spoken(heard)}{since}")
+    if estimate.shared >= 0.05:
+        yield Text(
+            f"changes that pages of this site share: one reached it since with a chance of {estimate.shared:.0%}"
+        )
     if estimate.foretold > 0.005:
         yield Text(f"{estimate.foretold:.0%} of the changes on this site are foretold, so that silence says something")
 
