@@ -297,7 +297,8 @@ class PageEstimates:
         At each visit a page is what was known of it then: with what its later visits found, no change would need an
         event as its explanation.
         """
-        timelines, rates, priors = Timelines(), self.scale.rates, {}
+        timelines, rates = Timelines(), self.scale.rates
+        priors: dict[str, list[float]] = {}
         seen = {page_id: ([0.0] * self.kinds, [0.0] * PAGE_WIDTH) for page_id in met}
         chances = [0.0] * self.kinds
         looks = [(visit.at, page_id, n) for page_id, (_, visits) in met.items() for n, visit in enumerate(visits)]
