@@ -26,7 +26,7 @@ _SPANS = 24
 _EVENTS_BEFORE, _SECONDS_BEFORE = 0.02, 3 * 86_400.0  # the prior of a site: one event in five months
 _CAUGHT_BEFORE, _COVERED_BEFORE = 1.0, 2.0  # the prior of a site: an event changes half of the pages
 _LIKE_SITE = 1.5  # events: the weight of the site in the estimate of a page
-_FIRST_EVIDENCE = 0.02  # changes: as long as there is none from other pages, next to nothing is believed
+_FIRST_EVIDENCE = 0.02  # changes: as long as there is none from other pages, next to nothing counts
 _CLEAR_BEFORE, _UNCLEAR, _CLEAR = 3.0, 0.75, 0.85  # of the changes foreseen, the share that events explain
 _LOOK_WORTH = 0.1  # of what a sentinel's visit could tell of other pages, so much is counted
 _MOST_AT_ONCE = 4.0  # events: changes that come together are no evidence of more
@@ -81,7 +81,7 @@ def look(
     _advance(site, now)
     part = takes_part(site, page)
     possible = _seen_by_others(site, page) * events_since(site, then)
-    believed = 1.0 - math.exp(-part * _clear(site) * possible)
+    credited = 1.0 - math.exp(-part * _clear(site) * possible)
     shared = 1.0 - math.exp(-part * possible)
     caught = part * possible / max(1.0 - (1.0 - own) * (1.0 - shared), 1e-9) if changed else 0.0
     left = min((1.0 - part) * possible + caught, max(possible, _MOST_AT_ONCE))
@@ -100,7 +100,7 @@ def look(
         site[_BY_THEMSELVES] += own
         if site[_BY_EVENTS] > _MOST_COVERED_HERE:
             site[_BY_EVENTS], site[_BY_THEMSELVES] = site[_BY_EVENTS] / 2.0, site[_BY_THEMSELVES] / 2.0
-    return believed
+    return credited
 
 
 def begin(site: MutableSequence[float], now: float) -> None:
@@ -165,7 +165,7 @@ def _seen_by_others(site: Sequence[float], page: Sequence[float]) -> float:
 
 
 def _clear(site: Sequence[float]) -> float:
-    """How far the events of a site are believed: not at all where the pages' own rates explain nearly as much."""
+    """How far the events of a site count: not at all where the pages' own rates explain nearly as much."""
     explained = _CLEAR_BEFORE + site[_BY_EVENTS]
     return min(max((explained / (explained + site[_BY_THEMSELVES]) - _UNCLEAR) / (_CLEAR - _UNCLEAR), 0.0), 1.0)
 
@@ -206,6 +206,7 @@ def _merge(site: MutableSequence[float]) -> None:
 
 def _multiply(site: MutableSequence[float], then: float, factor: float) -> None:
     """Multiply the events since `then`."""
+    # The walk of `events_since`, repeated because compiled functions cannot share a loop with different steps in it.
     span = int(site[_COUNT]) - 1
     while span >= 0:
         low, high = site[_BOUNDS + span], site[_BOUNDS + span + 1]
