@@ -42,6 +42,7 @@ class CpuCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     index_version: float
     search_version: float
     search_query: float
+    search_query_million: float
     serve_query: float
 
 
@@ -229,7 +230,7 @@ class _Sizes:
             _Need(
                 "OpenSearch",
                 core_fetch=changed * cpu.search_version * self._scale * _MS,
-                core=work.searches * cpu.search_query * _MS * work.pages / 1e6,
+                core=work.searches * (cpu.search_query + cpu.search_query_million * work.pages / 1e6) * _MS,
                 memory=work.pages * memory.search_page / _MB + _ENGINE_MEMORY * 1000,
                 disk=work.pages * size.index_document * self._scale,
                 written_fetch=changed * size.index_document * self._scale * 3,  # segments are merged

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _DAY = 86_400.0
-_NAME = re.compile(r"[0-9a-f]{16}")
+NAME = re.compile(r"[0-9a-f]{16}")
 
 
 def store_limits(settings: Settings) -> StoreLimits:
@@ -366,7 +366,7 @@ def collection_name(folder: DataFolder) -> str:
         ) from None
     except (OSError, UnicodeError) as error:
         raise StoreError(f"cannot read {path}: {error}") from None
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise StoreError(f"{path} does not hold a collection's name: delete it, and start 'levada control' again")
     return name
 

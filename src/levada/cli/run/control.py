@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -14,10 +15,12 @@ import typer
 
 from levada.cli.logs import LogKind, for_machines, set_up_logs, tell
 from levada.cli.options import (
+    CollectionOption,
     ControllerOption,
     JsonOption,
     OptionalDataOption,
     RabbitOption,
+    ServerOption,
     environment_folder,
     print_json,
 )
@@ -79,6 +82,8 @@ def control(
         list[str] | None,
         typer.Option(metavar="NAME=QUEUE,LEAST,MOST,COMMAND", help="In order; more than one may be named."),
     ] = None,
+    store: ServerOption = None,
+    collection: CollectionOption = None,
     data: OptionalDataOption = None,
     start: Annotated[list[str] | None, typer.Option(metavar="URL", help="With --data: where to start.")] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="With --data: settings of the crawl.")] = None,
@@ -129,8 +134,15 @@ def control(
     from levada.collection.starts import seeds
     from levada.core.folder import DataFolder
 
-    if stage is None and data is None:
+    if stage is None and data is None and collection is None:
         data = environment_folder()
+    held = ExitStack()
+    if collection is not None and data is None and stage is None:
+        if store is None:
+            raise UsageError("--collection names a collection on a server: name that with --store")
+        from levada.collection.machines.joining import joined
+
+        data = held.enter_context(joined(store, collection, given_settings(config)))
     if (stage is None) == (data is None):
         raise UsageError("name either --stage name=queue,least,most,command, or --data DIR for a crawl")
     if keda is not None and kubernetes:
@@ -173,21 +185,22 @@ def control(
     if not begin and not folder.exists():
         raise UsageError("no start: name one, as in: levada control --data DIR --start https://example.org")
     listen_to_logs()
-    run_until_signal(
-        lambda stop: crawl_by_workers(
-            data,
-            crawl_settings,
-            begin,
-            plan,
-            limits,
-            stop,
-            seconds=limit,
-            on_round=show,
-            given=given,
-            on_kept=tell_kept,
-            health=None if health is None else address(health, "--health"),
+    with held:
+        run_until_signal(
+            lambda stop: crawl_by_workers(
+                data,
+                crawl_settings,
+                begin,
+                plan,
+                limits,
+                stop,
+                seconds=limit,
+                on_round=show,
+                given=given,
+                on_kept=tell_kept,
+                health=None if health is None else address(health, "--health"),
+            )
         )
-    )
 
 
 def _above_zero(value: float, option: str) -> float:

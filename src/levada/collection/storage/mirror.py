@@ -39,7 +39,7 @@ def mirrored(dsn: str, name: str | None = None) -> Iterator[DataFolder]:
     from levada.store.postgresql.shared_plan import SharedPlan
 
     place = server_workplace(dsn, name)
-    _must_be_searchable(place.name, place.settings)
+    must_be_searchable(place.name, place.settings)
     with TemporaryDirectory(prefix="levada-served-") as path, closing(SharedPlan(dsn, place.name)) as plan:
         # Named as the collection, for it is shown.
         mirror = _Mirror(DataFolder(Path(path) / place.name), place, plan)
@@ -47,7 +47,7 @@ def mirrored(dsn: str, name: str | None = None) -> Iterator[DataFolder]:
             yield mirror.folder
 
 
-def _must_be_searchable(name: str, settings: Settings) -> None:
+def must_be_searchable(name: str, settings: Settings) -> None:
     if not spans_shards(settings.index.engine):
         raise UsageError(
             f"the index of the collection {name} lies in the data folder of the machine that crawls "

@@ -134,6 +134,12 @@ def take_place(folder: DataFolder, held: HeldPlace, place: Place, *, keep: bool 
         keep_place(folder, msgspec.structs.replace(held, made=True))
 
 
+def join_place(folder: DataFolder, address: str, settings: BodiesSettings) -> None:
+    """Note where the bodies of a collection lie that another folder has made, if any lie there yet."""
+    if address and (owner := _marker(open_place(address, settings))) is not None:
+        keep_place(folder, HeldPlace(address, owner, made=True))
+
+
 def shared_bodies(address: str, settings: BodiesSettings) -> Bodies | None:
     """The bodies of a collection whose folder is on another machine."""
     if not address:

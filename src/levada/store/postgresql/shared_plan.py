@@ -33,6 +33,7 @@ _LIMITS = StoreLimits()
 SCHEMA = "levada_shared"
 _THERE = "SELECT to_regclass('levada_shared.collections') IS NOT NULL"
 _IS_MADE = "SELECT to_regclass(%s) IS NOT NULL"
+_MAKING = "SELECT pg_advisory_xact_lock(hashtextextended('levada making ' || %s, 0))"
 ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('levada_shared', 0))"
 _MAKE = """CREATE SCHEMA IF NOT EXISTS levada_shared;
     CREATE TABLE IF NOT EXISTS levada_shared.collections (
@@ -58,6 +59,21 @@ def shared_names(dsn: str) -> list[str]:
         return line.run(lambda session: [name for (name,) in session.execute(_NAMES)] if _is_there(session) else [])
     finally:
         line.close()
+
+
+@contextmanager
+def making(dsn: str, name: str) -> Iterator[None]:
+    """Nobody else makes a collection of this name meanwhile."""
+    import psycopg
+
+    address = Address(dsn, SCHEMA)
+    with closing(connect(address, StoreLimits(), read_only=False)) as session:
+        try:
+            with session.transaction():
+                session.execute(_MAKING, (name,))
+                yield
+        except psycopg.Error as error:
+            raise translated(error, address.place) from error
 
 
 class SharedPlan:
