@@ -19,6 +19,10 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{ printf "%s-%s" $root.Release.Name (index . 1) | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
+{{- define "levada.collection" -}}
+{{ .Values.collection | default (printf "%s/%s" .Release.Namespace .Release.Name | sha256sum | trunc 16) | quote }}
+{{- end }}
+
 {{- define "levada.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}

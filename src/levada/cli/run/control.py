@@ -125,6 +125,7 @@ def control(
     levada control --stage a=in,1,8,./prepare --stage b=out,1,60,./finish --budget 50 --period 0.5
     levada control --stage resize=images,0,50 --keda 0.0.0.0:9090
     levada control --data news --start https://example.org --fetch 1,16 --json
+    levada control --store postgresql://levada@db.example/levada --collection 4f1c09a2b7d83e56 --config levada.toml
     ```
     """
     from levada.cli.given import given_settings, tell_kept
