@@ -193,6 +193,8 @@ class Relay:
             return
         try:
             await asyncio.gather(self._copy(reader, far_writer), self._copy(far_reader, writer))
+        except asyncio.CancelledError:
+            pass  # the relay ends: asyncio would log it
         finally:
             for side in (writer, far_writer):
                 side.transport.abort()

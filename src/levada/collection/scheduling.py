@@ -27,10 +27,11 @@ from levada.collection.crawling import Following, open_followers
 from levada.collection.forgetting.retention import retention_beside
 from levada.collection.forgetting.unfinished import compact_for
 from levada.collection.live import live_file_writer
+from levada.collection.machines.clocks import shared_clock
 from levada.collection.machines.waiting import Readiness, answering_health, persistently
 from levada.collection.starts import add_start, forget_demo, limit_waits, reschedule, tidied
 from levada.collection.working import CAPACITY, queue_capacities, store_executor
-from levada.core.clock import SystemClock, make_clock
+from levada.core.clock import SystemClock
 from levada.core.configuration.kept import SettingChange
 from levada.core.configuration.layers import Given
 from levada.core.errors import BrokerAway, BrokerError, StoreError
@@ -155,7 +156,7 @@ async def _open_distributed_crawl(
     Workers of that one, if it ran in this folder, end by themselves, and what they had is free at once. Workers of
     other machines go on: what they have in hand stays theirs until its lease ends.
     """
-    clock, policy = make_clock(settings.clock), ReplaceablePolicy(make_policy(settings))
+    policy = ReplaceablePolicy(make_policy(settings))
     fetcher = ReplaceableFetcher(make_fetcher(settings, folder=folder))
     folder.make()
     async with AsyncExitStack() as opened:
@@ -163,6 +164,7 @@ async def _open_distributed_crawl(
         opened.enter_context(folder.locked())
         place_if_new(folder, settings.store)
         share(folder, settings)
+        clock = await opened.enter_async_context(shared_clock(home_of(folder), settings.clock))
         commands = opened.enter_context(closing(open_commands(folder, settings)))
         options = settings.plugins.get(settings.store.engine)
         store = opened.enter_context(

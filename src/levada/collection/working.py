@@ -7,7 +7,7 @@ import logging
 import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -17,11 +17,13 @@ import msgspec
 
 from levada.collection.components import learn_again, make_fetcher, make_hooks, make_parser, make_policy
 from levada.collection.control import until_stopped
+from levada.collection.machines.clocks import shared_clock
 from levada.collection.machines.waiting import PatientExecutor, Readiness, persistently
-from levada.core.clock import SystemClock, make_clock
+from levada.core.clock import SystemClock
 from levada.core.errors import BrokerError, LevadaError
 from levada.core.folder import DataFolder
 from levada.core.processes import tune_allocator
+from levada.core.protocols import Clock
 from levada.crawl.commits import CommitPorts
 from levada.crawl.distributed.catalog_worker import CatalogWorker
 from levada.crawl.distributed.fetch_worker import FetchWorker
@@ -166,10 +168,14 @@ async def open_worker(place: WorkPlace, stage: str, url: str, readiness: Readine
     tune_allocator()
     capacities = queue_capacities(names, shared=place.is_shared)
     jobs = RabbitmqJobs(url, SystemClock(), capacities, on_trouble=partial(readiness.note, "RabbitMQ"))
-    opened = _fetching(place, names, jobs) if stage == "fetch" else _cataloguing(place, names, jobs, readiness)
     try:
-        async with opened as worker:
-            yield worker
+        async with AsyncExitStack() as opened:
+            clock = await opened.enter_async_context(shared_clock(place.home, place.settings.clock))
+            is_fetching = stage == "fetch"
+            work = (
+                _fetching(place, names, jobs, clock) if is_fetching else _storing(place, names, jobs, clock, readiness)
+            )
+            yield await opened.enter_async_context(work)
     finally:
         await jobs.close()
 
@@ -180,11 +186,13 @@ def store_executor(store: Store, readiness: Readiness) -> PatientExecutor:
 
 
 @asynccontextmanager
-async def _fetching(place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs) -> AsyncIterator[StageWorker]:
+async def _fetching(
+    place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs, clock: Clock
+) -> AsyncIterator[StageWorker]:
     settings = place.settings
     parse = msgspec.structs.replace(settings.parse, children=settings.parse.children or 1)
     parser = make_parser(msgspec.structs.replace(settings, parse=parse))
-    clock, fetcher = make_clock(settings.clock), make_fetcher(settings, parser=parser)
+    fetcher = make_fetcher(settings, parser=parser)
 
     visitor = Visitor(fetcher, parser, make_policy(settings), clock, settings.politeness.agent)
     slots = settings.fetch.slots
@@ -206,8 +214,8 @@ async def _fetching(place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs) -> 
 
 
 @asynccontextmanager
-async def _cataloguing(
-    place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs, readiness: Readiness
+async def _storing(
+    place: WorkPlace, names: QueueNames, jobs: RabbitmqJobs, clock: Clock, readiness: Readiness
 ) -> AsyncIterator[StageWorker]:
     settings = place.settings
     hooks = make_hooks(settings)
@@ -218,7 +226,7 @@ async def _cataloguing(
         store_executor(store, readiness),
         store_executor(reader, readiness),
     )
-    ports = CommitPorts(make_clock(settings.clock), store, store, store, policy)
+    ports = CommitPorts(clock, store, store, store, policy)
     step = CatalogWorker(ports, settings, names.collection, executor, hooks)
 
     async def learn() -> None:

@@ -30,6 +30,7 @@ class WorkPlace(msgspec.Struct, frozen=True):
     settings: Settings
     open_store: Callable[[StoreLimits], Store]
     settings_now: Callable[[], Settings]  # they may have changed since
+    home: str = ""  # the server by which machines without the folder find the collection
     is_shared: bool = False  # machines without the folder may work on it
     close: Callable[[], None] = lambda: None  # ends what `settings_now` keeps open
 
@@ -44,7 +45,7 @@ def folder_workplace(folder: DataFolder) -> WorkPlace:
         asked = StoreSettings(engine=engine)  # where it lies was decided when it was made
         return open_store(folder, asked, limits, options=settings.plugins.get(engine))
 
-    return WorkPlace(name, settings, opened, folder.settings, is_shared(folder))
+    return WorkPlace(name, settings, opened, folder.settings, home_of(folder), is_shared(folder))
 
 
 def server_workplace(dsn: str, name: str | None = None) -> WorkPlace:
@@ -76,7 +77,7 @@ def server_workplace(dsn: str, name: str | None = None) -> WorkPlace:
 
     with closing(SharedPlan(dsn, chosen)) as plan:
         settings = settings_now(plan)
-    return WorkPlace(chosen, settings, opened, settings_now, is_shared=True, close=asking.close)
+    return WorkPlace(chosen, settings, opened, settings_now, home=dsn, is_shared=True, close=asking.close)
 
 
 def is_shared(folder: DataFolder) -> bool:
