@@ -26,7 +26,7 @@ from table import show
 from levada.collection.components import learn_from_sample, make_policy
 from levada.core.records import Lease, Outcome, Visit, VisitResult
 from levada.core.settings import Settings
-from levada.freshness.evidence import Evidence
+from levada.freshness.estimates import Evidence
 from levada.freshness.rates import RATES
 from levada.store.sqlite import SqliteStore
 

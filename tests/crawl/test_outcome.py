@@ -28,7 +28,7 @@ from levada.crawl.link_filter import LinkFilter
 from levada.crawl.outcome import PASSING, CanonicalTracker, OutcomeRules
 from levada.crawl.visits import Fetched, Visited, parse_if_new
 from levada.freshness import PageEstimates, Rule, RuleRevisit, Scale
-from levada.freshness.evidence import Evidence
+from levada.freshness.estimates import Evidence
 from levada.pages.change import answer_mark
 from levada.pages.parse import ParseLimits, parse_page
 from levada.parser.inline import InlineParser

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-from typing import cast
-
 import pytest
-from msgspec.structs import replace
 
-from levada.core.protocols import ChangeHints, Frontier
-from levada.core.records import Outcome, PageRecord, PlanSelection, Signals, Visit
-from levada.crawl.change_hints import ReplanningStep, SharedChangeStep
+from levada.core.records import PageRecord
+from levada.crawl.change_hints import ReplanningStep
 from levada.freshness import LearnedRevisit, PageEstimates, Scale
-from levada.testing.policy import a_page
 from tests.crawl.simulated_crawl import DAY, World, ema_policy, page, run_simulated
 from tests.crawl.test_change_hints import InlineKeeper
 
@@ -73,47 +66,3 @@ def test_a_policy_without_a_price_plans_nothing_anew(monkeypatch: pytest.MonkeyP
     step = ReplanningStep(world.store, world.store, ema_policy(), InlineKeeper(), world.clock, pause=0.2)
     monkeypatch.setattr(step, "everything", lambda: pytest.fail("all pages were planned anew"))
     run_simulated(world.clock, step.run)  # ends at once
-
-
-class Planned:
-    """The planned pages of a site."""
-
-    def __init__(self, pages: list[PageRecord]) -> None:
-        self._pages = pages
-
-    def planned(self, selection: PlanSelection, after: int, limit: int) -> list[PageRecord]:
-        return [each for each in self._pages if each.id > after and each.site == selection.site][:limit]
-
-
-class Kept:
-    """What is brought forward."""
-
-    def __init__(self) -> None:
-        self.moved: list[tuple[PageRecord, Signals, float]] = []
-
-    def bring_forward(self, pages: Sequence[tuple[PageRecord, Signals, float]]) -> None:
-        self.moved += pages
-
-
-def test_a_change_that_pages_of_a_site_share_brings_the_visits_to_the_others_forward() -> None:
-    """Forty pages change together once a week; of the last time, five were visited."""
-    policy = learned(20)
-    records = [a_page(n) for n in range(40)]
-    told = []
-    for day in range(57):
-        outcome = Outcome.FIRST if day == 0 else Outcome.UNCHANGED if day % 7 else Outcome.CHANGED
-        for n, record in enumerate(records[: 5 if day == 56 else None]):
-            visit = Visit(day * DAY + 60.0 * n, outcome)
-            plan = policy.plan(record, visit)
-            history = (*record.history, visit)[-10:]
-            records[n] = replace(record, memory=plan.memory, history=history, visits=day + 1, interval=plan.interval)
-            told.append(plan.site_changed)
-    assert any(told[-5:])
-    now = 56 * DAY + 600.0
-    frontier, hints = Planned([replace(record, next_visit=now + DAY) for record in records]), Kept()
-    step = SharedChangeStep(cast(Frontier, frontier), cast(ChangeHints, hints), policy, InlineKeeper())
-    moved = asyncio.run(step(records[0].site, now))
-    assert moved == len(hints.moved) >= 30
-    due = {record.id for record, _, wanted in hints.moved if wanted <= now}
-    assert due == {record.id for record in records[5:]}  # the five were visited since
-    assert all(wanted < now + DAY for _, _, wanted in hints.moved)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from levada.core.records import Outcome, PageRecord
 from levada.freshness import LearnedRevisit, PageEstimates, Scale
 from levada.freshness.activity import Activity
-from levada.freshness.evidence import Evidence, row_of
+from levada.freshness.estimates import Evidence, row_of
 from tests.freshness.facts import CEILING, DAY, FLOOR, HOUR, a_page, crawled, policy, visited
 
 _chances = st.floats(0.0, 1.0)
@@ -89,8 +89,7 @@ def test_a_crawler_that_starts_again_knows_of_the_burst() -> None:
     again = PageEstimates(Scale.between(FLOOR, CEILING))
     again.learn(pages, 1)
     assert again.activity.ratio == pytest.approx(revisit.estimates.activity.ratio, rel=0.2)
-    # Of each page the last ten visits are known: that pages of a site change together is a little less sure again.
-    assert share(again, 61 * DAY) == pytest.approx(share(revisit.estimates, 61 * DAY), abs=0.1)
+    assert share(again, 61 * DAY) == pytest.approx(share(revisit.estimates, 61 * DAY), abs=0.02)
 
 
 @given(st.lists(st.floats(-30.0, 0.0), min_size=16, max_size=16), st.booleans(), st.none() | _chances)

@@ -6,7 +6,6 @@ import pytest
 
 from levada.core.records import Outcome, Signals
 from levada.freshness.explain import RateEstimate
-from levada.freshness.rates import RATES, chance_unchanged
 from tests.freshness.facts import DAY, HOUR, a_page, policy, visited
 
 MINUTE = 60.0
@@ -55,5 +54,6 @@ def test_new_pages_of_a_site_that_never_changes_one_are_believed_to_be_current()
     for number in range(20):
         page = visited(revisit, a_page(10_000 + number), 12 * HOUR, Outcome.FIRST, modified=12 * HOUR - 600.0)
         visited(revisit, page, 18 * HOUR, Outcome.UNCHANGED)
-    chances = [chance_unchanged(each.calibrated, RATES, DAY - each.at) for each in revisit.estimates.members()]
-    assert sum(chances) / len(chances) > 0.85
+    share = revisit.estimates.share(DAY)
+    assert share is not None
+    assert share > 0.85

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from levada.core.hashing import drawn
 from levada.core.records import Outcome, PageRecord, Signals
 from levada.freshness import PageEstimates, Scale
-from levada.freshness.estimates import imagined, usual, write_prior
-from levada.freshness.evidence import Evidence, row_of
+from levada.freshness.estimates import Evidence, imagined, row_of, usual, write_prior
 from levada.freshness.rates import RATES, chance_unchanged, observe, observe_cautiously, posterior
 from levada.freshness.signals import SignalSource
 from tests.freshness.facts import CEILING, DAY, FLOOR, HOUR, a_page, changes_within, crawled, policy, visited
@@ -87,25 +86,11 @@ def test_a_few_of_many_pages_tell_what_all_are_like() -> None:
     """Old and new pages in turn: whoever asked every second one would be far off."""
     revisit, now = policy(per_hour=60), 30 * DAY
     for number in range(1_800):
-        page = visited(revisit, a_page(number, number % 7), now * (number % 2), Outcome.FIRST)
-        if number < 400:
-            visited(revisit, page, now, Outcome.UNCHANGED)
+        visited(revisit, a_page(number, number % 7), now * (number % 2), Outcome.FIRST)
     members = revisit.estimates.members()
     chances = [chance_unchanged(member.calibrated, RATES, now - member.at) for member in members]
     assert len(chances) == 1_800
     assert revisit.estimates.share(now) == pytest.approx(sum(chances) / 1_800, abs=0.03)
-
-
-def test_nothing_is_said_before_pages_were_visited_a_second_time() -> None:
-    revisit = policy(per_hour=60)
-    pages = [visited(revisit, a_page(n, n % 3), 60.0 * n, Outcome.FIRST) for n in range(40)]
-    for page in pages[:19]:
-        visited(revisit, page, DAY, Outcome.UNCHANGED)
-        assert revisit.estimates.share(DAY) is None
-    visited(revisit, pages[19], DAY, Outcome.UNCHANGED)
-    assert revisit.estimates.share(DAY) is not None
-    revisit.estimates.forget(pages[0])
-    assert revisit.estimates.share(DAY) is None
 
 
 def test_the_pages_of_a_site_speak_for_a_new_one_of_it() -> None:

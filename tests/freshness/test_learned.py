@@ -35,7 +35,8 @@ def test_every_plan_lies_between_floor_and_ceiling_whatever_the_clock_and_the_se
         expected = revisit.visit_after_hint(page, said)
         assert expected is None or math.isfinite(expected)
     share = revisit.estimates.share(1e13)
-    assert share is None or 0.0 <= share <= 1.0
+    assert share is not None
+    assert 0.0 <= share <= 1.0
 
 
 @given(st.binary(max_size=100), OUTCOMES)

@@ -58,7 +58,6 @@ class SignalRecord(msgspec.Struct, frozen=True):
 class PageEstimate(msgspec.Struct, frozen=True):
     rate: RateEstimate
     current: float | None  # the chance that the stored copy is; None if nothing is stored
-    shared: float  # the chance that a change which pages of its site share reached it since its last visit
     foretold: float  # share of the changes on its site that a sitemap or feed told of
     price: float  # what a visit to a page of its site must be worth, in seconds
     common_price: float  # to one of a site that can be asked as often as wanted
@@ -99,15 +98,11 @@ def estimate_of(collection: OpenedCollection, page: PageRecord, now: float) -> P
     worth_at = policy.visit_after_hint(page, Signals.NOTHING)
     unannounced = policy.estimates.site(page.site).unannounced
     told = policy.estimates.hinted(page, page.told)
-    shared = policy.estimates.shared(page, now)
     revisit = _revisit_of(collection, page)
     (spent,) = freshness_at_budgets(policy.estimates, [policy.visits_per_second], site_limits(collection))
     return PageEstimate(
         rate=rate,
-        current=(1.0 - shared) * _current(rate, now - met, unannounced, told)
-        if met is not None and page.version
-        else None,
-        shared=shared,
+        current=_current(rate, now - met, unannounced, told) if met is not None and page.version else None,
         foretold=1.0 - unannounced,
         price=policy.price_at(page.site),
         common_price=policy.price(),
@@ -244,7 +239,6 @@ def _estimate_facts(page: PageRecord, estimate: PageEstimate, *, learned: bool) 
         "budget_per_hour": estimate.visits_per_hour if learned else None,
         "hearsay": estimate.heard,
         "foretold": estimate.foretold,
-        "shared": estimate.shared,
         "told": _words(page.told),
         "paper_interval": paper,
         "paper_interval_exact": None if paper is None else page.history[0].outcome is Outcome.FIRST,

@@ -391,7 +391,7 @@ class Estimates(Protocol):
         ...
 
     def share(self, now: float) -> float | None:
-        """The estimated share of stored pages that are current; None while that is not known yet."""
+        """The estimated share of stored pages that are current; None while there are none."""
         ...
 
 

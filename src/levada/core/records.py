@@ -79,7 +79,6 @@ class Plan(msgspec.Struct, frozen=True):
 
     interval: float
     memory: bytes = b""
-    site_changed: bool = False  # other pages of the site probably changed too: they are to be planned again
 
 
 class ChangeHint(msgspec.Struct, frozen=True):
@@ -377,7 +376,6 @@ class VisitResult(msgspec.Struct, frozen=True):
     proves: str = ""  # not committed: the URL pattern that was hopeless and brings something new
     hints: tuple[ChangeHint, ...] = ()  # not committed: the next reading of the sitemap repeats them
     told: bool = True  # False: a new version is stored without an entry in the change log
-    site_changed: bool = False  # not committed: as in `Plan`
 
 
 class Document(msgspec.Struct, frozen=True):

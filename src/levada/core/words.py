@@ -25,11 +25,6 @@ _BREAKS = re.compile("\r\n|[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _SPACES = re.compile(r"\s+")
 
 
-def share_of(share: float | None, whole: str = "") -> str:
-    """The estimated share of current pages, of a `whole`; nothing is claimed while it is not known."""
-    return "not known yet" if share is None else f"{share:.1%}{whole}"
-
-
 def command_for(name: str, url: str, folder: Path) -> str:
     """A command about a page, as it can be typed."""
     return f"levada {name} {quote(url)} --data {quote(str(folder))}"

@@ -2,9 +2,6 @@
 
 The policy decides how far a source is trusted; the store only ever brings a visit forward.
 
-Shared changes: a visit that finds a change which many pages of its site probably have brings the visits to these
-pages forward.
-
 Replanning: a visit is planned at the current price. When the price falls (a larger budget, the end of the first
 pass, pages that are gone), the planned visits are too late, and fetches would be left over until every page was
 visited once more. Then all pages are planned again, in small slices.
@@ -19,8 +16,8 @@ from math import inf
 
 import msgspec
 
-from levada.core.protocols import ChangeHints, Clock, Frontier, PageSample, RevisitPolicy
-from levada.core.records import ChangeHint, PageKind, PageRecord, ParsedPage, PlanSelection, Response, Signals
+from levada.core.protocols import ChangeHints, Clock, PageSample, RevisitPolicy
+from levada.core.records import ChangeHint, PageKind, PageRecord, ParsedPage, Response, Signals
 from levada.crawl.executor import StoreExecutor
 
 _SIGNAL_SOURCE = {PageKind.SITEMAP: Signals.SITEMAP, PageKind.FEED: Signals.FEED}
@@ -93,67 +90,6 @@ def earliest_visit(page: PageRecord, floor: Callable[[PageRecord], float]) -> fl
     return page.history[-1].at + floor(page) if page.history and floor(page) else 0.0
 
 
-def sooner_visit(
-    policy: RevisitPolicy, page: PageRecord, now: float, floor: Callable[[PageRecord], float]
-) -> tuple[PageRecord, Signals, float] | None:
-    """When to visit a page that the policy now wants to visit notably sooner than planned; None for others."""
-    wanted = policy.visit_after_hint(page, page.told)
-    if wanted is None or page.next_visit is None or page.failures:
-        return None
-    wanted = max(wanted, earliest_visit(page, floor))
-    left = page.next_visit - now
-    if left <= 0 or wanted - now > _WORTH_WRITING * left:
-        return None
-    return page, Signals.NOTHING, wanted
-
-
-_MOST_AT_ONCE = 2_000  # pages of a site that are planned again after a visit
-
-
-@dataclass
-class SharedChangeStep:
-    """Plans the pages of a site again after a visit that found a change which many of them probably share.
-
-    Of a site with more than two thousand pages, the others follow after the next such visits.
-    """
-
-    frontier: Frontier
-    hints: ChangeHints
-    policy: RevisitPolicy
-    executor: StoreExecutor
-    floor: Callable[[PageRecord], float] = lambda page: 0.0
-
-    def __post_init__(self) -> None:
-        self._under_way: set[str] = set()
-        self._after: dict[str, int] = {}  # the last page of a site that was planned again, if others are left
-
-    async def __call__(self, site: str, now: float) -> int:
-        """Plan them again; returns how many visits were brought forward."""
-        if site in self._under_way:
-            return 0
-        self._under_way.add(site)
-        try:
-            return await self._planned_again(site, now)
-        finally:
-            self._under_way.discard(site)
-
-    async def _planned_again(self, site: str, now: float) -> int:
-        moved, after = 0, self._after.pop(site, 0)
-        selection = PlanSelection(site=site, later_than=now)
-        for _ in range(_MOST_AT_ONCE // _SLICE):
-            pages = await self.executor.run(self.frontier.planned, selection, after, _SLICE)
-            sooner = [each for page in pages if (each := sooner_visit(self.policy, page, now, self.floor)) is not None]
-            if sooner:
-                await self.executor.run(self.hints.bring_forward, sooner)
-            moved += len(sooner)
-            if len(pages) < _SLICE:
-                return moved
-            after = pages[-1].id
-        if len(self._after) < _MOST_AT_ONCE:
-            self._after[site] = after
-        return moved
-
-
 @dataclass
 class ReplanningStep:
     """Replans all pages when the price has fallen, with a `pause` in seconds between two slices.
@@ -189,10 +125,19 @@ class ReplanningStep:
         moved = 0
         reading = self.reading or self.executor
         while part := await reading.run(lambda: list(islice(pages, _SLICE))):
-            now = self.clock.now()
-            sooner = [each for page in part if (each := sooner_visit(self.policy, page, now, self.floor)) is not None]
+            sooner = [each for page in part if (each := self._sooner(page)) is not None]
             if sooner:
                 await self.executor.run(self.hints.bring_forward, sooner)
             moved += len(sooner)
             await self.clock.sleep(self.pause)
         return moved
+
+    def _sooner(self, page: PageRecord) -> tuple[PageRecord, Signals, float] | None:
+        wanted = self.policy.visit_after_hint(page, page.told)
+        if wanted is None or page.next_visit is None or page.failures:
+            return None
+        wanted = max(wanted, earliest_visit(page, self.floor))
+        left = page.next_visit - self.clock.now()
+        if left <= 0 or wanted - self.clock.now() > _WORTH_WRITING * left:
+            return None
+        return page, Signals.NOTHING, wanted

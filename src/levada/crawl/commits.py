@@ -30,7 +30,7 @@ from levada.core.protocols import (
 from levada.core.reasons import Reason
 from levada.core.records import PageRecord, PageState, Signals, VisitResult
 from levada.core.settings import Settings
-from levada.crawl.change_hints import ChangeHintStep, SharedChangeStep
+from levada.crawl.change_hints import ChangeHintStep
 from levada.crawl.duplicates import DuplicateStep, left_out
 from levada.crawl.executor import StoreExecutor
 from levada.crawl.hooks import PageHooks
@@ -115,9 +115,6 @@ class Commits:
         self._outcome_rules = OutcomeRules(settings, ports.policy, link_filter)
         self._without_duplicates = DuplicateStep(ports.frontier, executor, self._outcome_rules, settings.crawl)
         self._take_hints = ChangeHintStep(ports.hints, ports.policy, executor, self._outcome_rules.own_floor)
-        self._replan = SharedChangeStep(
-            ports.frontier, ports.hints, ports.policy, executor, self._outcome_rules.own_floor
-        )
         self.settings_changed(settings)
         self._gathered: deque[VisitResult] = deque()
         self._news = asyncio.Event()
@@ -249,7 +246,7 @@ class Commits:
         pages = self._outcome_rules.canonicals.after(result)
         moved = was.version > 0 and was.state is PageState.LIVE
         address = result.leads_to if moved else None
-        if result.hints or pages or address or result.proves or result.site_changed:
+        if result.hints or pages or address or result.proves:
             return partial(self._follow, result, pages, address, at)
         return None
 
@@ -269,11 +266,7 @@ class Commits:
                 there = await self._executor.run(self._ports.frontier.page, address)
                 if there is not None and there.state in _HOLDS_NOTHING:
                     again.append(there)
-        replanned = 0
-        if result.site_changed:
-            with suppress(StoreAway):
-                replanned = await self._replan(result.lease.page.site, self._ports.clock.now())
         if again:
             due = [(page, Signals.NOTHING, at) for page in again]
             await self._executor.run(self._ports.hints.bring_forward, due)
-        return bool(outdated or again or replanned)
+        return bool(outdated or again)

@@ -423,7 +423,6 @@ class OutcomeRules:
             interval,
             visit.at + interval,
             memory=plan.memory,
-            site_changed=plan.site_changed,
             etag=etag,
             last_modified=modified,
             body_digest=digest,

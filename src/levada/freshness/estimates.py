@@ -1,8 +1,9 @@
 """Estimates of the change rates, for each page and for all pages together.
 
-The evidence of a page is kept with the page (`levada.freshness.evidence`). The page sample, all pages while they are
-few, is in memory with its sums. So any number of pages needs the same memory, and a crawler that restarts reads its
-sample from the store.
+The evidence of a page is kept with the page (`PageRecord.memory`): two bytes per rate, 32 with 16 rates, then the
+row of the rule in use, then 33 bytes more if its server dates it, and three if it is in the page sample. This sample,
+all pages while they are few, is in memory with its sums. So any number of pages needs the same memory, and a crawler
+that restarts reads its sample from the store.
 
 Each page of the sample has a share in the sums of all pages and in those of its site: the probabilities of its
 rates, and the visits per second that it is worth at each price. After a visit, its new share replaces the old one,
@@ -21,7 +22,8 @@ The functions work on plain rows of floats in place, so that the laboratory can 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
+import struct
+from collections.abc import Callable, Iterable, MutableSequence, Sequence
 from operator import mul
 
 import msgspec
@@ -29,27 +31,87 @@ import msgspec
 from levada.core.hashing import drawn
 from levada.core.records import Outcome, PageKind, PageRecord, Signals, Visit
 from levada.freshness.activity import Activity
-from levada.freshness.evidence import Evidence
 from levada.freshness.rates import (
+    RATES,
+    WORST,
     observe,
     observe_cautiously,
     observe_first,
     observe_first_cautiously,
-    observe_still,
     posterior,
-)
-from levada.freshness.shared import (
-    PAGE_WIDTH,
-    Timelines,
-    begin,
-    has_news,
-    look,
-    same_date,
-    sentinel_wait,
-    shared_chance,
 )
 from levada.freshness.signals import MANY, SignalSource, is_small, noise, tally, trust, unannounced
 from levada.freshness.value import Scale, profile
+
+_EVIDENCE = struct.Struct(f"<{len(RATES)}e")
+
+
+_CAUTIOUS = b"c"  # after the cautious evidence, at the end of a page's memory
+_EXPECTED = struct.Struct("<ec")  # how likely a change was, and what marks it: after everything else
+_MARK = b"p"
+
+
+class Evidence(msgspec.Struct, eq=False):
+    """What the visits of a page say about each rate: for the plan, and for what is said about the page.
+
+    Both are the same list while no date tells them apart.
+    """
+
+    plan: list[float]
+    cautious: list[float]
+    expected: float | None = None  # how likely a change was, before the last visit to a page of the sample
+
+    @staticmethod
+    def none() -> Evidence:
+        nothing = [0.0] * len(RATES)
+        return Evidence(nothing, nothing)
+
+    @staticmethod
+    def of(memory: bytes) -> Evidence:
+        """The stored evidence; zeros if there is none or another version of Levada stored it."""
+        if len(memory) < _EVIDENCE.size:
+            return Evidence.none()
+        expected, memory = _expected_at_end(memory)
+        plan = _evidence_at(memory, 0)
+        return Evidence(plan, _evidence_at(memory, _end(memory)) if _is_cautious(memory) else plan, expected)
+
+    def packed(self, row: Sequence[float] = ()) -> bytes:
+        memory = _EVIDENCE.pack(*self.plan) + struct.pack(f"<{len(row)}d", *row)
+        if self.cautious is not self.plan:
+            memory += _EVIDENCE.pack(*self.cautious) + _CAUTIOUS
+        return memory if self.expected is None else memory + _EXPECTED.pack(self.expected, _MARK)
+
+
+def _evidence_at(memory: bytes, place: int) -> list[float]:
+    found = _EVIDENCE.unpack_from(memory, place)
+    return [max(WORST, min(0.0, value)) for value in found]  # in this order also for nan
+
+
+def _expected_at_end(memory: bytes) -> tuple[float | None, bytes]:
+    """How likely a change was before the last visit, and the memory without it."""
+    place = len(memory) - _EXPECTED.size
+    if place < _EVIDENCE.size or place % 8 > 1 or not memory.endswith(_MARK):
+        return None, memory
+    expected: float = _EXPECTED.unpack_from(memory, place)[0]
+    return (expected if 0.0 <= expected <= 1.0 else None), memory[:place]
+
+
+def _is_cautious(memory: bytes) -> bool:
+    return len(memory) % 8 == 1 and len(memory) > 2 * _EVIDENCE.size  # everything else is in eights
+
+
+def _end(memory: bytes) -> int:
+    """Where the row of a rule ends."""
+    return len(memory) - (_EVIDENCE.size + len(_CAUTIOUS) if _is_cautious(memory) else 0)
+
+
+def row_of(memory: bytes, width: int) -> list[float] | None:
+    """The stored row of a rule of this width; None if another rule stored it."""
+    _, memory = _expected_at_end(memory)
+    if _end(memory) != _EVIDENCE.size + 8 * width:
+        return None
+    return list(struct.unpack_from(f"<{width}d", memory, _EVIDENCE.size))
+
 
 # Tuned on seeds from 101 on of the laboratory's worlds; the results are flat around these values.
 KEEP = 0.97  # of a page's evidence, at each visit
@@ -145,16 +207,11 @@ def price_for(sums: Sequence[float], kinds: int, prices: Sequence[float], visits
 
 
 _ANOTHER_EVERY = 2  # visits: after this many, another page of the sample is weighed again, in turn
-_ENOUGH_COMPARED = 150  # pages that were visited a second time
 _ROUNDS = 10  # through the sample at the start: then the prior and the estimates agree within a point
 _NEW_ALIKE = 16  # new pages of a site that share one computation
 _STEPS = 32  # of elapsed time per doubling, in the table of chances
 _FRESHLY_MADE = 60.0  # seconds: a younger page was generated for the request, and its date says nothing
 _COMPARED = (Outcome.FIRST, Outcome.UNCHANGED, Outcome.CHANGED)
-
-
-def _last_compared(history: Sequence[Visit]) -> Visit | None:
-    return next((each for each in reversed(history) if each.outcome in _COMPARED), None)
 
 
 class SiteSums(msgspec.Struct, eq=False):
@@ -182,11 +239,9 @@ class Member(msgspec.Struct, eq=False):
     probabilities: list[float]
     share: list[float]
     calibrated: list[float]  # what is said about the page
-    compared: bool = False  # it was visited a second time
     counted: bool = False  # whether `calibrated` is in the sums
     evidence: Evidence = msgspec.field(default_factory=Evidence.none)
     counts: list[int] = msgspec.field(default_factory=lambda: [0] * MANY)
-    timeline: Sequence[float] = ()
     at: float = 0.0
     hinted: float = 0.0  # the probability that it changed since, by a hint
 
@@ -206,13 +261,11 @@ class PageEstimates:
         self.sums = [0.0] * self._width
         self._calibrated = [0.0] * self.kinds  # the sums of what is said about pages
         self.activity = Activity()
-        self.timelines = Timelines()
         self._unchanged: dict[int, list[float]] = {}  # by the step of the elapsed time, for each rate
         self._sites: dict[str, SiteSums] = {}
         self._members: dict[int, Member] = {}
         self._ring: list[int] = []
         self._turn = 0
-        self._compared = 0  # members that were visited a second time
 
     @property
     def pages(self) -> int:
@@ -251,10 +304,8 @@ class PageEstimates:
 
     def seen(self, page: PageRecord, visit: Visit, modified: float | None) -> tuple[Evidence, list[float]]:
         """Add a visit; returns the evidence of the page and the probability of each rate for its plan."""
-        evidence = Evidence.of(page.memory)
-        shared = self._look(page, visit, evidence)
-        evidence.expected = self._compare(page, visit, shared)
-        self._observe(page, visit, modified, evidence, shared)
+        evidence = self._evidence(page, visit, modified)
+        evidence.expected = self._compare(page, visit)
         is_blank = not page.history and not any(evidence.plan)
         if page.kind is PageKind.PAGE and drawn(page.id, self.one_in):
             probabilities = (
@@ -272,13 +323,12 @@ class PageEstimates:
     def learn(self, pages: Iterable[PageRecord], one_in: int) -> None:
         """Start from these pages, a sample of one in `one_in`; a second pass uses the sums of the first."""
         self.one_in = one_in
-        known, met = [], {}
+        known = []
         for page in pages:
             compared = [visit for visit in page.history if visit.outcome in _COMPARED]
             if compared and drawn(page.id, self.one_in):
                 evidence = Evidence.of(page.memory)
                 self._weigh_member(page, compared[-1], evidence, before=compared[:-1])
-                met[page.id] = (page.site, compared)
                 if page.told:
                     self.hinted(page, page.told)
                 if evidence.expected is not None and len(compared) > 1:
@@ -289,81 +339,15 @@ class PageEstimates:
         for _ in self._ring[:]:
             self._weigh_another()
         self._settle()
-        self._replay(met)
 
-    def _replay(self, met: dict[int, tuple[str, list[Visit]]]) -> None:
-        """Draw the timelines anew from the visits to the pages of the sample, in order of time.
-
-        At each visit a page is what was known of it then: with what its later visits found, no change would need an
-        event as its explanation.
-        """
-        timelines, rates = Timelines(), self.scale.rates
-        priors: dict[str, list[float]] = {}
-        seen = {page_id: ([0.0] * self.kinds, [0.0] * PAGE_WIDTH) for page_id in met}
-        chances = [0.0] * self.kinds
-        looks = [(visit.at, page_id, n) for page_id, (_, visits) in met.items() for n, visit in enumerate(visits)]
-        for at, page_id, n in sorted(looks):
-            site, visits = met[page_id]
-            timeline = timelines.begun(site)
-            if n == 0:
-                begin(timeline, at)
-                continue
-            evidence, part = seen[page_id]
-            prior = priors.get(site) or priors.setdefault(site, self._calibrated_prior(self.site(site)))
-            posterior(evidence, prior, chances)
-            elapsed, changed = max(1.0, at - visits[n - 1].at), visits[n].outcome is Outcome.CHANGED
-            alone = 1.0 - sum(map(mul, self._chances(elapsed), chances))
-            shared = look(timeline, part, visits[n - 1].at, at, changed, max(0.0, alone))
-            observe(evidence, rates, elapsed, changed, KEEP, -1.0, 0.0, shared)
-        for page_id, (_, part) in seen.items():
-            if member := self._members.get(page_id):
-                member.evidence.part, member.timeline = part, timelines.of(met[page_id][0])
-        self.timelines = timelines
-
-    def _look(self, page: PageRecord, visit: Visit, evidence: Evidence) -> float:
-        """Take a visit into the timeline of its site; returns how likely a shared change was."""
-        before = _last_compared(page.history)
-        if page.kind is not PageKind.PAGE:
-            return 0.0
-        timeline = self.timelines.begun(page.site)
-        if before is None or visit.outcome is Outcome.FIRST:
-            begin(timeline, visit.at)
-            return 0.0
-        changed = visit.outcome is Outcome.CHANGED
-        if changed and is_small(visit) and self._changed(page, visit) < 1.0:
-            return 0.0  # most likely no change at all
-        member = self._members.get(page.id)
-        rates = self.calibrated(page) if member is None else member.calibrated
-        alone = 1.0 - sum(map(mul, self._chances(max(1.0, visit.at - before.at)), rates))
-        return look(timeline, evidence.part, before.at, visit.at, changed, max(0.0, alone))
-
-    def shared(self, page: PageRecord, now: float | None = None) -> float:
-        """The probability that an event of its site changed the page since its last visit, up to the site's last."""
-        before = _last_compared(page.history)
-        if before is None or page.kind is not PageKind.PAGE:
-            return 0.0
-        part = Evidence.of(page.memory).part
-        return shared_chance(self.timelines.of(page.site), part, before.at, before.at if now is None else now)
-
-    def news_of(self, site: str) -> bool:
-        """Whether the other pages of a site should be planned again, because it probably changed many of them."""
-        return self.site(site).members > 1 and has_news(self.timelines.begun(site))
-
-    def sentinel_wait(self, page: PageRecord, part: Sequence[float], price: float, now: float) -> float:
-        """The seconds after which a visit is worth the price for what it tells of other pages; mostly infinite."""
-        pages = self.site(page.site).members * self.one_in
-        if page.kind is not PageKind.PAGE or pages <= 1:
-            return math.inf
-        return sentinel_wait(self.timelines.begun(page.site), part, pages, price, now)
-
-    def _compare(self, page: PageRecord, visit: Visit, shared: float) -> float | None:
+    def _compare(self, page: PageRecord, visit: Visit) -> float | None:
         """Count what a visit found beside what was expected; None if nothing was, or a hint brought the visit."""
         member = self._members.get(page.id)
         if member is None or member.hinted or visit.outcome is Outcome.FIRST or visit.said & Signals.EARLY:
             return None
         elapsed = max(1.0, visit.at - member.at)
         unchanged = self._chances(member.site.unannounced * elapsed)
-        expected: float = max(0.0, 1.0 - (1.0 - shared) * sum(map(mul, unchanged, member.calibrated)))
+        expected: float = max(0.0, 1.0 - sum(map(mul, unchanged, member.calibrated)))
         self.activity.add(expected, self._changed(page, visit), elapsed, len(self._ring))
         return expected
 
@@ -379,22 +363,14 @@ class PageEstimates:
             self._drop(member)
 
     def share(self, now: float) -> float | None:
-        """None until half of the pages, or 150 of them, were visited a second time: it would rest on the prior."""
-        if not self._ring or 2 * self._compared < min(len(self._ring), 2 * _ENOUGH_COMPARED):
+        if not self._ring:
             return None
-        return sum(self._each_current(now)) / len(self._ring)
-
-    def chance_deviation(self, now: float) -> float:
-        """The standard deviation of the actual share if each page is current with the probability that is said."""
-        return math.sqrt(sum(each * (1.0 - each) for each in self._each_current(now))) / max(1, len(self._ring))
-
-    def _each_current(self, now: float) -> Iterator[float]:
-        activity = self.activity.ratio
+        current, activity = 0.0, self.activity.ratio
         for member in self._members.values():
             silence = 1.0 if member.hinted else member.site.unannounced
             unchanged = self._chances(activity * silence * (now - member.at))
-            shared = shared_chance(member.timeline, member.evidence.part, member.at, now)
-            yield (1.0 - member.hinted) * (1.0 - shared) * sum(map(mul, unchanged, member.calibrated))
+            current += (1.0 - member.hinted) * sum(map(mul, unchanged, member.calibrated))
+        return current / len(self._ring)
 
     def _chances(self, elapsed: float) -> list[float]:
         """For each rate, the probability that a page has not changed for these seconds, rounded to two per cent.
@@ -418,50 +394,41 @@ class PageEstimates:
             member.hinted = hinted
         return hinted
 
-    def _observe(
-        self, page: PageRecord, visit: Visit, modified: float | None, evidence: Evidence, shared: float
-    ) -> None:
-        """Add a visit to the evidence. `shared`: a change may be that of the site, and says little about the page."""
+    def _evidence(self, page: PageRecord, visit: Visit, modified: float | None) -> Evidence:
         rates = self.scale.rates
         age = -1.0 if modified is None or modified > visit.at else visit.at - modified
-        before = _last_compared(page.history)
+        before = next((each for each in reversed(page.history) if each.outcome in _COMPARED), None)
         dated = self.trust(page, SignalSource.DATE)
         if visit.outcome is Outcome.FIRST or before is None or not page.memory:
-            evidence.plan = evidence.cautious = [0.0] * self.kinds
+            evidence = Evidence.none()
             if age >= _FRESHLY_MADE:
                 evidence.cautious = list(evidence.plan)
-                if page.kind is PageKind.PAGE and same_date(self.timelines.begun(page.site), visit.at - age):
-                    observe_still(evidence.plan, rates, age, dated)
-                    observe_still(evidence.cautious, rates, age, dated)
-                    return
                 observe_first(evidence.plan, rates, age, dated)
                 observe_first_cautiously(evidence.cautious, rates, age, dated)
-            return
+            return evidence
+        evidence = Evidence.of(page.memory)
         changed = visit.outcome is Outcome.CHANGED
         elapsed = max(1.0, visit.at - before.at)  # even if the clock was put back
-        if shared > 0.5:
-            age = -1.0  # the date of the event, not of the page
-        elif visit.said & Signals.EARLY and changed:
+        if visit.said & Signals.EARLY and changed:
             # The visit came because the page had changed: once in this time, not at least once.
             age, dated = elapsed, 1.0
         blur = noise(self.site(page.site).counts) if is_small(visit) else 0.0
-        blur = 1.0 - (1.0 - blur) * (1.0 - shared)
         if changed and 0.0 <= age <= elapsed:
-            evidence.cautious = list(evidence.cautious)
-            observe_cautiously(evidence.cautious, rates, elapsed, KEEP, age, dated, blur)
-        elif evidence.cautious is not evidence.plan:
+            cautious = list(evidence.cautious)
+            observe_cautiously(cautious, rates, elapsed, KEEP, age, dated, blur)
+            observe(evidence.plan, rates, elapsed, changed, KEEP, age, dated, blur)
+            return Evidence(evidence.plan, cautious)
+        if evidence.cautious is not evidence.plan:
             observe(evidence.cautious, rates, elapsed, changed, KEEP, age, dated, blur)
         observe(evidence.plan, rates, elapsed, changed, KEEP, age, dated, blur)
+        return evidence
 
     def _weigh_member(
         self, page: PageRecord, visit: Visit, evidence: Evidence, before: Sequence[Visit] | None = None
     ) -> list[float]:
         member = self._members.get(page.id) or self._join(page)
-        member.evidence, member.at = evidence, visit.at
-        member.timeline = self.timelines.of(page.site)
-        if not member.compared and visit.outcome is not Outcome.FIRST:
-            member.compared = True
-            self._compared += 1
+        member.evidence = evidence
+        member.at = visit.at
         history = page.history if before is None else before
         counts = tally((*history[-9:], visit))
         member.site.count(counts, member.counts)
@@ -484,7 +451,6 @@ class PageEstimates:
                 site.new_page, site.alike = list(probabilities), _NEW_ALIKE
             return probabilities
         member.evidence, member.at = evidence, visit.at
-        member.timeline = self.timelines.of(page.site)
         member.probabilities = list(self._like_last_new(page.site))
         member.calibrated = self._calibrated_prior(site)
         for place in range(self.kinds, self._width):
@@ -575,7 +541,6 @@ class PageEstimates:
         """Remove a page from the sums and the ring; the last of the ring takes its place."""
         withdraw(member.share, self.sums, member.site.sums)
         self._leave(member)
-        self._compared -= member.compared
         member.site.count([0] * MANY, member.counts)
         member.site.members -= 1
         last = self._ring.pop()

@@ -3,8 +3,7 @@
 The change rate of each page is estimated from its visits, from the other pages of its site and from all pages
 (`levada.freshness.estimates`). A visit is planned for the time when it will be worth the price
 (`levada.freshness.value`). The price is such that all pages together need as many visits as the budget has. A site
-with a limit has its own higher price, and the visits that it cannot have go to the others. Changes that pages of a
-site share (`levada.freshness.shared`) are in no plan: they bring visits forward once a page showed one.
+with a limit has its own higher price, and the visits that it cannot have go to the others.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from math import inf
 
 from levada.core.records import Outcome, PageKind, PageRecord, Plan, Signals, Visit
 from levada.freshness.estimates import EAGER, PageEstimates, price_for
-from levada.freshness.shared import FORESEEN
 from levada.freshness.signals import SignalSource
 from levada.freshness.value import interval_at
 
@@ -49,22 +47,14 @@ class LearnedRevisit:
     def plan(self, page: PageRecord, visit: Visit, modified: float | None = None) -> Plan:
         elsewhere = visit.outcome is Outcome.FIRST or page.kind is not PageKind.PAGE
         self._spent_elsewhere += (elsewhere - self._spent_elsewhere) / _RECENT
-        estimates = self.estimates
-        evidence, probabilities = estimates.seen(page, visit, modified)
+        evidence, probabilities = self.estimates.seen(page, visit, modified)
         self._plans_left -= 1
-        interval = self._interval(page, probabilities, 0.0)
-        sentinel = estimates.sentinel_wait(page, evidence.part, self.price_at(page.site), visit.at)
-        interval = min(interval, max(sentinel, estimates.scale.intervals[0]))
-        news = visit.outcome is Outcome.CHANGED and estimates.news_of(page.site)
-        return Plan(interval, evidence.packed(), news)
+        return Plan(self._interval(page, probabilities, 0.0), evidence.packed())
 
     def visit_after_hint(self, page: PageRecord, said: Signals) -> float | None:
         if not page.history:
             return None
         hinted = self.estimates.hinted(page, said)
-        shared = self.estimates.shared(page)
-        if shared >= FORESEEN:
-            hinted = 1.0 - (1.0 - hinted) * (1.0 - shared)
         return page.history[-1].at + self._interval(page, self.estimates.of(page), hinted)
 
     def wants_full_fetch(self, page: PageRecord) -> bool:

@@ -72,13 +72,6 @@ def observe_first(evidence: MutableSequence[float], rates: Sequence[float], age:
     _level(evidence)
 
 
-def observe_still(evidence: MutableSequence[float], rates: Sequence[float], age: float, trust: float) -> None:
-    """Add a date that many pages of a site have: nothing changed the page alone for `age` seconds."""
-    for k in range(len(rates)):
-        evidence[k] += math.log(max(trust * math.exp(-rates[k] * age) + 1.0 - trust, _LEAST_CHANCE))
-    _level(evidence)
-
-
 # So many of the true dates say only that nothing changed since, because the page was made or written anew then: of
 # the first dates of pages, and of those that come with a change.
 _MADE_THEN, _WRITTEN_ANEW = 0.3, 0.1

@@ -21,8 +21,7 @@ from levada.core.errors import UsageError
 from levada.core.plugins import GROUPS, Containment, find
 from levada.core.protocols import Estimates, RevisitPolicy
 from levada.core.records import Outcome, PageRecord, Plan, Signals, Visit
-from levada.freshness.estimates import PageEstimates
-from levada.freshness.evidence import row_of
+from levada.freshness.estimates import PageEstimates, row_of
 
 T = TypeVar("T")
 
@@ -145,7 +144,7 @@ class ContainedPolicy:
     def _checked(self, plan: Plan) -> Plan:
         if not isinstance(plan, Plan) or not isinstance(plan.memory, bytes) or not isfinite(plan.interval):
             raise ValueError(f"no plan with a finite interval: {plan!r:.100}")
-        return Plan(within(plan.interval, *self._bounds), plan.memory, plan.site_changed is True)
+        return Plan(within(plan.interval, *self._bounds), plan.memory)
 
     def visit_after_hint(self, page: PageRecord, said: Signals) -> float | None:
         return self._ask(lambda policy: policy.visit_after_hint(page, said), _number_or_none)

@@ -130,10 +130,6 @@ class RevisitPolicyContract:
         pages = [visited(policy, a_page(n), float(n), Outcome.FIRST) for n in range(50)]
         for now in (50.0, 1e6, 1e13):
             share = policy.estimates.share(now)
-            assert share is None or 0.0 <= share <= 1.0  # one visit may not be enough to know
-        pages = [visited(policy, page, 1e5, Outcome.UNCHANGED) for page in pages]
-        for now in (1e5, 1e6, 1e13):
-            share = policy.estimates.share(now)
             assert share is not None
             assert 0.0 <= share <= 1.0
         for page in pages:
@@ -143,10 +139,9 @@ class RevisitPolicyContract:
     def test_a_policy_starts_from_a_sample_of_the_pages_held(self) -> None:
         before = self.make()
         pages = [visited(before, a_page(n), float(n), Outcome.FIRST) for n in range(64)]
-        pages = [visited(before, page, 1e5, Outcome.UNCHANGED) for page in pages]
         policy = self.make()
         policy.estimates.learn(pages, 4)
-        share = policy.estimates.share(2e5)
+        share = policy.estimates.share(100.0)
         assert share is not None
         assert 0.0 <= share <= 1.0
 

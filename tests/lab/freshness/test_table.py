@@ -92,9 +92,3 @@ def test_a_picture_is_drawn(found: list[PolicyRow], tmp_path: Path, kind: str) -
     path = tmp_path / f"gap.{kind}"
     draw(summarise(found), path)
     assert path.read_bytes()[:5] in (b"<?xml", b"\x89PNG\r")
-
-
-@pytest.mark.parametrize(("world", "least"), [("deploys-7d", 0.85), ("releases-7d", 0.85), ("daily-7d", 0.82)])
-def test_changes_that_pages_share_are_learnt_and_busy_hours_are_not_taken_for_them(world: str, least: float) -> None:
-    found = rows([world], ("learned",), (1, 2), workers=1)
-    assert all((row.gap_closed or 0.0) >= least for row in found)

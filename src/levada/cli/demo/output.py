@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from levada.cli.terminal import printer
-from levada.core.words import line, plural, share_of
+from levada.core.words import line, plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,7 +50,7 @@ def print_crawl(story: DemoRun) -> None:
     """Print how the crawl went, measured against the actual changes."""
     console, report, ours, turns = _console(), story.report, story.levada, story.round_robin
     hours, here = report.seconds / 3600, report.seconds / story.web.speed
-    estimate = share_of(report.believed_current, " of the stored pages")
+    estimate = "nothing" if report.believed_current is None else f"{report.believed_current:.1%}"
     console.print(
         f"[bold]{report.pages:,} pages[/] by {report.fetched:,} fetches in {hours:.1f} hours of the web's time "
         f"({here:.0f} s here).\n"
@@ -58,7 +58,7 @@ def print_crawl(story: DemoRun) -> None:
         f"{ours.fetches:,} of the fetches.\n"
         f"Fresh, measured: [bold green]{ours.freshness:.1%}[/] of the time; round robin, as many fetches: "
         f"{turns.freshness:.1%}.\n"
-        f"Current in the end: estimated [bold]{estimate}[/], actually {story.current:.1%}.",
+        f"Current in the end: estimated [bold]{estimate}[/] of the stored pages, actually {story.current:.1%}.",
         markup=True,
     )
     console.print(_reasons("Refused", report.refused, _room(console)))

@@ -115,12 +115,6 @@ def freshness(
     days: Annotated[
         float | None, typer.Option(metavar="N", help="Of the file: the N days with most documents.")
     ] = None,
-    calibration: Annotated[
-        bool, typer.Option("--calibration", help="Instead: the estimated share of current pages beside the actual one.")
-    ] = False,
-    visits: Annotated[
-        int | None, typer.Option(metavar="N", min=1, max=1_000, help="With --calibration: to each page, 20 by default.")
-    ] = None,
     picture: PictureOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -138,21 +132,11 @@ def freshness(
     levada lab freshness
     levada lab freshness --worlds poisson-7d,ota-1y --seeds 1-3
     levada lab freshness --history changes.tsv.gz --days 30 --json
-    levada lab freshness --calibration --worlds deploys-7d --seeds 1
     ```
     """
     require_lab(picture)
     from levada.lab.freshness.simulation import POLICIES
-    from levada.lab.freshness.table import OTA
 
-    if calibration:
-        if policies is not None or picture is not None:
-            raise UsageError("--calibration takes neither --policies nor --picture")
-        shown = _worlds(worlds or (None if history else OTA), history, days)
-        _calibrate(shown, _seeds(seeds), visits or 20, as_json=json)
-        return
-    if visits is not None:
-        raise UsageError("--visits is for --calibration")
     run_worlds, chosen = _worlds(worlds, history, days), tuple(dict.fromkeys(split_names(policies)))
     result = run(run_worlds, chosen or POLICIES, _seeds(seeds), quiet=json)
     if picture:
@@ -160,31 +144,6 @@ def freshness(
 
         draw(summarise(result.rows), picture)
     print_result(json, result.facts(), show, result)
-
-
-def _calibrate(worlds: Sequence[str | HistoryFile], seeds: Sequence[int], visits: int, *, as_json: bool) -> None:
-    """Print the curve of each world, and how far the worst twelfth of its time is off."""
-    from levada.lab.freshness.calibration import curve, replayed, worst_period
-    from levada.lab.freshness.table import worlds_of
-
-    found, said = [], []
-    for name, seed, world in worlds_of(worlds, seeds):
-        points = replayed(world, visits)
-        worst = worst_period(points)
-        found.append({"world": name, "seed": seed, "worst_period": worst, "points": points})
-        of_seed = "" if seed is None else f", seed {seed}"
-        chance = 100 * max((each.chance for each in points), default=0.0)
-        said.append(
-            f"{name}{of_seed}: {plural(visits, 'visit')} to each page\n{curve(points, world.horizon / 100)}\n"
-            f"the worst twelfth of the time is {worst:+.1f} points off; "
-            f"at one instant, chance alone is worth {chance:.1f}\n"
-        )
-    print_result(as_json, {"calibration": found}, _show_curves, said)
-
-
-def _show_curves(curves: Sequence[str]) -> None:
-    print("The time is in percent of the whole; chance: the standard deviation of the actual share, in points.\n")
-    print(*curves, sep="\n")
 
 
 def _worlds(names: str | None, history: Path | None, days: float | None) -> Sequence[str | HistoryFile]:

@@ -99,10 +99,6 @@ def _others(why: Why) -> Iterable[Text]:
         if heard.said or now:
             since = "; tells of a change since the last visit" if now else ""
             yield Text(f"{heard.who}: {_spoken(heard)}{since}")
-    if estimate.shared >= 0.05:
-        yield Text(
-            f"changes that pages of this site share: one reached it since with a chance of {estimate.shared:.0%}"
-        )
     if estimate.foretold > 0.005:
         yield Text(f"{estimate.foretold:.0%} of the changes on this site are foretold, so that silence says something")
 
@@ -194,9 +190,7 @@ def _remarks(plan: Forecast) -> list[str]:
             f"Only {_per_hour(now.spent)} fetches per hour can be spent: every page is visited as often as "
             "revisit.floor, or its site, allows."
         )
-    if plan.current is None:
-        said.append("How many of the stored pages are current is not known yet: too few were visited a second time.")
-    else:
+    if plan.current is not None:
         said.append(f"Right now {plan.current:.1%} of the stored pages are estimated to be current.")
     if plan.settings.revisit.policy != "learned":
         said.append(f'revisit.policy is "{plan.settings.revisit.policy}", which knows no budget: "learned" does.')

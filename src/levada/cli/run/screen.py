@@ -17,7 +17,7 @@ from levada.collection.crawling import RunningCrawl
 from levada.core.durations import duration
 from levada.core.records import Outcome
 from levada.core.reports import Report, StageView
-from levada.core.words import harmless, plural, share_of
+from levada.core.words import harmless, plural
 
 _BAR = 16  # workers that are drawn
 _SITES, _RECENT = 6, 5  # that are shown where there is room
@@ -73,7 +73,7 @@ class PlainLines:
             f"visits {progress.visits} ({progress.pace(now):.0f}/s)  stored {stats.stored}  "
             f"new {stats.unvisited}  due {stats.due}  "
             f"changed {progress.outcomes[Outcome.CHANGED]}  failed {progress.failed.total()}  "
-            f"refused {progress.refused.total()}  estimated current {share_of(fresh)}{'  paused' * work.paused}"
+            f"refused {progress.refused.total()}  estimated current {_percent(fresh)}{'  paused' * work.paused}"
             f"{'  network down' * (work.offline is not None)}",
             file=sys.stderr,
             flush=True,
@@ -138,7 +138,7 @@ def _headline(work: RunningCrawl, now: float) -> Table:
         f"[bold]{stats.stored:,}[/] stored",
         f"[bold]{stats.unvisited:,}[/] new to visit",
         f"[bold]{stats.due:,}[/] due again",
-        f"[bold]{share_of(progress.estimates.share(work.clock.now()))}[/] estimated current",
+        f"[bold]{_percent(progress.estimates.share(work.clock.now()))}[/] estimated current",
     )
     table.add_row(
         f"{decimal(progress.wire_bytes)} in",
@@ -244,6 +244,10 @@ def summary(report: Report, folder: str) -> str:
     if report.stopped == "offline":
         lines.append("nothing answers: the network seems to be down; the same command goes on later, and no page waits")
     if report.pages:
-        lines.append(f"estimated current: {share_of(report.believed_current, ' of the stored pages')}")
+        lines.append(f"estimated current: {_percent(report.believed_current)} of the stored pages")
         lines.append(f'next: levada search "words" --data {folder}   ·   levada why URL --data {folder}')
     return "\n".join(lines)
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"

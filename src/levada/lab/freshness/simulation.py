@@ -2,8 +2,7 @@
 
 All arithmetic is the crawler's own (`levada.freshness`), compiled: evidence, prior, price, interval. Here is only
 the crawler's loop around it: one fetch per gap of the budget, to the page that has been due longest; the visited
-page and one other are weighed anew, and the price follows. A change that is probably shared brings the visits to other
-pages of the site forward.
+page and one other are weighed anew, and the price follows.
 """
 
 from __future__ import annotations
@@ -16,18 +15,8 @@ import numpy as np
 from levada.core.compile_cache import compiled
 from levada.core.errors import UsageError
 from levada.freshness.estimates import EAGER, KEEP, imagined, price_for, weigh, withdraw, write_prior
-from levada.freshness.rates import chance_unchanged, observe
+from levada.freshness.rates import observe
 from levada.freshness.rules import RULES, Rule, revisit_rule
-from levada.freshness.shared import (
-    FORESEEN,
-    PAGE_WIDTH,
-    SITE_WIDTH,
-    begin,
-    has_news,
-    look,
-    sentinel_wait,
-    shared_chance,
-)
 from levada.freshness.value import Scale, interval_at, visit_rate
 from levada.lab.freshness.worlds import Floats, Integers, LabWorld, Visits
 
@@ -226,8 +215,6 @@ def learn(world: LabWorld, fetches: int, floor: float = 60.0, ceiling: float = 1
     page, at = kernel(
         *world.events,
         world.sites,
-        np.argsort(world.sites, kind="stable"),
-        np.concatenate(([0], np.cumsum(np.bincount(world.sites)))),
         max(fetches - world.pages, 1) / world.horizon,
         fetches,
         *map(np.array, (scale.rates, scale.intervals, scale.worths, scale.prices, imagined(scale.rates))),
@@ -242,8 +229,6 @@ def _learn(
     ends: Floats,
     horizon: float,
     sites: Integers,
-    members: Integers,
-    starts: Integers,
     budget: float,
     most: int,
     rates: Row,
@@ -252,31 +237,21 @@ def _learn(
     prices: Row,
     before: Row,
 ) -> tuple[Integers, Floats]:
-    """The pages of site i are members[starts[i]:starts[i + 1]].
-
-    A page that is planned again stays in the heap at its old time too: `planned` tells which of them counts.
-    """
     pages, kinds = len(begins), len(rates)
     evidence: Rows = np.zeros((pages, kinds))
     probabilities: Rows = np.zeros((pages, kinds + len(prices)))
     share: Rows = np.zeros((pages, kinds + len(prices)))
     everywhere: Row = np.zeros(kinds + len(prices))
     here: Rows = np.zeros((sites.max() + 1, kinds + len(prices)))
-    timelines: Rows = np.zeros((sites.max() + 1, SITE_WIDTH))
-    parts: Rows = np.zeros((pages, PAGE_WIDTH))
     prior: Row = np.zeros(kinds)
-    last, planned = np.full(pages, -1.0), np.full(pages, np.inf)
+    last = np.full(pages, -1.0)
     seen = np.zeros(pages, np.int64)
-    room = 8 * pages  # and one place more for each page: for its first visit
-    due, who = np.empty(room + pages + 1), np.empty(room + pages + 1, np.int64)
+    due, who = np.empty(pages + 1), np.empty(pages + 1, np.int64)
     born = np.argsort(begins)
     next_born, size, slot, gap = 0, 0, 0.0, 1.0 / budget
     visited, at = [0], [0.0]
     visited.pop(), at.pop()
     while len(at) < most:  # repeats lines of `_follow`: numba compiles a loop whole, with its counters in registers
-        while size > 0 and planned[who[0]] != due[0]:
-            pop(due, who, size)
-            size -= 1
         birth = begins[born[next_born]] if next_born < pages else np.inf
         now = max(slot, due[0]) if size > 0 else np.inf
         if min(birth, now) >= horizon:
@@ -289,20 +264,13 @@ def _learn(
             page = who[0]
             pop(due, who, size)
             size -= 1
-            planned[page] = np.inf
             if now >= ends[page]:
                 withdraw(share[page], everywhere, here[sites[page]])
                 continue
             slot = max(slot + gap, now - _SAVED)
-        site = sites[page]
         newest = offsets[page] if first else seen_until(times, seen[page], offsets[page + 1], now)
-        changed = not first and newest > seen[page]
-        if first:
-            begin(timelines[site], now)
-        else:
-            alone = 1.0 - chance_unchanged(probabilities[page][:kinds], rates, now - last[page])
-            shared = look(timelines[site], parts[page], last[page], now, changed, alone)
-            observe(evidence[page], rates, now - last[page], changed, KEEP, -1.0, 0.0, shared)
+        if not first:
+            observe(evidence[page], rates, now - last[page], newest > seen[page], KEEP, -1.0, 0.0, 0.0)
         seen[page] = newest
         last[page] = now
         visited.append(page)
@@ -325,31 +293,9 @@ def _learn(
                     here[sites[each]],
                 )
         price = price_for(everywhere, kinds, prices, EAGER * budget)
-        wait = min(
-            interval_at(probabilities[page], kinds, intervals, worths, price, 0.0),
-            max(sentinel_wait(timelines[site], parts[page], starts[site + 1] - starts[site], price, now), intervals[0]),
-        )
-        planned[page] = now + wait
-        push(due, who, size, planned[page], page)
+        wait = interval_at(probabilities[page], kinds, intervals, worths, price, 0.0)
+        push(due, who, size, now + wait, page)
         size += 1
-        if changed and has_news(timelines[site]):
-            for each in members[starts[site] : starts[site + 1]]:
-                if not now < planned[each] < np.inf:
-                    continue
-                hinted = shared_chance(timelines[site], parts[each], last[each], now)
-                if hinted < FORESEEN:
-                    continue
-                wait = interval_at(probabilities[each], kinds, intervals, worths, price, hinted)
-                if max(now, last[each] + wait) < planned[each]:
-                    planned[each] = max(now, last[each] + wait)
-                    push(due, who, size, planned[each], each)
-                    size += 1
-                if size >= room:  # without the old times
-                    size = 0
-                    for one in range(pages):
-                        if planned[one] < np.inf:
-                            push(due, who, size, planned[one], one)
-                            size += 1
     return np.array(visited), np.array(at)
 
 

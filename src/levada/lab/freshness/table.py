@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
@@ -107,19 +107,6 @@ def _run(policies: Sequence[str], job: tuple[str | HistoryFile, int]) -> list[Po
     if isinstance(world, HistoryFile):
         return run_policies(history_world(world.path, world.days)[0], policies, seed)
     return run_policies(ota_world() if world == OTA else make_world(world, seed), policies, seed)
-
-
-def worlds_of(worlds: Sequence[str | HistoryFile], seeds: Sequence[int]) -> Iterator[tuple[str, int | None, LabWorld]]:
-    """Each world with its name and seed; a history has no seed."""
-    _check(worlds, (), seeds)
-    for world in worlds:
-        if isinstance(world, HistoryFile):
-            yield world.path.name, None, history_world(world.path, world.days)[0]
-        elif world == OTA:
-            yield world, None, ota_world()
-        else:
-            for seed in seeds:
-                yield world, seed, make_world(world, seed)
 
 
 class Spread(NamedTuple):

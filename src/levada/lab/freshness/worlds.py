@@ -288,32 +288,6 @@ def _next_day(random: np.random.Generator, today: Floats, active: Floats, bands:
     return np.where(wakes, woken, tomorrow)
 
 
-_DEPLOYS_A_DAY = (1 / 3, 4.0)  # of a site: once in three days to every six hours
-_TAKING_PART = (0.5, 0.8, 1.0)  # of a site's pages, one of these shares
-_REACHED = 0.95  # of these, by each deploy
-_ROLL_OUT = 300.0  # seconds that a deploy takes at most
-
-
-def deploys(random: np.random.Generator, population: Population, own: Floats, horizon: float) -> tuple[Changes, Floats]:
-    """As `poisson` at the rates `own`; besides, a deploy of a site changes most of its pages at once.
-
-    Also returns the rates of the pages, both kinds of changes together.
-    """
-    sites = population.sites
-    low, high = np.log(np.array(_DEPLOYS_A_DAY) / DAY)
-    rate = np.exp(random.uniform(low, high, len(population.activity)))
-    share = random.choice(_TAKING_PART, len(rate))
-    takes_part = random.random(len(sites)) < share[sites]
-    made = [poisson(random, own, horizon)]
-    for site in range(len(rate)):
-        members = np.flatnonzero((sites == site) & takes_part)
-        for at in random.random(random.poisson(rate[site] * horizon)) * horizon:
-            reached = members[random.random(len(members)) < _REACHED]
-            made.append((reached, at + random.random(len(reached)) * _ROLL_OUT))
-    changes = np.concatenate([page for page, _ in made]), np.concatenate([at for _, at in made])
-    return changes, own + np.where(takes_part, _REACHED * rate[sites], 0.0)
-
-
 # Of a horizon and a number of pages: changes, sites and rates.
 Maker = Callable[[np.random.Generator, float, int], tuple[Changes, Integers, Floats]]
 _WEEK = 7 * DAY
@@ -363,24 +337,6 @@ def _slow(random: np.random.Generator, horizon: float, pages: int) -> tuple[Chan
     return poisson(random, rates, horizon), population.sites, rates.reshape(-1, 1)
 
 
-_OWN_SHARE = 0.3  # of the usual rates, where pages change by deploys too
-_MONTHLY_OR_WEEKLY = (1 / (60 * DAY), 1 / (5 * DAY))
-
-
-def _deploys(random: np.random.Generator, horizon: float, pages: int) -> tuple[Changes, Integers, Floats]:
-    population = populate(random, POISSON_BANDS, pages)
-    changes, rates = deploys(random, population, _OWN_SHARE * population.rates, horizon)
-    return changes, population.sites, rates.reshape(-1, 1)
-
-
-def _releases(random: np.random.Generator, horizon: float, pages: int) -> tuple[Changes, Integers, Floats]:
-    population = populate(random, POISSON_BANDS, pages)
-    low, high = _MONTHLY_OR_WEEKLY
-    own = low * (high / low) ** random.random(pages)
-    changes, rates = deploys(random, population, own, horizon)
-    return changes, population.sites, rates.reshape(-1, 1)
-
-
 _poisson = _stationary(POISSON_BANDS, lambda random, population, horizon: poisson(random, population.rates, horizon))
 _periodic = _stationary(PERIODIC_BANDS, lambda random, population, horizon: periodic(random, population.rates, horizon))
 _bursty = _stationary(
@@ -395,6 +351,4 @@ SYNTHETIC_WORLDS: dict[str, tuple[Maker, float]] = {
     "bursty-7d": (_bursty, _WEEK),
     "drifting-7d": (_drifting, _WEEK),
     "slow-7d": (_slow, _WEEK),
-    "deploys-7d": (_deploys, _WEEK),  # beside changes of the pages
-    "releases-7d": (_releases, _WEEK),  # hardly anything else changes
 }

@@ -29,7 +29,7 @@ function draw(status, top, charts, below) {
   }
   show(top, el("div", { class: "card" }, el("div", { class: "figures" },
     figure(live ? number(live.pages_per_second, 1) : "–", "pages per second"),
-    figure(live && live.believed_current === null ? "not known yet" : percent(live?.believed_current), "estimated to be current"),
+    figure(percent(live?.believed_current), "estimated to be current"),
     figure(number(standing.stored), `pages stored, ${number(standing.versions)} versions`),
     figure(number(standing.due), `due, ${number(standing.unvisited)} never visited`),
     figure(percent(live?.budget_used, 0), budget(live)),
