@@ -48,7 +48,9 @@ def test_two_collections_in_one_database_have_nothing_in_common(tmp_path: Path, 
     with pytest.raises(UsageError, match="--collection"):
         server_workplace(postgresql)
     names = [make_collection_name(folder) for folder in folders]
-    assert [server_workplace(postgresql, name).name for name in names] == names
+    for name in names:
+        with closing(server_workplace(postgresql, name)) as place:
+            assert place.name == name
 
 
 def test_a_machine_without_the_folder_works_on_the_same_pages(tmp_path: Path, postgresql: str) -> None:
@@ -56,7 +58,11 @@ def test_a_machine_without_the_folder_works_on_the_same_pages(tmp_path: Path, po
     assert is_shared(folder)
     place = server_workplace(postgresql, make_collection_name(folder))
     assert place.settings == settings == folder_workplace(folder).settings
-    with closing(open_store(folder, settings.store, LIMITS)) as ours, closing(place.open_store(LIMITS)) as theirs:
+    with (
+        closing(place),
+        closing(open_store(folder, settings.store, LIMITS)) as ours,
+        closing(place.open_store(LIMITS)) as theirs,
+    ):
         ours.add([*links("a", 2), *links("b", 2)], [], 0.0)
         leases = ours.lease(0.0, 4, 60.0)
         assert len(leases) == 4
@@ -97,7 +103,7 @@ def test_files_that_a_move_left_empty_are_no_hindrance(tmp_path: Path, postgresq
     share(folder, settings)
     assert is_shared(folder)
     place = server_workplace(postgresql, make_collection_name(folder))
-    with closing(place.open_store(LIMITS)) as far:
+    with closing(place), closing(place.open_store(LIMITS)) as far:
         assert far.stats(0.0).known == 3
         (lease, *_) = far.lease(0.0, 1, 60.0)
         assert far.commit([first(lease, 1.0, "words")]) == [True]
@@ -120,7 +126,7 @@ def test_a_worker_without_the_folder_writes_bodies_where_the_collection_has_them
     move_bodies(folder, f"file://{tmp_path}/bodies")
     share(folder, msgspec.structs.replace(settings, bodies=BodiesSettings(least=0)))
     place = server_workplace(postgresql, make_collection_name(folder))
-    with closing(place.open_store(LIMITS)) as store:
+    with closing(place), closing(place.open_store(LIMITS)) as store:
         store.add(links("a", 1), [], 0.0)
         assert store.commit([first(lease, 0.0, "a text") for lease in store.lease(0.0, 1, 60.0)]) == [True]
     assert [path.parent.parent.parent.name for path in (tmp_path / "bodies").glob("??/??/*")] == ["bodies"]

@@ -112,7 +112,11 @@ class _Lease:
 class MemoryStore(SlicesInMemory, MemoryForgetting):
     """Everything of one crawl in dictionaries; nothing outlives the process."""
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability) - {Capability.SHARD, Capability.BODIES}
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability) - {
+        Capability.SHARD,
+        Capability.BODIES,
+        Capability.EPOCHS,
+    }
     away: ClassVar[Mapping[int, ShardAway]] = {}
     format: ClassVar[int] = 0
 

@@ -38,9 +38,12 @@ def mirrored(dsn: str, name: str | None = None) -> Iterator[DataFolder]:
     """The folder of the collection of this name on this server, or of its only one; gone afterwards."""
     from levada.store.postgresql.shared_plan import SharedPlan
 
-    place = server_workplace(dsn, name)
-    must_be_searchable(place.name, place.settings)
-    with TemporaryDirectory(prefix="levada-served-") as path, closing(SharedPlan(dsn, place.name)) as plan:
+    with (
+        closing(server_workplace(dsn, name)) as place,
+        TemporaryDirectory(prefix="levada-served-") as path,
+        closing(SharedPlan(dsn, place.name)) as plan,
+    ):
+        must_be_searchable(place.name, place.settings)
         # Named as the collection, for it is shown.
         mirror = _Mirror(DataFolder(Path(path) / place.name), place, plan)
         with closing(mirror):
