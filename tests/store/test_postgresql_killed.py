@@ -49,7 +49,7 @@ class Crawls:
         self.data = folder / "data"
         self._config = folder / "levada.toml"
         self._web = web
-        self._store = f'\n[store]\nservers = ["{cluster.address}"]\n'
+        self._store = f'\n[store]\nservers = ["{cluster.address}"]\naway_seconds = 2.0\n'
 
     def start(self, *, slowly: bool) -> subprocess.Popen[str]:
         settings = Path(self._web.config).read_text()
@@ -105,10 +105,11 @@ def test_kills_of_a_crawl_and_of_its_server_lose_nothing_and_double_nothing(
 
 
 def _server_goes(cluster: Cluster, process: subprocess.Popen[str]) -> None:
-    """The crawl says so in one line and ends; the server is started again."""
+    """The crawl says so, waits, says so again and ends; the server is started again."""
     cluster.crash()
     said = process.communicate(timeout=100)[1]
     cluster.start()
     assert process.returncode == 1, said
-    assert len(said.splitlines()) == 1, said
-    assert "is away" in said
+    waiting, ended = said.splitlines()
+    assert "waiting up to 2 s" in waiting
+    assert "is away" in ended

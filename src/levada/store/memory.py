@@ -112,11 +112,7 @@ class _Lease:
 class MemoryStore(SlicesInMemory, MemoryForgetting):
     """Everything of one crawl in dictionaries; nothing outlives the process."""
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability) - {
-        Capability.SHARD,
-        Capability.BODIES,
-        Capability.EPOCHS,
-    }
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.FORGET, Capability.LIMITS, Capability.SLICES})
     away: ClassVar[Mapping[int, ShardAway]] = {}
     format: ClassVar[int] = 0
 

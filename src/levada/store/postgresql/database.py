@@ -119,6 +119,7 @@ class PostgresqlDatabase(Database[PostgresqlWrite]):
         super().__init__(address.place, faults)
         self._address = address
         self._limits = limits
+        self._gave_up = False  # the server was waited for in vain
         self._read_only = read_only
         self._older = older
         self._closed = False
@@ -173,7 +174,9 @@ class PostgresqlDatabase(Database[PostgresqlWrite]):
         tries, pause, was_cut, until = 0, 0.0, False, 0.0
         while True:
             try:
-                return operation()
+                done = operation()
+                self._gave_up = False
+                return done
             except StoreLocked as error:
                 tries += 1
                 if tries >= _TRIES:
@@ -184,8 +187,10 @@ class PostgresqlDatabase(Database[PostgresqlWrite]):
                     was_cut = True
                     continue
                 now = monotonic()
-                until = until or now + (0.0 if self._read_only else self._limits.away_seconds)
+                patient = not (self._read_only or self._gave_up)
+                until = until or now + (self._limits.away_seconds if patient else 0.0)
                 if now >= until:
+                    self._gave_up = True  # what is done while the crawl ends does not wait as long again
                     raise
                 if not pause:
                     log.warning("%s; waiting up to %g s for it", error, until - now)
