@@ -2,6 +2,7 @@
 # make test       install the test dependencies (as root also servers from system packages), check and test everything
 # make test-flink test the Flink partitioner in Flink's own mini-cluster (installs 900 MB into an environment of its own)
 # make test-patroni test failovers of PostgreSQL under load (needs Patroni and etcd, which it installs as root; 3 minutes)
+# make test-pool test the store through PgBouncer, which stood still in one of five runs on a busy machine
 # make test-opensearch kill nodes of a cluster of two, and of three, while it indexes and searches (3 minutes)
 # make setup      install everything for work on Levada, including the benchmarks
 # make check      run only the linters and the type checker
@@ -18,7 +19,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
 
-.PHONY: setup demo test test-flink test-patroni test-opensearch week servers check bench bench-real calibration pictures clean
+.PHONY: setup demo test test-flink test-patroni test-pool test-opensearch week servers check bench bench-real calibration pictures clean
 
 demo: $(VENV)/main.done
 	$(BIN)/levada demo
@@ -37,6 +38,9 @@ test-flink: $(VENV)-flink/done
 test-patroni: $(VENV)/dev.done
 	PATRONI=1 sh tests/servers/install.sh
 	$(BIN)/python -m pytest tests/story/patroni.py -n 0
+
+test-pool: $(VENV)/dev.done servers
+	$(BIN)/python -m pytest tests/store/pooled.py -n 0
 
 test-opensearch: $(VENV)/dev.done servers
 	OPENSEARCH_NODES=2 $(BIN)/python -m pytest tests/story/test_search_cluster.py -n 0
