@@ -2,7 +2,7 @@
 # make test       install the test dependencies (as root also servers from system packages), check and test everything
 # make test-flink test the Flink partitioner in Flink's own mini-cluster (installs 900 MB into an environment of its own)
 # make test-patroni test failovers of PostgreSQL under load (needs Patroni and etcd, which it installs as root; 3 minutes)
-# make test-pool test the store through PgBouncer, which stood still in one of five runs on a busy machine
+# make test-pool  test the store through PgBouncer (it stood still for half a minute in one of five runs on a busy machine, for a reason not found yet)
 # make test-opensearch kill nodes of a cluster of two, and of three, while it indexes and searches (3 minutes)
 # make setup      install everything for work on Levada, including the benchmarks
 # make check      run only the linters and the type checker

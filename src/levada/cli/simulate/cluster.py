@@ -16,7 +16,7 @@ from levada.core.errors import UsageError
 from levada.core.words import plural
 from levada.lab.cluster import Cluster, Machine, Part, Prices, Workload, plan_cluster, read_costs
 
-_MOST = 1e12
+_MOST = 10**12
 T = TypeVar("T", Machine, Prices)
 
 
